@@ -35,7 +35,6 @@ import (
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/room"
 )
 
 // Cluster is what an agent asks of the Kubernetes cluster around it. It may be
@@ -57,6 +56,8 @@ type Options struct {
 	Certificate string
 	// Volume is the persistent volume, Run a folder in memory.
 	Volume, Run string
+	// WALVolume is the persistent volume that pg_wal is on, "" where that is Volume.
+	WALVolume string
 	// Programs is a folder for programs that the agent is given to go on as. It is neither on the volume nor in memory.
 	Programs string
 	// Listen is the address to listen on, "" for all. Address is what the others
@@ -246,47 +247,6 @@ func (a *Agent) exporter() *exporter.Exporter {
 	}
 }
 
-// volumeProbe tells the machine when the volume does not take writes.
-func (a *Agent) volumeProbe() *volume.Probe {
-	tell := func(unwritten time.Duration) { a.post(machine.VolumeSeen{Unwritten: unwritten}) }
-	return volume.NewProbe(a.options.Volume, tell, a.options.Log)
-}
-
-// volumeGauge says in the status how full the volume is.
-func (a *Agent) volumeGauge() *volume.Gauge {
-	tell := func(room protocol.Room) { a.status.Change(func(s *protocol.Status) { s.Room = &room }) }
-	return volume.NewGauge(a.options.Volume, tell, a.options.Log)
-}
-
-// roomWatch has a primary take no writes before its volume is full, and says when it gets short.
-func (a *Agent) roomWatch(gauge *volume.Gauge) *volume.RoomWatch {
-	tell := func(s volume.Shortage) {
-		var sparing *postgres.Sparing
-		if s.Spare {
-			sparing = &postgres.Sparing{MaxWAL: room.SparingMaxWAL, TempFiles: s.Bounds.Spare / 4}
-		}
-		a.flags.sparing.Store(sparing)
-		a.flags.endReads.Store(s.EndReads)
-		a.observeServer()
-		gauge.LookNow() // who is told that it is short asks how full it is
-		a.flags.short.Store(s.Short)
-	}
-	return volume.NewRoomWatch(a.options.Volume, a.options.Allocate, tell, a.options.Log)
-}
-
-// marker marks the instance while its volume gets full.
-func (a *Agent) marker() *publish.Marker {
-	return &publish.Marker{Cluster: a.options.Cluster, Log: a.options.Log, Room: func() string {
-		switch {
-		case a.status.Get().ReadOnly:
-			return naming.RoomReadOnly
-		case a.flags.short.Load():
-			return naming.RoomShort
-		}
-		return ""
-	}}
-}
-
 // errStopped ends the actors when the agent is told to stop.
 var errStopped = errors.New("told to stop")
 
@@ -305,15 +265,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
 	a.beginElections(life, a.resume(ctx))
 	go a.exchange.identify()
-	gauge := a.volumeGauge()
 	tidier := &volume.Tidier{Volume: a.options.Volume, Config: a.configs.get, Log: a.options.Log}
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
-	for _, actor := range []func(context.Context) error{
+	for _, actor := range append(a.watchVolumes(),
 		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.metrics.Serve, a.publisher.Run, a.archiver.Run,
-		a.identity.Run, a.identity.Show, tidier.Run, a.volumeProbe().Run, gauge.Run,
-		a.roomWatch(gauge).Run, a.marker().Run, a.newRelay().Run, a.relays().Run, reapLoop,
-	} {
+		a.identity.Run, a.identity.Show, tidier.Run, a.marker().Run, a.newRelay().Run, a.relays().Run, reapLoop,
+	) {
 		group.Go(func() error {
 			if err := actor(life); err != nil {
 				return err

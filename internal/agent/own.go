@@ -40,10 +40,13 @@ func (a *Agent) own(ctx context.Context) error {
 		answer()
 	}
 	var err error
-	a.lock, a.states, err = volume.Open(life, a.options.Volume, a.options.Name,
-		[]volume.Due{
+	a.lock, a.states, err = volume.Open(life, volume.Opening{
+		Volume: a.options.Volume, WALVolume: a.options.WALVolume, Instance: a.options.Name,
+		Due: []volume.Due{
 			{ID: a.options.Restored, Survivor: a.options.Survivor == a.options.Name}, {ID: a.options.Upgraded},
-		}, waits)
+		},
+		Waits: waits, Log: a.options.Log,
+	})
 	if err == nil {
 		err = major.GiveUp(life, a.options.Volume, waits)
 	}

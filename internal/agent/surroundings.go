@@ -38,7 +38,7 @@ func (o *Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL,
 		}
 	}
 	return realServer{&postgres.Server{
-		Programs: o.found, Volume: o.Volume, Run: o.Run, Listen: listenAddresses(o.Listen),
+		Programs: o.found, Volume: o.Volume, WALVolume: o.WALVolume, Run: o.Run, Listen: listenAddresses(o.Listen),
 		Port: naming.PortPostgreSQL,
 	}}, o.found.Version, nil
 }

@@ -30,6 +30,8 @@ type RestoreOptions struct {
 	// Restore that was cut off has left there, and in Tablespaces, of the same backup is gone on with; else it is
 	// removed. Run is a folder with a short name, for the Unix socket.
 	Folder, Run string
+	// WALVolume is the volume that pg_wal is on for good, "" where that is the one of Folder.
+	WALVolume string
 	// Tablespaces is the folder, on the same file system, where those are to be for good.
 	Tablespaces string
 	Programs    postgres.Programs
@@ -99,7 +101,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 		o.Workers = Streams()
 	}
 	r := &restoring{RestoreOptions: o, scratch: newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)}
-	r.scratch.tablespaces = o.Tablespaces
+	r.scratch.tablespaces, r.server.WALVolume = o.Tablespaces, o.WALVolume
 	defer r.kill(ctx)
 	for _, step := range []func(context.Context) error{r.choose, r.fetch, r.replay, r.finish} {
 		if err := step(ctx); err != nil {
@@ -151,7 +153,11 @@ func (r *restoring) room(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return room(r.Folder, chain, there, r.Reserve, cmp.Or(r.Size, "spec.storage.size"))
+	reserve := r.Reserve
+	if r.WALVolume == "" {
+		reserve += ahead(r.Folder) * wal.SegmentSize
+	}
+	return room(r.Folder, chain, there, reserve, cmp.Or(r.Size, "spec.storage.size"))
 }
 
 func (r *restoring) fetch(ctx context.Context) error {
@@ -159,10 +165,18 @@ func (r *restoring) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.unpack(ctx, UnpackOptions{
+	// A base backup has pg_wal as a folder. What one before this has put there is fetched again.
+	if err := postgres.DropWAL(r.server.Data()); err != nil {
+		return err
+	}
+	err = r.unpack(ctx, UnpackOptions{
 		Bucket: r.Bucket, Decoder: r.Decoder, Chain: chain, Workers: r.Workers, Progress: r.stepped(StepUnpack),
 		Journal: filepath.Join(r.Folder, fileUnpacked),
 	})
+	if err != nil {
+		return err
+	}
+	return r.server.MoveWAL(r.server.Data())
 }
 
 func (r *restoring) stepped(step string) func(Progress) {
@@ -198,7 +212,7 @@ func (r *restoring) recovery(target Target, from wal.LSN) RecoverOptions {
 	choice, progress := r.restored.Choice, r.stepped(StepRecover)
 	return RecoverOptions{
 		Bucket: r.Bucket, Decoder: r.Decoder, Plan: r.plan, Backup: choice.Backup, Target: target, From: from,
-		Ahead: ahead(r.Folder), Workers: r.Workers, Again: Replan(r.Bucket, choice),
+		Ahead: ahead(r.server.WALFileSystem()), Workers: r.Workers, Again: Replan(r.Bucket, choice),
 		Progress: func(at Recovered) {
 			if start := choice.Backup.StartLSN; at.LSN > start {
 				progress(at.since(start))
@@ -243,7 +257,7 @@ func (r *restoring) finish(ctx context.Context) error {
 	r.restored.Begins = ha.TermStart{LSN: lsn, Timeline: control.Timeline}
 	r.restored.TermHistory = upTo(r.restored.Choice.TermHistory, lsn)
 	r.restored.SystemIdentifier = control.SystemIdentifier
-	return syncFileSystem(r.Folder)
+	return errors.Join(syncFileSystem(r.Folder), postgres.SyncData(r.server.Data()))
 }
 
 // upTo are the terms of a term history that have WAL before an LSN.

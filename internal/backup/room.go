@@ -12,9 +12,9 @@ import (
 // ErrNoRoom says that a volume has no room for the data.
 var ErrNoRoom = errors.New("the volume has no room for the data")
 
-// room looks whether the data of a chain fits into a folder, with the WAL that lies ahead of the replay, and what is to
-// stay free; so much of it is there already. A chain of several is there twice for a while: as it was fetched, and put
-// together. The field is what a user enlarges the volume by.
+// room looks whether the data of a chain fits into a folder, with what is to stay free or is for WAL; so much of it is
+// there already. A chain of several is there twice for a while: as it was fetched, and put together. The field is what
+// a user enlarges the volume by.
 func room(folder string, chain []Backup, there, reserve uint64, field string) error {
 	data := uint64(0)
 	for _, b := range chain {
@@ -23,7 +23,7 @@ func room(folder string, chain []Backup, there, reserve uint64, field string) er
 	if len(chain) > 1 {
 		data *= 2
 	}
-	need := data - min(data, there) + ahead(folder)*wal.SegmentSize + reserve
+	need := data - min(data, there) + reserve
 	free, err := free(folder)
 	if err != nil {
 		return fmt.Errorf("see how much room there is in %s: %w", folder, err)

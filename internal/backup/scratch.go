@@ -134,7 +134,7 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 	if s.server.Programs.Major >= 17 {
 		all["event_triggers"] = "off"
 	}
-	room := max(4, ahead(s.server.Volume)) * wal.SegmentSize
+	room := max(4, ahead(s.server.WALFileSystem())) * wal.SegmentSize
 	maps.Copy(all, recovery)
 	maps.Copy(all, map[string]string{
 		"listen_addresses": "", "port": strconv.Itoa(scratchPort), "unix_socket_directories": s.server.Run,

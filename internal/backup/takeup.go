@@ -95,6 +95,9 @@ func (r *restoring) clear() error {
 	if err := os.RemoveAll(r.begunFile()); err != nil {
 		return err
 	}
+	if err := postgres.RemoveData(r.server.Data()); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(r.Folder)
 	if err != nil {
 		return err

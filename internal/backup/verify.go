@@ -156,7 +156,7 @@ func (v *verifying) unpack(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(v.Folder, 0o700); err != nil {
 		return "", fmt.Errorf("make room for the data: %w", err)
 	}
-	if err := room(v.Folder, v.Chain, 0, 0, "spec.backup.verification.size"); err != nil {
+	if err := room(v.Folder, v.Chain, 0, ahead(v.Folder)*wal.SegmentSize, "spec.backup.verification.size"); err != nil {
 		return "", err
 	}
 	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Decoder: v.Decoder, Chain: v.Chain,

@@ -14,6 +14,7 @@ import (
 
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 )
@@ -34,6 +35,7 @@ func (u *upgrade) create(ctx context.Context) error {
 			return fmt.Errorf("make room for the new data: %w", err)
 		}
 	}
+	args = append(args, (&postgres.Server{WALVolume: u.WALVolume}).WALOptions()...)
 	cmd := u.command(ctx, u.New, "initdb", append([]string{"--pgdata", u.new.data}, args...)...)
 	var said bytes.Buffer
 	cmd.Stderr = io.MultiWriter(u.Log, &said)

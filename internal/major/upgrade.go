@@ -35,6 +35,8 @@ type Options struct {
 	ID, Instance string
 	// Volume is the instance's, Run a folder in memory with a short name, for sockets and settings.
 	Volume, Run string
+	// WALVolume is the one that pg_wal is on, "" where that is Volume.
+	WALVolume string
 	// Former and New are the programs of the two versions.
 	Former, New postgres.Programs
 	// Method is one of those of protocol, "" for the best.
@@ -196,7 +198,7 @@ func (u *upgrade) finish(ctx context.Context) error {
 	u.result.SystemIdentifier = control["Database system identifier"]
 	u.result.LSN, u.result.Timeline = begin.String(), uint32(timeline)
 	u.At("finished")
-	return postgres.SyncFileSystem(u.Volume)
+	return errors.Join(postgres.SyncFileSystem(u.Volume), postgres.SyncData(u.new.data))
 }
 
 // statisticsSince is the version whose pg_upgrade brings the planner's statistics along.

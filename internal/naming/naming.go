@@ -183,6 +183,10 @@ const (
 	PathVolume = "/pgdata"       // the persistent volume
 	PathData   = "/pgdata/data"  // PGDATA
 	PathState  = "/pgdata/toban" // the agent's own durable state
+	// VolumeWAL is the volume of the WAL, where it has one of its own, FlagWALVolume how a process is told where it is.
+	VolumeWAL     = "wal"
+	PathWAL       = "/pgwal"
+	FlagWALVolume = "wal-volume"
 	// FileVerified on the scratch volume is what a verification has found before SQL is run: for
 	// the container that runs it.
 	FileVerified = "verified.json"

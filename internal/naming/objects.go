@@ -147,6 +147,10 @@ func Claim(db string, ordinal int) string { return ClaimOf(Instance(db, ordinal)
 // ClaimOf is the volume claim of an instance by that one's name.
 func ClaimOf(instance string) string { return VolumeData + "-" + instance }
 
+// WALClaim is the claim of an instance's WAL volume, by ordinal and by the instance's name.
+func WALClaim(db string, ordinal int) string { return WALClaimOf(Instance(db, ordinal)) }
+func WALClaimOf(instance string) string      { return VolumeWAL + "-" + instance }
+
 // Ordinal is the number at the end of an instance's or a claim's name.
 func Ordinal(name string) (int, bool) {
 	i := strings.LastIndexByte(name, '-')

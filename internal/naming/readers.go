@@ -13,6 +13,9 @@ const readersSuffix = "-readers"
 // of a reader that of an instance.
 const VolumeReader = "reader"
 
+// VolumeReaderWAL is that of a reader's WAL volume. No name of another claim begins with it, either.
+const VolumeReaderWAL = "walreader"
+
 // Readers is the name of the readers' StatefulSet, budget and autoscaler.
 func Readers(db string) string { return db + readersSuffix }
 
@@ -21,6 +24,11 @@ func Reader(db string, ordinal int) string { return fmt.Sprintf("%s-%d", Readers
 
 // ReaderClaim is the name of the volume claim of a reader.
 func ReaderClaim(db string, ordinal int) string { return VolumeReader + "-" + Reader(db, ordinal) }
+
+// ReaderWALClaim is the name of the claim of a reader's WAL volume.
+func ReaderWALClaim(db string, ordinal int) string {
+	return VolumeReaderWAL + "-" + Reader(db, ordinal)
+}
 
 // IsReader says that a Pod of a SampleDB is a reader, by its name: so no config that is late or wrong makes an
 // instance of it.

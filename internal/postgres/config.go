@@ -43,20 +43,24 @@ type Settings struct {
 
 // Sparing is how a server goes on whose volume gets full.
 type Sparing struct {
-	// MaxWAL is how much WAL makes a checkpoint due, TempFiles how much disk a session may have for sorting, in bytes.
+	// MaxWAL is how much WAL makes a checkpoint due, TempFiles how much disk a session may have for sorting, in bytes,
+	// negative for as much as otherwise.
 	MaxWAL, TempFiles int64
 }
 
 // parameters has transactions begin as such that only read, unless they or their session say otherwise.
 func (s *Sparing) parameters() map[string]string {
 	size := strconv.FormatInt(s.MaxWAL>>20, 10) + "MB"
-	return map[string]string{
+	out := map[string]string{
 		"default_transaction_read_only": "on",
 		"max_wal_size":                  size,
 		"min_wal_size":                  size,
 		"checkpoint_completion_target":  "0.1", // what is written during a checkpoint comes on top
-		"temp_file_limit":               strconv.FormatInt(s.TempFiles>>10, 10) + "kB",
 	}
+	if s.TempFiles >= 0 {
+		out["temp_file_limit"] = strconv.FormatInt(s.TempFiles>>10, 10) + "kB"
+	}
+	return out
 }
 
 // standby says whether the settings are those of a standby.

@@ -42,6 +42,7 @@ func (s *Server) Clone(
 	if source.Slot != "" {
 		args = append(args, "--slot", source.Slot)
 	}
+	args = append(args, s.WALOptions()...)
 	if err := s.clearFormer(); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (s *Server) Clone(
 			err = mayDiscard(true)
 		}
 		if err != nil {
-			return errors.Join(err, os.RemoveAll(s.incoming())) // what there is of it would fill the volume
+			return errors.Join(err, RemoveData(s.incoming())) // what there is of it would fill the volume
 		}
 		return nil
 	})
@@ -104,11 +105,11 @@ func (c *copying) seeToRoom() error {
 	if there, err := exists(c.Data()); err != nil || !there {
 		return err
 	}
-	free, err := c.FreeSpace()
-	if err != nil || free > roomToSpare {
+	short, none, err := c.shortOfRoom()
+	if err != nil || !short {
 		return err
 	}
-	if free > leastRoom {
+	if !none {
 		flows, err := c.flows()
 		if err != nil || !flows {
 			return err
@@ -207,7 +208,7 @@ func (s *Server) discard() error {
 	if err := syncFolder(s.Volume); err != nil {
 		return fmt.Errorf("make room for a copy: %w", err)
 	}
-	if err := os.RemoveAll(s.outgoing()); err != nil {
+	if err := RemoveData(s.outgoing()); err != nil {
 		return fmt.Errorf("make room for a copy: %w", err)
 	}
 	return nil

@@ -22,7 +22,10 @@ func (s *Server) Initialise(ctx context.Context, progress io.Writer) error {
 	// The method is of no effect: the agent writes a pg_hba.conf of its own.
 	args := []string{"--pgdata", s.incoming(), "--username", "postgres", "--auth", "reject",
 		"--encoding", "UTF8", "--data-checksums", "--no-sync", "--no-instructions"}
-	args = append(args, localeOptions(s.Programs.Major)...)
+	args = append(append(args, localeOptions(s.Programs.Major)...), s.WALOptions()...)
+	if err := s.keepWithoutWAL(); err != nil {
+		return err
+	}
 	return s.grow(ctx, func() error { return run(s.Programs.command(ctx, "initdb", args...), progress) })
 }
 
@@ -37,9 +40,12 @@ func localeOptions(major int) []string {
 // data directory. A half-made one of before is dropped.
 func (s *Server) grow(ctx context.Context, fill func() error) error {
 	for _, left := range []string{s.incoming(), s.outgoing()} {
-		if err := os.RemoveAll(left); err != nil {
-			return fmt.Errorf("remove a half-made data directory: %w", err)
+		if err := RemoveData(left); err != nil {
+			return err
 		}
+	}
+	if err := s.SweepWAL(); err != nil {
+		return err
 	}
 	if err := fill(); err != nil {
 		return err
@@ -47,11 +53,11 @@ func (s *Server) grow(ctx context.Context, fill func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := SyncFileSystem(s.incoming()); err != nil {
+	if err := SyncData(s.incoming()); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(s.Data()); err != nil {
-		return fmt.Errorf("remove the replaced data directory: %w", err)
+	if err := RemoveData(s.Data()); err != nil {
+		return err
 	}
 	return s.MoveIn(s.incoming())
 }

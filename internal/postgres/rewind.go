@@ -105,7 +105,7 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 	if strings.Contains(messages.String(), rewindSame) {
 		return errors.Join(fmt.Errorf("pg_rewind: %w", ErrSameTimeline), s.unmark())
 	}
-	if err := SyncFileSystem(s.Data()); err != nil {
+	if err := SyncData(s.Data()); err != nil {
 		return err
 	}
 	return s.unmarkAll()

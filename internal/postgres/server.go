@@ -21,6 +21,8 @@ type Server struct {
 	// Volume is the persistent volume; the data directory lies in it, and a new
 	// one grows beside it until it is whole.
 	Volume string
+	// WALVolume is the volume that pg_wal is on, "" where it is in the data directory.
+	WALVolume string
 	// Run is a folder in memory for the Unix socket and the TLS files.
 	Run string
 	// Listen is what listen_addresses becomes, Port the TCP port.

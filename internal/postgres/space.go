@@ -12,18 +12,49 @@ import (
 	"toban.dev/internal/wal"
 )
 
-// FreeSpace is how many bytes of the volume are left for the server (statfs(2)).
+// FreeSpace is how many bytes are left for the server on that of its volumes which has least (statfs(2)).
 func (s *Server) FreeSpace() (bytes uint64, err error) {
-	var stat unix.Statfs_t
-	if err := unix.Statfs(s.Volume, &stat); err != nil {
-		return 0, fmt.Errorf("ask for the free space of %s: %w", s.Volume, err)
+	bytes, _, err = freeOf(s.Volume)
+	if err != nil || s.WALVolume == "" {
+		return bytes, err
 	}
-	return stat.Bavail * uint64(stat.Frsize), nil //nolint:gosec // the size of a block is positive
+	forWAL, _, err := freeOf(s.WALVolume)
+	return min(bytes, forWAL), err
 }
 
-// WALSize is how many bytes the WAL files on a volume have, 0 where there is no data.
+func freeOf(volume string) (free, size uint64, err error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(volume, &stat); err != nil {
+		return 0, 0, fmt.Errorf("ask for the free space of %s: %w", volume, err)
+	}
+	block := uint64(stat.Frsize) //nolint:gosec // the size of a block is positive
+	return stat.Bavail * block, stat.Blocks * block, nil
+}
+
+// shortOfRoom says that a copy needs the room of the data that it replaces, on one of the volumes, and that it can't
+// even begin to write there. Of a WAL volume, a quarter is as much as is to be left at most.
+func (s *Server) shortOfRoom() (short, none bool, err error) {
+	free, _, err := freeOf(s.Volume)
+	if err != nil || s.WALVolume == "" {
+		return free <= roomToSpare, free <= leastRoom, err
+	}
+	forWAL, size, err := freeOf(s.WALVolume)
+	return free <= roomToSpare || forWAL <= min(roomToSpare, size/4), min(free, forWAL) <= leastRoom, err
+}
+
+// WALSize is how many bytes the WAL files of the data on a volume have, 0 where there is no data. WAL that is on a
+// volume of its own is none of it.
 func WALSize(volume string) (bytes int64, err error) {
-	folder, err := os.Open(filepath.Join((&Server{Volume: volume}).Data(), "pg_wal"))
+	data := (&Server{Volume: volume}).Data()
+	if linked, err := WALFolder(data); err != nil || linked != "" {
+		return 0, err
+	}
+	return LinkedWALSize(volume)
+}
+
+// LinkedWALSize is the same, wherever it is.
+func LinkedWALSize(volume string) (bytes int64, err error) {
+	folder, err := os.Open(filepath.Join((&Server{Volume: volume}).Data(), walFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

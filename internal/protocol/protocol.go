@@ -215,6 +215,10 @@ type Status struct {
 	// Room is how full its volume is; nil where that is not known yet, or the agent is of an earlier release, which
 	// does not look.
 	Room *Room `json:"room,omitempty"`
+	// WALRoom is the same of its WAL volume; nil also where it has none. SparesWAL says that this one gets full: it is
+	// why a primary takes no writes.
+	WALRoom   *Room `json:"walRoom,omitempty"`
+	SparesWAL bool  `json:"sparesWAL,omitempty"`
 	// ReadOnly says that a primary takes no writes, for its volume gets full. Agents of earlier releases take them
 	// until it is.
 	ReadOnly bool `json:"readOnly,omitempty"`

@@ -36,6 +36,8 @@ const (
 // Volume is that of an instance: what it is, and how full its file system. Sizes are in bytes.
 type Volume struct {
 	Name string
+	// WAL says that only WAL is on it.
+	WAL bool
 	// Asked is the size that was asked for, Has the one that the storage has given it, 0 for not known.
 	Asked, Has int64
 	// Known says that what follows is known.
@@ -47,6 +49,14 @@ type Volume struct {
 	RateKnown      bool
 }
 
+// Bounds are what must be free on it.
+func (v Volume) Bounds() Bounds {
+	if v.WAL {
+		return BoundsOfWAL(v.Size)
+	}
+	return BoundsOf(v.Size)
+}
+
 // Free is how much of it is not used.
 func (v Volume) Free() int64 { return max(v.Size-v.Used, 0) }
 
@@ -55,7 +65,7 @@ func (v Volume) Short() bool {
 	if !v.Known || v.Size <= 0 {
 		return false
 	}
-	if BoundsOf(v.Size).IsShort(v.Free(), false) {
+	if v.Bounds().IsShort(v.Free(), false) {
 		return true
 	}
 	in, never := FullIn(v.Free(), v.PerDay)
@@ -69,7 +79,7 @@ func (v Volume) ShortIn() (in time.Duration, never bool) {
 	if !v.Known || v.Lately <= 0 {
 		return 0, true
 	}
-	return FullIn(v.Free()-BoundsOf(v.Size).Short, v.Lately*int64(Day/time.Minute))
+	return FullIn(v.Free()-v.Bounds().Short, v.Lately*int64(Day/time.Minute))
 }
 
 // Growth is what is known about whether the volumes of a SampleDB grow.

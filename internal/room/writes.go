@@ -29,8 +29,14 @@ type Bounds struct {
 // must be free than when it stopped: where the volume fills fast, that is earlier, by what is spared at most. The
 // reserve is a 16th, at least one file of WAL and at most four. A volume is short with less than a fifth, and a small
 // one before writes are refused.
-func BoundsOf(size int64) Bounds {
-	spare, usual := min(max(size/32, 3*segment), gib), min(size/10, 8*gib)
+func BoundsOf(size int64) Bounds { return boundsOf(size, size/10) }
+
+// BoundsOfWAL are those of a volume that only WAL is on, of which it takes a fifth.
+func BoundsOfWAL(size int64) Bounds { return boundsOf(size, size/5) }
+
+func boundsOf(size, usual int64) Bounds {
+	spare := min(max(size/32, 3*segment), gib)
+	usual = min(usual, 8*gib)
 	closes := spare + SparingWAL
 	opens := max(2*spare+usual, closes+2*spare)
 	return Bounds{

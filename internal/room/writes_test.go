@@ -16,6 +16,27 @@ func TestBoundsOf(t *testing.T) {
 	}
 }
 
+// Of a volume that only WAL is on it may take more, so more must be free when writes are taken again.
+func TestBoundsOfWAL(t *testing.T) {
+	for _, size := range []int64{512 * mib, gib, 10 * gib, 1000 * gib} {
+		data, wal := BoundsOf(size), BoundsOfWAL(size)
+		if wal.Closes != data.Closes || wal.Reserve != data.Reserve || wal.UsualWAL < data.UsualWAL ||
+			wal.UsualWAL > 8*gib || wal.Opens < data.Opens || wal.Short < wal.Opens {
+			t.Errorf("the bounds of %d MiB are %+v, and of data %+v", size/mib, wal, data)
+		}
+	}
+	if got := BoundsOfWAL(10 * gib).Opens; got != 640*mib+2*gib {
+		t.Errorf("of 10 GiB, %d MiB open it", got/mib)
+	}
+	v := Volume{Known: true, Size: 10 * gib, Used: 10*gib - 2200*mib}
+	if v.Short() {
+		t.Error("more than a fifth is free, and a data volume is short")
+	}
+	if v.WAL = true; !v.Short() {
+		t.Error("a WAL volume is not, though it would not open")
+	}
+}
+
 func TestTakeWrites(t *testing.T) {
 	b := BoundsOf(10 * gib)
 	for free, want := range map[int64][2]bool{

@@ -30,12 +30,14 @@ type RestoreOptions struct {
 	// Source is the folder with the authority of the SampleDB whose volume is read, Key that with the key of the
 	// archive, and Volume the instance's volume.
 	Source, Key, Volume string
+	// WALVolume is the one that the instance's WAL is on, "" where that is Volume.
+	WALVolume string
 }
 
 // Restore brings a database back into an instance's volume, in the Pod of a restore, and leaves the result where the
 // kubelet finds it, whatever came of it.
 func Restore(ctx context.Context, o RestoreOptions) error {
-	r := &restore{pod: newPod(o.PodOptions), source: o.Source, key: o.Key, volume: o.Volume}
+	r := &restore{pod: newPod(o.PodOptions), source: o.Source, key: o.Key, volume: o.Volume, walVolume: o.WALVolume}
 	err := r.do(ctx)
 	if err != nil {
 		r.result.Error = err.Error()
@@ -46,9 +48,9 @@ func Restore(ctx context.Context, o RestoreOptions) error {
 // restore is one run.
 type restore struct {
 	pod
-	source, key, volume string
-	settings            protocol.RestoreSettings
-	result              protocol.RestoreResult
+	source, key, volume, walVolume string
+	settings                       protocol.RestoreSettings
+	result                         protocol.RestoreResult
 	// locks are kept until the process ends.
 	locks []*volume.Lock
 }
@@ -147,6 +149,12 @@ func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
 	if err := os.MkdirAll(volume.RestoreFolder(r.volume), 0o700); err != nil {
 		return nil, fmt.Errorf("make room for the data: %w", err)
 	}
+	if r.settings.InPlace == "" { // nobody else makes data there
+		server := &postgres.Server{Volume: r.volume, WALVolume: r.walVolume}
+		if err := server.SweepWAL(); err != nil {
+			return nil, err
+		}
+	}
 	options, err := r.options(ctx)
 	if err != nil {
 		return nil, err
@@ -226,7 +234,8 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 		Wanted: backup.Wanted{
 			Target: target, Branch: s.Target.Branch, Backup: s.Backup, AtLeast: atLeast, Now: time.Now(),
 		},
-		Folder: volume.RestoreFolder(r.volume), Run: r.Run, Tablespaces: r.tablespaces(), Programs: programs,
+		Folder: volume.RestoreFolder(r.volume), WALVolume: r.walVolume, Run: r.Run,
+		Tablespaces: r.tablespaces(), Programs: programs,
 		Parameters: s.Parameters, Workers: backup.Streams(), Log: os.Stderr,
 		Chosen: r.chosen, Progress: r.report,
 	}, nil

@@ -24,6 +24,8 @@ type UpgradeOptions struct {
 	PodOptions
 	// Former is the folder with the programs of the former version, Volume the instance's volume.
 	Former, Volume string
+	// WALVolume is the one that the instance's WAL is on, "" where that is Volume.
+	WALVolume string
 }
 
 // CollectOptions are all that the collecting of programs needs.
@@ -76,11 +78,11 @@ func shortenResult(result *protocol.UpgradeResult) {
 // upgradeRun is one run.
 type upgradeRun struct {
 	pod
-	former, volume string
-	settings       protocol.UpgradeSettings
-	result         protocol.UpgradeResult
-	once           sync.Once
-	begun          chan struct{}
+	former, volume, walVolume string
+	settings                  protocol.UpgradeSettings
+	result                    protocol.UpgradeResult
+	once                      sync.Once
+	begun                     chan struct{}
 	// told is closed when the operator knows the result.
 	toldOnce sync.Once
 	told     chan struct{}
@@ -88,7 +90,7 @@ type upgradeRun struct {
 
 func newUpgrade(o UpgradeOptions) *upgradeRun {
 	u := &upgradeRun{
-		pod: newPod(o.PodOptions), former: o.Former, volume: o.Volume,
+		pod: newPod(o.PodOptions), former: o.Former, volume: o.Volume, walVolume: o.WALVolume,
 		begun: make(chan struct{}), told: make(chan struct{}),
 	}
 	u.progress.more = map[string]http.HandlerFunc{"POST " + protocol.PathBegin: u.onBegin}
@@ -177,8 +179,9 @@ func (u *upgradeRun) options(ctx context.Context) (major.Options, error) {
 			former.ErrImage, old.Major, s.From)
 	}
 	return major.Options{
-		ID: s.ID, Instance: s.Instance, Volume: u.volume, Run: u.Run, Former: old, New: programs, Method: s.Method,
-		Parameters: s.Parameters, Jobs: runtime.GOMAXPROCS(0), Log: os.Stderr, Waits: u.waits, Step: u.step,
+		ID: s.ID, Instance: s.Instance, Volume: u.volume, WALVolume: u.walVolume, Run: u.Run, Former: old,
+		New: programs, Method: s.Method, Parameters: s.Parameters, Jobs: runtime.GOMAXPROCS(0), Log: os.Stderr,
+		Waits: u.waits, Step: u.step,
 	}, nil
 }
 

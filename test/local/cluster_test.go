@@ -44,6 +44,8 @@ type cluster struct {
 	programs string
 	// said is the log of the last backup.
 	said string
+	// apart says that each instance has its WAL on a volume of its own.
+	apart bool
 }
 
 var subnets atomic.Int32
@@ -178,7 +180,7 @@ func (c *cluster) start(names ...string) {
 
 func (c *cluster) startOne(name string) {
 	ordinal, _ := naming.Ordinal(name)
-	for _, sub := range []string{"volume", "run"} {
+	for _, sub := range []string{"volume", "run", "wal"} {
 		path := filepath.Join(c.folder, name, sub)
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			c.Fatal(err)
@@ -196,6 +198,9 @@ func (c *cluster) agent(name, host, run string) *exec.Cmd {
 		"--certificate", filepath.Join(c.folder, "given"),
 		"--volume", filepath.Join(c.folder, name, "volume"), "--run", run,
 		"--termination-log", filepath.Join(run, "../last-words"))
+	if c.apart {
+		cmd.Args = append(cmd.Args, "--"+naming.FlagWALVolume, c.walDisk(name))
+	}
 	cmd.Env = c.env("1", naming.EnvRestored+"="+c.config.Restored,
 		naming.EnvSurvivor+"="+c.config.Survivor)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}

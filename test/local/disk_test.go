@@ -41,6 +41,9 @@ func (c *cluster) ownDisk(name string) {
 // disk is where the volume of an instance is mounted.
 func (c *cluster) disk(name string) string { return filepath.Join(c.folder, name, "volume") }
 
+// walDisk is the volume for the WAL of an instance that has one.
+func (c *cluster) walDisk(name string) string { return filepath.Join(c.folder, name, "wal") }
+
 // freeze freezes the volume of an instance until the returned function is called. Even when this test is killed it
 // thaws, some time later: what hangs there can't be ended before.
 func (c *cluster) freeze(name string) (thaw func()) {

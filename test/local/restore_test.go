@@ -109,7 +109,12 @@ func (c *cluster) restoreCommand(settings protocol.RestoreSettings) (cmd *exec.C
 	c.must(os.MkdirAll(volume, 0o700))
 	c.own(volume)
 	c.own(filepath.Dir(volume))
-	return c.command("restore", settings, "--volume", volume)
+	if !c.apart {
+		return c.command("restore", settings, "--volume", volume)
+	}
+	c.must(os.MkdirAll(c.walDisk(settings.Instance), 0o700))
+	c.own(c.walDisk(settings.Instance))
+	return c.command("restore", settings, "--volume", volume, "--"+naming.FlagWALVolume, c.walDisk(settings.Instance))
 }
 
 // restore restores to the end, and returns what came of it.
@@ -267,10 +272,14 @@ func TestAClusterIsRestoredInPlace(t *testing.T) {
 // archive brings all back that was archived, and an archive that has had more is not taken for the whole.
 func TestALoneInstanceWhoseVolumeIsLost(t *testing.T) {
 	t.Parallel()
-	for name, lost := range map[string]string{"the volume": "", "the data directory": "volume/data"} {
+	for name, lost := range map[string]string{
+		"the volume": "", "the data directory": "volume/data", "the WAL volume": "wal",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := formed(t, 1)
+			c := newCluster(t, 1)
+			c.apart = lost == "wal"
+			c.form()
 			c.archiveHere()
 			c.exec("db-0", "create table if not exists kept (n int)", "insert into kept values (1)")
 			c.awaitArchived("db-0")
@@ -283,7 +292,7 @@ func TestALoneInstanceWhoseVolumeIsLost(t *testing.T) {
 			c.start("db-0")
 			now := c.await("db-0", "without data", func(s protocol.Status) bool { return s.Data == protocol.DataEmpty })
 			votes := now.Election.Configuration.Has(now.Election.Voter)
-			if votes != (lost != "") || now.Role != protocol.RoleNone {
+			if votes != (lost == "volume/data") || now.Role != protocol.RoleNone {
 				t.Errorf("it is %+v", now)
 			}
 			settings := c.restoring(c, protocol.RestoreTarget{})
@@ -304,6 +313,9 @@ func TestALoneInstanceWhoseVolumeIsLost(t *testing.T) {
 				t.Errorf("it leads term %d, and led %d before", again.Term, before.Term)
 			}
 			c.awaitQuery("db-0", keptRows, "1,2")
+			if c.apart {
+				c.walFolder("db-0")
+			}
 			c.exec("db-0", "insert into kept values (3)")
 			c.awaitArchived("db-0")
 			c.takeBackup()
@@ -318,6 +330,7 @@ func TestALoneInstanceWhoseVolumeIsLost(t *testing.T) {
 func (c *cluster) restoresTo(target protocol.RestoreTarget, rows string) protocol.RestoreResult {
 	c.Helper()
 	other := newCluster(c.T, 1)
+	other.apart = c.apart
 	archive := *c.config.Archive
 	archive.Path, archive.Owner = "test/other-"+other.folder[len(other.folder)-8:], "uid-9"
 	other.config.Archive = &archive
@@ -393,6 +406,7 @@ func TestARestoreThatIsKilledBeginsAnew(t *testing.T) {
 	for _, there := range []string{"restore/data/PG_VERSION", "restore/data/postmaster.pid", "restored.json"} {
 		t.Run("when there is "+filepath.Base(there), func(t *testing.T) {
 			c := newCluster(t, 1)
+			c.apart = strings.HasSuffix(there, ".pid") // a server runs then, with its WAL there
 			settings := c.restoring(source, protocol.RestoreTarget{})
 			cmd, _, _ := c.restoreCommand(settings)
 			c.must(cmd.Start())
@@ -408,6 +422,9 @@ func TestARestoreThatIsKilledBeginsAnew(t *testing.T) {
 			c.start("db-0")
 			c.await("db-0", "primary", primary)
 			c.awaitQuery("db-0", keptRows, "1,2,3,4")
+			if c.apart {
+				c.walFolder("db-0")
+			}
 			for _, left := range []string{"restore", "restored.json"} {
 				if !c.missing(left) {
 					t.Errorf("%s is left on the volume", left)

@@ -73,7 +73,22 @@ var own = []ownMetric{
 			}
 			return float64(*r.PerDay), true
 		}),
+	some("toban_instance_wal_volume_size_bytes", "How much the file system of a WAL volume can hold; of who has one.",
+		func(s *protocol.Status) (float64, bool) {
+			return walRoom(s, func(r protocol.Room) int64 { return r.Size })
+		}),
+	some("toban_instance_wal_volume_used_bytes", "How much of that is used.",
+		func(s *protocol.Status) (float64, bool) {
+			return walRoom(s, func(r protocol.Room) int64 { return r.Used })
+		}),
 	keptWAL,
+}
+
+func walRoom(s *protocol.Status, value func(protocol.Room) int64) (float64, bool) {
+	if s.WALRoom == nil {
+		return 0, false
+	}
+	return float64(value(*s.WALRoom)), true
 }
 
 // keptWAL has a value for each slot that keeps much.

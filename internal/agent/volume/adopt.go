@@ -77,6 +77,9 @@ func RemovePrepared(volume string) error {
 func RemoveRestore(volume string) error {
 	err := RemovePrepared(volume)
 	if err == nil {
+		err = postgres.RemoveData(restoredData(volume))
+	}
+	if err == nil {
 		err = os.RemoveAll(RestoreFolder(volume))
 	}
 	if err != nil {

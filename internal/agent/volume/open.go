@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -19,27 +20,57 @@ type Due struct {
 	Survivor bool
 }
 
+// Opening says what is opened: the volume of an instance, with the one that its WAL is on, "" for the same.
+type Opening struct {
+	Volume, WALVolume, Instance string
+	// Due is the data that is to be taken over.
+	Due []Due
+	// Waits is called with the words for whom it has to wait.
+	Waits func(whom string)
+	Log   *slog.Logger
+}
+
 // Open locks the volume of an instance, takes over the data of a restore in place or of an upgrade where that is due,
-// and reads the hard state. Where it has to wait it calls waits, with the words for whom. Until it has
-// the lock it touches nothing on the volume. A lock that it has got is returned with an error too: it is to be held
-// until the process ends.
-func Open(
-	ctx context.Context, volume, instance string, due []Due, waits func(whom string),
-) (*Lock, *StateStore, error) {
-	lock, err := Own(ctx, volume, waits)
+// sees to it that the WAL is where it belongs, and reads the hard state. Until it has the lock it touches nothing on
+// the volume. A lock that it has got is returned with an error too: it is to be held until the process ends.
+func Open(ctx context.Context, o Opening) (*Lock, *StateStore, error) {
+	lock, err := Own(ctx, o.Volume, o.Waits)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := os.MkdirAll(StateFolder(volume), 0o700); err != nil {
-		return lock, nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
+	for _, volume := range []string{o.Volume, o.WALVolume} {
+		if volume == "" {
+			continue
+		}
+		if err := os.MkdirAll(StateFolder(volume), 0o700); err != nil {
+			return lock, nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
+		}
 	}
-	for _, d := range due {
-		if err := takeOverOnce(ctx, volume, instance, d, waits); err != nil {
+	for _, d := range o.Due {
+		if err := takeOverOnce(ctx, o.Volume, o.Instance, d, o.Waits); err != nil {
 			return lock, nil, err
 		}
 	}
-	memory, err := Read(volume, instance)
+	if err := o.settleWAL(); err != nil {
+		return lock, nil, err
+	}
+	memory, err := Read(o.Volume, o.Instance)
 	return lock, memory, err
+}
+
+// lostWAL ends the name of the hard state of who has lost its WAL.
+const lostWAL = "lost-wal"
+
+// settleWAL sees to it that the WAL is where it belongs. Who has lost it may have acknowledged commits that it does not
+// have any more: it is another voter from now on.
+func (o Opening) settleWAL() error {
+	server := &postgres.Server{Volume: o.Volume, WALVolume: o.WALVolume}
+	lost, err := server.SettleWAL(func() error { return forget(o.Volume, lostWAL) })
+	if lost && err == nil {
+		o.Log.Warn("the WAL volume is not the one that the data had: the instance has no vote by what it was, and " +
+			"copies all data anew")
+	}
+	return err
 }
 
 // takeOverOnce takes data over where that is due, when nobody works on it any more.

@@ -9,7 +9,7 @@ import (
 
 // openAndLeave opens a volume, and leaves it again.
 func openAndLeave(ctx context.Context, volume string, waits func(whom string)) error {
-	lock, memory, err := Open(ctx, volume, "db-0", []Due{{ID: "oops"}}, waits)
+	lock, memory, err := Open(ctx, Opening{Volume: volume, Instance: "db-0", Due: []Due{{ID: "oops"}}, Waits: waits})
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type RoomWatch struct {
 	reserve  string
 	measure  func() (size, used int64, err error)
 	wal      func() (bytes int64, err error)
+	bounds   func(size int64) room.Bounds
 	allocate func(path string, bytes int64) error
 	tell     func(Shortage)
 	log      *slog.Logger
@@ -66,9 +67,16 @@ func NewRoomWatch(
 	}
 	return &RoomWatch{
 		reserve: filepath.Join(StateFolder(volume), reserveFile), allocate: allocate, tell: tell, log: log,
-		measure: newMeter(volume).used, now: time.Now,
+		measure: newMeter(volume).used, now: time.Now, bounds: room.BoundsOf,
 		wal: func() (int64, error) { return postgres.WALSize(volume) },
 	}
+}
+
+// OfWAL has it watch a WAL volume, on which the WAL is of the data on the other one.
+func (w *RoomWatch) OfWAL(data string) *RoomWatch {
+	w.bounds = room.BoundsOfWAL
+	w.wal = func() (int64, error) { return postgres.LinkedWALSize(data) }
+	return w
 }
 
 // Run looks again and again, until ctx ends.
@@ -81,7 +89,7 @@ func (w *RoomWatch) look() time.Duration {
 		w.complain(err)
 		return roomInterval
 	}
-	free, bounds := size-used, room.BoundsOf(size)
+	free, bounds := size-used, w.bounds(size)
 	wal, err := w.wal()
 	if err != nil {
 		w.complain(err) // none of it counts as free then

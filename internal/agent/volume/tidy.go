@@ -86,6 +86,9 @@ func removeBefore(volume, id string) (removed []string, err error) {
 		before := filepath.Join(volume, entry.Name())
 		err := removeTablespaces(volume, filepath.Join(before, "data"))
 		if err == nil {
+			err = postgres.RemoveData(filepath.Join(before, "data"))
+		}
+		if err == nil {
 			err = os.RemoveAll(before)
 		}
 		if err != nil {

@@ -49,6 +49,7 @@ func Agent() *cobra.Command {
 	flags.StringVar(&options.Certificate, "certificate", naming.PathCertificate,
 		"folder with the certificate for clients that the user gives")
 	flags.StringVar(&options.Volume, "volume", naming.PathVolume, "the persistent volume")
+	walVolumeFlag(flags, &options.WALVolume)
 	flags.StringVar(&options.Restored, "restored", os.Getenv(naming.EnvRestored),
 		"id of the restore in place whose data the instance must have")
 	flags.StringVar(&options.Survivor, "survivor", os.Getenv(naming.EnvSurvivor),

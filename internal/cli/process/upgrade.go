@@ -94,4 +94,5 @@ func upgradeFlags(c *cobra.Command, o *worker.UpgradeOptions) {
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
 	f.StringVar(&o.Former, "former", naming.PathFormer, "folder with the programs of the former version")
 	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the instance's volume")
+	walVolumeFlag(f, &o.WALVolume)
 }

@@ -23,6 +23,11 @@ func hidden(c *cobra.Command) *cobra.Command {
 	return c
 }
 
+// walVolumeFlag is where the WAL of an instance is.
+func walVolumeFlag(f *pflag.FlagSet, volume *string) {
+	f.StringVar(volume, naming.FlagWALVolume, "", "the volume that pg_wal is on (the same where it is empty)")
+}
+
 // Take is `toban backup take`: the process in the Pod of a backup.
 func Take() *cobra.Command {
 	var o worker.TakeOptions
@@ -110,6 +115,7 @@ func Restore() *cobra.Command {
 		"folder with the authority of the SampleDB whose volume is read")
 	f.StringVar(&o.Key, "key", naming.PathKey, "folder with the key of the archive")
 	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the instance's volume")
+	walVolumeFlag(f, &o.WALVolume)
 	return c
 }
 

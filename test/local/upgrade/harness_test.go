@@ -259,9 +259,10 @@ type task struct {
 }
 
 type taskOptions struct {
-	Volume, Run, Method string
-	Former, New         postgres.Programs
-	Parameters          map[string]string
+	Volume, WALVolume string
+	Run, Method       string
+	Former, New       postgres.Programs
+	Parameters        map[string]string
 }
 
 // child does what it is asked to, and kills itself at a point: not its programs, which may go on.
@@ -271,8 +272,9 @@ func child() int {
 		return 2
 	}
 	var points []string
-	o := major.Options{ID: id, Instance: "db-0", Volume: t.Options.Volume, Run: t.Options.Run, Former: t.Options.Former,
-		New: t.Options.New, Method: t.Options.Method, Parameters: t.Options.Parameters, Jobs: 2, Log: os.Stderr,
+	o := major.Options{ID: id, Instance: "db-0", Volume: t.Options.Volume, WALVolume: t.Options.WALVolume,
+		Run: t.Options.Run, Former: t.Options.Former, New: t.Options.New, Method: t.Options.Method, Parameters: t.Options.Parameters,
+		Jobs: 2, Log: os.Stderr,
 		At: func(point string) {
 			points = append(points, point)
 			if point == t.Kill {
@@ -304,8 +306,8 @@ type outcome struct {
 // process runs a child, and says how it has ended; killed is true where it has ended itself.
 func (i *instance) process(to int, method, kill string, back bool) (o outcome, killed bool) {
 	i.Helper()
-	text, err := json.Marshal(task{Kill: kill, Back: back, Options: taskOptions{Volume: i.Volume, Run: i.Server.Run,
-		Method: method, Former: collected(i.T, i.Programs.Major), New: programs(i.T, to)}})
+	text, err := json.Marshal(task{Kill: kill, Back: back, Options: taskOptions{
+		Volume: i.Volume, WALVolume: i.WALVolume, Run: i.Server.Run, Method: method, Former: collected(i.T, i.Programs.Major), New: programs(i.T, to)}})
 	must(i, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))

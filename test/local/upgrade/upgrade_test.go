@@ -12,6 +12,7 @@ import (
 
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/major"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/test/releases"
 )
@@ -23,17 +24,18 @@ func TestUpgrade(t *testing.T) {
 		from, to     int
 		method, want string
 		folder       string
+		apart        bool // the WAL has a volume of its own
 	}
 	moves := []move{
-		{15, 17, "", protocol.MethodLink, ""},
-		{15, 17, protocol.MethodCopy, protocol.MethodCopy, ""},
-		{15, 18, protocol.MethodLink, protocol.MethodLink, ""},
-		{15, 18, "", protocol.MethodClone, reflinks},
-		{15, 18, protocol.MethodSwap, protocol.MethodSwap, ""},
+		{15, 17, "", protocol.MethodLink, "", true},
+		{15, 17, protocol.MethodCopy, protocol.MethodCopy, "", false},
+		{15, 18, protocol.MethodLink, protocol.MethodLink, "", false},
+		{15, 18, "", protocol.MethodClone, reflinks, true},
+		{15, 18, protocol.MethodSwap, protocol.MethodSwap, "", true},
 	}
 	if next := releases.Wanted(); next > 18 {
-		moves = append(moves, move{15, next, protocol.MethodLink, protocol.MethodLink, ""},
-			move{18, next, protocol.MethodSwap, protocol.MethodSwap, ""})
+		moves = append(moves, move{15, next, protocol.MethodLink, protocol.MethodLink, "", true},
+			move{18, next, protocol.MethodSwap, protocol.MethodSwap, "", false})
 	}
 	for _, c := range moves {
 		t.Run(fmt.Sprintf("%d to %d by %s", c.from, c.to, c.want), func(t *testing.T) {
@@ -41,6 +43,7 @@ func TestUpgrade(t *testing.T) {
 				t.Skip("there is no file system with reflinks")
 			}
 			i := newInstance(t, c.from, c.folder)
+			i.takeApart(c.apart)
 			stop := i.start(i.Programs, i.Data())
 			i.fill()
 			want := i.facts()
@@ -63,10 +66,31 @@ func TestUpgrade(t *testing.T) {
 			if again.result(t).SystemIdentifier != r.SystemIdentifier {
 				t.Errorf("called again, it has made it anew: %+v", again)
 			}
-			stop = i.start(programs(t, c.to), filepath.Join(volume.RestoreFolder(i.Volume), "data"))
+			data := filepath.Join(volume.RestoreFolder(i.Volume), "data")
+			i.hasWAL(i.Data(), c.apart) // the old data has its own as long as it is there
+			i.hasWAL(data, c.apart)
+			stop = i.start(programs(t, c.to), data)
 			i.has(want)
 			stop(syscall.SIGINT)
 		})
+	}
+}
+
+// takeApart moves the WAL onto a volume of its own, where that is wanted.
+func (i *instance) takeApart(wanted bool) {
+	i.Helper()
+	if wanted {
+		i.WALVolume = i.TempDir()
+	}
+	must(i, i.MoveWAL(i.Data()))
+}
+
+// hasWAL checks that the WAL of a data directory is on a volume of its own, or is not.
+func (i *instance) hasWAL(data string, apart bool) {
+	i.Helper()
+	folder, err := postgres.WALFolder(data)
+	if err != nil || apart != (folder != "" && filepath.Dir(folder) == i.WALVolume) {
+		i.Errorf("the WAL of %s is in %q, %v", data, folder, err)
 	}
 }
 
