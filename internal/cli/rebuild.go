@@ -115,6 +115,11 @@ func (o *rebuildOptions) removeInstance(ctx context.Context, api client.Client) 
 		return fmt.Errorf("read the volume claim: %w", err)
 	}
 	o.former = claim.UID
+	wal := &corev1.PersistentVolumeClaim{}
+	wal.Namespace, wal.Name = o.namespace, naming.WALClaimOf(o.instance)
+	if err := client.IgnoreNotFound(api.Delete(ctx, wal)); err != nil {
+		return fmt.Errorf("delete the claim of the WAL volume: %w", err)
+	}
 	if err := api.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 		return fmt.Errorf("delete the volume claim: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -104,12 +105,32 @@ func writeVolumes(w io.Writer, db *v1.SampleDB) {
 				cmp.Or(v.FillsPerDay, "not known yet"), fullIn(v))
 		}
 	}
+	for _, i := range db.Status.InstanceStatuses {
+		if i.WAL != "" {
+			fmt.Fprintf(w, "\n%s\t%s\t%s", naming.WALClaimOf(i.Name), walSize(i.WAL), walUsed(i.WAL))
+		}
+	}
 	if head == "" {
 		fmt.Fprintln(w)
 	}
 	if storage := db.Status.Storage; storage != nil {
 		fmt.Fprintf(w, "\nsize of the volumes: %s%s%s\n", storage.Size, upTo(db.Spec.Storage), grownAt(storage))
 	}
+}
+
+// walSize and walUsed are the parts of what the status says of a WAL volume, such as "12 % of 9.7Gi; full in 3 days".
+func walSize(text string) string {
+	_, size, _ := strings.Cut(text, " of ")
+	size, _, _ = strings.Cut(size, ";")
+	return size
+}
+
+func walUsed(text string) string {
+	used, rest, _ := strings.Cut(text, " of ")
+	if _, soon, full := strings.Cut(rest, "; "); full {
+		used += "\t\t" + strings.TrimPrefix(soon, "full in ")
+	}
+	return used
 }
 
 func fullIn(v *v1.VolumeStatus) string {

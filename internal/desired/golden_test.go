@@ -146,6 +146,19 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 		}),
 		"longest": sampleDB(longest, onVolume, three),
 		"volume":  sampleDB("one", onVolume),
+		"wal": sampleDB("one", three, withoutBackup, func(db *v1.SampleDB) {
+			fast := "fast"
+			db.Spec.Storage.WAL = &v1.WALSpec{Size: "2Gi", StorageClassName: &fast}
+			db.Spec.Readers = &v1.ReadersSpec{Count: 1}
+			db.Spec.RestoreFrom = &v1.RestoreSpec{
+				SampleDB: "other", Target: &v1.RestoreTarget{Time: "2026-11-20T03:15:00.25+09:00"},
+			}
+			db.Spec.Version, db.Status.Major = 18, 17
+			db.Status.Upgrade = &v1.UpgradeStatus{
+				ID: "18-0a1b2c", From: 17, To: 18, Step: v1.UpgradeClosing,
+				FormerImage: "docker.io/library/postgres:17",
+			}
+		}),
 		"readers": sampleDB("one", three, withoutBackup, func(db *v1.SampleDB) {
 			db.Spec.Readers = &v1.ReadersSpec{Autoscale: &v1.ReadersAutoscale{Min: 1, Max: 8, CPU: 70}}
 			db.Spec.Network.From = []v1.NetworkPeer{{PodSelector: &metav1.LabelSelector{}}}
@@ -220,6 +233,14 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
+	claims := []client.Object{claim}
+	if db.Spec.Storage.WAL != nil {
+		wal, err := WALVolume.Claim(db, Instances(db)-1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims = append(claims, wal)
+	}
 	revision := AppRevision(db, 0, "", "", 0)
 	revision.UID = "7e55"
 	issuer := AuthorityRevision(db, 0)
@@ -227,8 +248,9 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	out := []client.Object{
 		configMap, issuer, AuthoritySecret(db, issuer, []byte("CERT"), []byte("KEY")), revision,
 		AppSecret(db, revision, "0123456789abcdef", []byte("CERT")),
-		ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db), claim, set,
+		ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db),
 	}
+	out = append(append(out, claims...), set)
 	for _, s := range Services(db, db.Spec.Service.Route == v1.RouteRelay) {
 		out = append(out, s)
 	}

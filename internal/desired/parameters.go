@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,6 +28,13 @@ func Parameters(db *v1.SampleDB) map[string]string {
 		size = resource.MustParse("1Gi")
 	}
 	out := defaults(memory(db.Spec.Resources), size.Value())
+	if db.Spec.Storage.WAL != nil {
+		wal, err := WALVolume.Size(db)
+		if err != nil {
+			wal = resource.MustParse("1Gi")
+		}
+		maps.Copy(out, walDefaults(wal.Value()))
+	}
 	if MostReaders(db) > fewReaders {
 		// Fifty more, each as a standby: the number may change then without a restart.
 		out["max_wal_senders"], out["max_replication_slots"] = "120", "70"
@@ -108,6 +116,17 @@ func defaults(memory, volume int64) map[string]string {
 	out["effective_cache_size"] = size(max(memory/4*3, 32*mib))
 	out["maintenance_work_mem"] = size(clamp(memory/16, 16*mib, 2*gib))
 	return out
+}
+
+// walDefaults fit the limits of WAL to a volume of its own (bytes), on which nothing else is. Together they leave the
+// room that is to be free.
+func walDefaults(volume int64) map[string]string {
+	return map[string]string{
+		"max_wal_size":           size(clamp(volume/5, 32*mib, 8*gib)),
+		"min_wal_size":           size(clamp(volume/20, 32*mib, gib)),
+		"wal_keep_size":          size(clamp(volume/10, 16*mib, gib)),
+		"max_slot_wal_keep_size": size(max(volume/5*2, 64*mib)),
+	}
 }
 
 func clamp(n, low, high int64) int64 { return min(max(n, low), high) }

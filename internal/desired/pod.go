@@ -101,13 +101,13 @@ func postgresContainer(db *v1.SampleDB, settings Settings, config protocol.Confi
 		Name:            naming.ContainerPostgreSQL,
 		Image:           Image(db, settings),
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command: []string{
+		Command: append([]string{
 			naming.PathBinary, "agent",
 			"--name", "$(POD_NAME)",
 			"--config", naming.PathConfig + "/" + naming.KeyConfig,
 			"--authority", naming.PathAuthority,
 			"--volume", naming.PathVolume,
-		},
+		}, walOptions(db)...),
 		Env: append(instanceEnv(config), storeEnv(storeOf(db))...),
 		Ports: []corev1.ContainerPort{
 			{Name: "postgresql", ContainerPort: naming.PortPostgreSQL, Protocol: corev1.ProtocolTCP},

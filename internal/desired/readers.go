@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -43,13 +45,14 @@ func ReadersSet(
 		WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
 		WhenScaled:  appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
 	}
-	set.Spec.VolumeClaimTemplates[0].Name = naming.VolumeReader
+	names := map[string]string{naming.VolumeData: naming.VolumeReader, naming.VolumeWAL: naming.VolumeReaderWAL}
+	for i, claim := range set.Spec.VolumeClaimTemplates {
+		set.Spec.VolumeClaimTemplates[i].Name = cmp.Or(names[claim.Name], claim.Name)
+	}
 	template := &set.Spec.Template
 	template.Labels = merged(template.Labels, naming.ReaderSelector(db.Name))
 	for i, mount := range template.Spec.Containers[0].VolumeMounts {
-		if mount.Name == naming.VolumeData {
-			template.Spec.Containers[0].VolumeMounts[i].Name = naming.VolumeReader
-		}
+		template.Spec.Containers[0].VolumeMounts[i].Name = cmp.Or(names[mount.Name], mount.Name)
 	}
 	if db.Spec.Pod.Affinity == nil {
 		servers := servers(db)

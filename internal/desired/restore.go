@@ -177,6 +177,7 @@ func restorePod(db *v1.SampleDB, settings Settings, x Restore, source Source) co
 	volumes, mounts := restoreVolumes(db, naming.RestoreConfigMap(db.Name),
 		claimVolume(naming.VolumeData, naming.Claim(db.Name, x.Ordinal)), source)
 	pod := restoringPod(db, settings, source, volumes, mounts)
+	withWAL(db, &pod, x.Ordinal)
 	pod.Affinity = x.affinity(db)
 	return pod
 }

@@ -1,8 +1,11 @@
 package desired
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -42,27 +45,92 @@ func StatefulSet(
 }
 
 func claimTemplates(db *v1.SampleDB, current *appsv1.StatefulSet) ([]corev1.PersistentVolumeClaim, error) {
+	var out []corev1.PersistentVolumeClaim
 	if current != nil && len(current.Spec.VolumeClaimTemplates) > 0 {
-		kept := current.Spec.VolumeClaimTemplates[0].DeepCopy()
-		kept.Status = corev1.PersistentVolumeClaimStatus{}
-		return []corev1.PersistentVolumeClaim{*kept}, nil
+		for _, template := range current.Spec.VolumeClaimTemplates {
+			kept := template.DeepCopy()
+			kept.Status = corev1.PersistentVolumeClaimStatus{}
+			out = append(out, *kept)
+		}
+		return out, nil
 	}
-	spec, err := claimSpec(db)
-	if err != nil {
-		return nil, err
+	for _, of := range VolumesOf(db) {
+		spec, err := of.spec(db)
+		if err != nil {
+			return nil, err
+		}
+		// Without a kind, as the cache has it too: else the next look would find another template, and write it again.
+		out = append(out, corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: string(of), Labels: naming.Common(db.Name)}, Spec: spec,
+		})
 	}
-	// Without a kind, as the cache has it too: else the next look would find another template, and write it again.
-	return []corev1.PersistentVolumeClaim{{
-		ObjectMeta: metav1.ObjectMeta{Name: naming.VolumeData, Labels: naming.Common(db.Name)},
-		Spec:       spec,
-	}}, nil
+	return out, nil
 }
 
-// Claim is the volume claim of an instance. It never asks for less than current (nil before the first time)
+// MadeWithWAL says that the claims which a StatefulSet makes have volumes for the WAL, or not, as the SampleDB wants.
+func MadeWithWAL(db *v1.SampleDB, set *appsv1.StatefulSet) bool {
+	return len(set.Spec.VolumeClaimTemplates) == len(VolumesOf(db))
+}
+
+// Claim is the claim of an instance's data volume.
+func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	return DataVolume.Claim(db, ordinal, current)
+}
+
+// Volume is one of those that an instance has.
+type Volume string
+
+// The volumes of an instance.
+const (
+	DataVolume Volume = naming.VolumeData
+	WALVolume  Volume = naming.VolumeWAL
+)
+
+// VolumesOf are those that each instance of a SampleDB has.
+func VolumesOf(db *v1.SampleDB) []Volume {
+	if db.Spec.Storage.WAL == nil {
+		return []Volume{DataVolume}
+	}
+	return []Volume{DataVolume, WALVolume}
+}
+
+// ClaimName is the name of its claim.
+func (v Volume) ClaimName(db string, ordinal int) string {
+	if v == WALVolume {
+		return naming.WALClaim(db, ordinal)
+	}
+	return naming.Claim(db, ordinal)
+}
+
+// Size is its size in force.
+func (v Volume) Size(db *v1.SampleDB) (resource.Quantity, error) {
+	if v != WALVolume || db.Spec.Storage.WAL == nil {
+		return Size(db)
+	}
+	size, err := resource.ParseQuantity(db.Spec.Storage.WAL.Size)
+	if err != nil {
+		return size, fmt.Errorf("storage.wal.size %q must be a quantity such as 10Gi: %w",
+			db.Spec.Storage.WAL.Size, err)
+	}
+	return size, nil
+}
+
+// Class is the StorageClass that is asked for, nil for the cluster's default. That of the WAL is the one of the data
+// where it does not say.
+func (v Volume) Class(db *v1.SampleDB) *string {
+	if wal := db.Spec.Storage.WAL; v == WALVolume && wal != nil && wal.StorageClassName != nil {
+		return wal.StorageClassName
+	}
+	return db.Spec.Storage.StorageClassName
+}
+
+// Claim is the claim of an instance's volume. It never asks for less than current (nil before the first time)
 // does. With deletionPolicy Delete it goes with the SampleDB, whoever deletes what belongs to that; else the
 // operator alone removes it.
-func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
-	spec, err := claimSpec(db)
+func (v Volume) Claim(
+	db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim,
+) (*corev1.PersistentVolumeClaim, error) {
+	spec, err := v.spec(db)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +142,7 @@ func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) 
 			spec.Resources.Requests[corev1.ResourceStorage] = have
 		}
 	}
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(db, naming.Claim(db.Name, ordinal)), Spec: spec}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(db, v.ClaimName(db.Name, ordinal)), Spec: spec}
 	if DeletionPolicy(db) != v1.DeletionDelete {
 		claim.OwnerReferences = nil
 	}
@@ -83,15 +151,17 @@ func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) 
 	return claim, nil
 }
 
-func claimSpec(db *v1.SampleDB) (corev1.PersistentVolumeClaimSpec, error) {
-	size, err := Size(db)
+func claimSpec(db *v1.SampleDB) (corev1.PersistentVolumeClaimSpec, error) { return DataVolume.spec(db) }
+
+func (v Volume) spec(db *v1.SampleDB) (corev1.PersistentVolumeClaimSpec, error) {
+	size, err := v.Size(db)
 	if err != nil {
 		return corev1.PersistentVolumeClaimSpec{}, err
 	}
 	filesystem := corev1.PersistentVolumeFilesystem
 	return corev1.PersistentVolumeClaimSpec{
 		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		StorageClassName: db.Spec.Storage.StorageClassName,
+		StorageClassName: v.Class(db),
 		VolumeMode:       &filesystem,
 		Resources: corev1.VolumeResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceStorage: size},

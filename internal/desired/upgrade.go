@@ -116,6 +116,7 @@ func UpgradeJob(db *v1.SampleDB, settings Settings, u Upgrade) *batchv1.Job {
 	pod.Volumes = append(pod.Volumes, data)
 	work := &pod.Containers[0]
 	work.VolumeMounts = append(work.VolumeMounts, corev1.VolumeMount{Name: data.Name, MountPath: naming.PathVolume})
+	withWAL(db, &pod, u.Ordinal)
 	return upgradeJob(db, u.JobName(db), pod, upgradeDeadline, restoreRetries)
 }
 

@@ -59,7 +59,7 @@ func instanceVolumes(db *v1.SampleDB) []corev1.Volume {
 func instanceMounts(db *v1.SampleDB) []corev1.VolumeMount {
 	_, store := storeVolumes(storeOf(db))
 	_, given := certificateVolumes(db)
-	return slices.Concat([]corev1.VolumeMount{
+	return slices.Concat(walMount(db), []corev1.VolumeMount{
 		{Name: naming.VolumeData, MountPath: naming.PathVolume},
 		{Name: volumeConfig, MountPath: naming.PathConfig, ReadOnly: true},
 		{Name: volumeAuthority, MountPath: naming.PathAuthority, ReadOnly: true},
@@ -68,6 +68,33 @@ func instanceMounts(db *v1.SampleDB) []corev1.VolumeMount {
 		{Name: volumeTmp, MountPath: pathTmp},
 		{Name: volumeMemory, MountPath: pathMemory},
 	}, store, given)
+}
+
+// walMount mounts the WAL volume, where there is one.
+func walMount(db *v1.SampleDB) []corev1.VolumeMount {
+	if db.Spec.Storage.WAL == nil {
+		return nil
+	}
+	return []corev1.VolumeMount{{Name: naming.VolumeWAL, MountPath: naming.PathWAL}}
+}
+
+// walOptions tell a process where the WAL volume is mounted, where there is one.
+func walOptions(db *v1.SampleDB) []string {
+	if db.Spec.Storage.WAL == nil {
+		return nil
+	}
+	return []string{"--" + naming.FlagWALVolume, naming.PathWAL}
+}
+
+// withWAL gives the first container of a Job's Pod the WAL volume of an instance, where there is one.
+func withWAL(db *v1.SampleDB, pod *corev1.PodSpec, ordinal int) {
+	if db.Spec.Storage.WAL == nil {
+		return
+	}
+	pod.Volumes = append(slices.Clone(pod.Volumes), claimVolume(naming.VolumeWAL, naming.WALClaim(db.Name, ordinal)))
+	work := &pod.Containers[0]
+	work.VolumeMounts = append(slices.Clone(work.VolumeMounts), walMount(db)...)
+	work.Command = append(slices.Clone(work.Command), walOptions(db)...)
 }
 
 func emptyVolume(name string, medium corev1.StorageMedium) corev1.Volume {

@@ -195,9 +195,11 @@ func measured(name string, drills []v1.FaultDrill) *Measured {
 
 // creation is the step by which a SampleDB comes to be.
 func creation(db *v1.SampleDB) []Step {
+	message := fmt.Sprintf("each instance has a volume of %s", db.Spec.Storage.Size)
+	if wal := db.Spec.Storage.WAL; wal != nil {
+		message += fmt.Sprintf(", and one of %s for its WAL", wal.Size)
+	}
 	return []Step{{
-		Effect: Create, Writes: WritesDown, Fields: []string{},
-		Instances: instances(db),
-		Message:   fmt.Sprintf("each instance has a volume of %s", db.Spec.Storage.Size),
+		Effect: Create, Writes: WritesDown, Fields: []string{}, Instances: instances(db), Message: message,
 	}}
 }

@@ -119,15 +119,25 @@ func (c change) parameters() (out changedParameters) {
 }
 
 func (c change) grow() *Step {
-	was, err := desired.Size(c.before)
-	is, wrong := desired.Size(c.after)
-	if err != nil || wrong != nil || is.Cmp(was) <= 0 {
+	var grows []string
+	for _, v := range desired.VolumesOf(c.before) {
+		was, err := v.Size(c.before)
+		is, wrong := v.Size(c.after)
+		if err != nil || wrong != nil || is.Cmp(was) <= 0 {
+			continue
+		}
+		which := "each volume"
+		if v == desired.WALVolume {
+			which = "each WAL volume"
+		}
+		grows = append(grows, fmt.Sprintf("%s grows from %s to %s", which, was.String(), is.String()))
+	}
+	if len(grows) == 0 {
 		return nil
 	}
 	return &Step{
 		Effect: GrowVolumes, Instances: c.stay(), Writes: WritesGoOn,
-		Message: fmt.Sprintf("each volume grows from %s to %s, where its StorageClass has allowVolumeExpansion",
-			was.String(), is.String()),
+		Message: strings.Join(grows, ", ") + ", where its StorageClass has allowVolumeExpansion",
 	}
 }
 

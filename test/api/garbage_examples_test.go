@@ -8,6 +8,7 @@ type fields = map[string]any
 // examples are good values of fields for which those made of the schema are none, by the end of their path.
 var examples = map[string]any{
 	"storage.size":            "1Gi",
+	"wal.size":                "1Gi",
 	"spec.storage.grow":       fields{"limit": "2Gi"},
 	"grow.limit":              "2Gi",
 	"volume.size":             "1Gi",

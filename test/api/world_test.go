@@ -460,7 +460,9 @@ func (w *world) playCluster(db *v1.SampleDB) {
 	}
 	replicas := int(*set.Spec.Replicas)
 	for i := range replicas {
-		w.bindClaim(naming.Claim(db.Name, i))
+		for _, template := range set.Spec.VolumeClaimTemplates {
+			w.bindClaim(template.Name + "-" + naming.Instance(db.Name, i))
+		}
 		w.runPod(set, i)
 	}
 	for i := replicas; ; i++ {

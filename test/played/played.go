@@ -24,11 +24,12 @@ import (
 func Pod(set *appsv1.StatefulSet, ordinal int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = set.Namespace, naming.Instance(set.Name, ordinal)
-	volume := set.Spec.VolumeClaimTemplates[0].Name
-	pod.Spec.Volumes = append(pod.Spec.Volumes,
-		corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: volume + "-" + pod.Name},
-		}})
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		claim := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: template.Name + "-" + pod.Name}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
+			Name: template.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim},
+		})
+	}
 	return pod
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,11 +132,15 @@ func (r *Reconciler) breakPod(ctx context.Context, s *scope, fault v1.FaultDrill
 // loseVolume deletes the volume claim of an instance, and its Pod without a grace period. Kubernetes' controllers make
 // both anew.
 func (r *Reconciler) loseVolume(ctx context.Context, pod *corev1.Pod) error {
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: naming.ClaimOf(pod.Name),
-	}}
-	if err := r.Client.Delete(ctx, claim); err != nil {
-		return fmt.Errorf("delete the volume claim %s: %w", claim.Name, err)
+	for _, name := range []string{naming.ClaimOf(pod.Name), naming.WALClaimOf(pod.Name)} {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}
+		err := r.Client.Delete(ctx, claim)
+		if apierrors.IsNotFound(err) && name == naming.WALClaimOf(pod.Name) {
+			continue // it has no WAL volume
+		}
+		if err != nil {
+			return fmt.Errorf("delete the volume claim %s: %w", name, err)
+		}
 	}
 	return r.deletePod(ctx, pod, client.GracePeriodSeconds(0))
 }

@@ -112,40 +112,52 @@ func remaining(s *scope) string {
 // nothing is left to wait for.
 func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
-	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.claims)) {
-		claim := s.seen.claims[ordinal]
-		if !ours(claim, s.db) {
-			continue
+	for _, v := range []desired.Volume{desired.DataVolume, desired.WALVolume} {
+		waits, err := r.releaseClaimsOf(ctx, s, v)
+		if err != nil {
+			return false, err
 		}
-		if s.unsaved(ordinal) {
-			s.kept = append(s.kept, claim.Name)
-		} else if desired.DeletionPolicy(s.db) != v1.DeletionRetain {
-			waiting = append(waiting, "PersistentVolumeClaim "+claim.Name)
-			if claim.DeletionTimestamp == nil {
-				if err := r.deleteClaim(ctx, claim); err != nil {
-					return false, err
-				}
-			}
-			continue
-		}
-		if claim.DeletionTimestamp == nil {
-			if err := r.applyClaim(ctx, s, ordinal, claim); err != nil {
-				return false, err
-			}
-		}
+		waiting = append(waiting, waits...)
 	}
 	s.waiting = strings.Join(waiting, ", ")
 	return s.waiting == "", nil
 }
 
+// releaseClaimsOf does that with those of the data volumes, or of the WAL volumes, and says which go.
+func (r *Reconciler) releaseClaimsOf(ctx context.Context, s *scope, v desired.Volume) (waiting []string, err error) {
+	for _, ordinal := range slices.Sorted(maps.Keys(s.claimsOf(v))) {
+		claim := s.claimsOf(v)[ordinal]
+		if !ours(claim, s.db) {
+			continue
+		}
+		if s.unsaved(claim, ordinal) {
+			s.kept = append(s.kept, claim.Name)
+		} else if desired.DeletionPolicy(s.db) != v1.DeletionRetain {
+			waiting = append(waiting, "PersistentVolumeClaim "+claim.Name)
+			if claim.DeletionTimestamp == nil {
+				if err := r.deleteClaim(ctx, claim); err != nil {
+					return waiting, err
+				}
+			}
+			continue
+		}
+		if claim.DeletionTimestamp == nil {
+			if err := r.applyClaim(ctx, s, v, ordinal, claim); err != nil {
+				return waiting, err
+			}
+		}
+	}
+	return waiting, nil
+}
+
 // unsaved says that the volume of an instance may have data that the last backup has not, and that nobody has said
 // Delete about: no backup was taken, because no instance has ever said what it has; or it is of a former SampleDB.
-func (s *scope) unsaved(ordinal int) bool {
+func (s *scope) unsaved(claim *corev1.PersistentVolumeClaim, ordinal int) bool {
 	switch {
 	case desired.DeletionPolicy(s.db) != v1.DeletionSnapshot:
 		return false
 	case s.config.SystemIdentifier == "":
-		return s.seen.claims[ordinal].Status.Phase == corev1.ClaimBound // before that there is no volume
+		return claim.Status.Phase == corev1.ClaimBound // before that there is no volume
 	}
 	return s.isFormer(ordinal)
 }

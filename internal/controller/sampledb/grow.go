@@ -43,43 +43,102 @@ func (s *scope) takeSizeInForce() {
 	}
 }
 
-func (s *scope) setSize(size string) {
-	s.db = s.db.DeepCopy()
-	s.db.Spec.Storage.Size = size
+// takeWALSizeInForce does the same for storage.wal.size, which is never lowered: the largest of the spec and of the WAL
+// volumes.
+func (s *scope) takeWALSizeInForce() {
+	if s.db.Spec.Storage.WAL == nil {
+		return
+	}
+	size, err := desired.WALVolume.Size(s.db)
+	for ordinal := range desired.Instances(s.db) {
+		claim := s.seen.wals[ordinal]
+		if err != nil || claim == nil || claim.DeletionTimestamp != nil {
+			continue
+		}
+		if has := claim.Spec.Resources.Requests.Storage(); has.Cmp(size) > 0 {
+			size = *has
+			s.setSizeOf(desired.WALVolume, size.String())
+		}
+	}
 }
 
-// decideGrowth decides whether the volumes grow by themselves, and makes that the size in force.
-func (r *Reconciler) decideGrowth(ctx context.Context, s *scope, wanted class) error {
+func (s *scope) setSize(size string) { s.setSizeOf(desired.DataVolume, size) }
+
+func (s *scope) setSizeOf(v desired.Volume, size string) {
+	s.db = s.db.DeepCopy()
+	if v == desired.WALVolume {
+		s.db.Spec.Storage.WAL.Size = size
+	} else {
+		s.db.Spec.Storage.Size = size
+	}
+}
+
+// sizeOf is the size in force of a volume, as the spec has it.
+func (s *scope) sizeOf(v desired.Volume) string {
+	if v == desired.WALVolume {
+		return s.db.Spec.Storage.WAL.Size
+	}
+	return s.db.Spec.Storage.Size
+}
+
+// claimsOf are the claims of the data volumes, or of the WAL volumes, by ordinal.
+func (s *scope) claimsOf(v desired.Volume) map[int]*corev1.PersistentVolumeClaim {
+	if v == desired.WALVolume {
+		return s.seen.wals
+	}
+	return s.seen.claims
+}
+
+// growth is whether volumes grow by themselves, from the size before. grew says that one was told to, refused why that
+// was refused, "" where it was not.
+type growth struct {
+	room.Decision
+
+	before  string
+	grew    bool
+	refused string
+}
+
+func (s *scope) growthOf(v desired.Volume) *growth {
+	if v == desired.WALVolume {
+		return &s.walGrowth
+	}
+	return &s.growth
+}
+
+// decideGrowth decides whether the data volumes, or the WAL volumes, grow by themselves, and makes that the size in
+// force.
+func (r *Reconciler) decideGrowth(ctx context.Context, s *scope, v desired.Volume, wanted class) error {
 	limit, grows := desired.GrowthLimit(s.db.Spec.Storage)
 	if !grows {
 		return nil
 	}
-	fixed, err := r.fixedClass(ctx, s, wanted)
+	fixed, err := r.fixedClass(ctx, s, v, wanted)
 	if err != nil {
 		return err
 	}
-	size, err := desired.Size(s.db)
+	size, err := v.Size(s.db)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
-	growth := room.Growth{
-		Limit: limit.Value(), Size: size.Value(), Volumes: s.volumes(), Fixed: fixed, Now: s.now,
+	asked := room.Growth{
+		Limit: limit.Value(), Size: size.Value(), Volumes: s.volumesOf(v), Fixed: fixed, Now: s.now,
 	}
 	if s.grownAt != nil {
-		growth.GrownAt = s.grownAt.Time
+		asked.GrownAt = s.grownAt.Time
 	}
-	s.growth = room.Decide(growth)
-	if s.growth.Answer == room.Grows {
-		s.sizeBefore = s.db.Spec.Storage.Size
-		s.setSize(resource.NewQuantity(s.growth.To, resource.BinarySI).String())
+	g := s.growthOf(v)
+	if g.Decision = room.Decide(asked); g.Answer == room.Grows {
+		g.before = s.sizeOf(v)
+		s.setSizeOf(v, resource.NewQuantity(g.To, resource.BinarySI).String())
 	}
 	return nil
 }
 
 // fixedClass says why a volume can't grow, "" where each can.
-func (r *Reconciler) fixedClass(ctx context.Context, s *scope, wanted class) (string, error) {
+func (r *Reconciler) fixedClass(ctx context.Context, s *scope, v desired.Volume, wanted class) (string, error) {
 	for ordinal := range s.instances() {
-		claim := s.seen.claims[ordinal]
+		claim := s.claimsOf(v)[ordinal]
 		if claim == nil {
 			continue
 		}
@@ -95,24 +154,38 @@ func (r *Reconciler) fixedClass(ctx context.Context, s *scope, wanted class) (st
 	return "", nil
 }
 
-// volumes are those of the wanted instances.
-func (s *scope) volumes() []room.Volume {
+// volumes are the data volumes of the wanted instances.
+func (s *scope) volumes() []room.Volume { return s.volumesOf(desired.DataVolume) }
+
+// volumesOf are the data volumes, or the WAL volumes, of the wanted instances.
+func (s *scope) volumesOf(of desired.Volume) []room.Volume {
 	var out []room.Volume
 	for ordinal := range s.instances() {
-		v := room.Volume{Name: naming.Claim(s.db.Name, ordinal)}
-		if claim := s.seen.claims[ordinal]; claim != nil {
+		v := room.Volume{Name: of.ClaimName(s.db.Name, ordinal), WAL: of == desired.WALVolume}
+		if claim := s.claimsOf(of)[ordinal]; claim != nil {
 			v.Asked, v.Has = claim.Spec.Resources.Requests.Storage().Value(), claim.Status.Capacity.Storage().Value()
 		}
-		out = append(out, s.withRoom(v, naming.Instance(s.db.Name, ordinal)))
+		out = append(out, withRoom(v, s.roomOf(of, naming.Instance(s.db.Name, ordinal))))
 	}
 	return out
 }
 
+// roomOf is what the agent of an instance says of a volume, nil where that is not known.
+func (s *scope) roomOf(v desired.Volume, instance string) *protocol.Room {
+	seen := s.seen.answers[instance].Room
+	if v == desired.WALVolume {
+		seen = s.seen.answers[instance].WALRoom
+	}
+	if seen == nil || seen.Size <= 0 {
+		return nil
+	}
+	return seen
+}
+
 // withRoom adds to a volume what its agent says. What a FaultDrill has filled counts as free: that goes by itself,
 // and a volume that has grown stays so.
-func (s *scope) withRoom(v room.Volume, instance string) room.Volume {
-	seen := s.seen.answers[instance].Room
-	if seen == nil || seen.Size <= 0 {
+func withRoom(v room.Volume, seen *protocol.Room) room.Volume {
+	if seen == nil {
 		return v
 	}
 	v.Known, v.Size, v.Used, v.Lately = true, seen.Size, seen.Used-seen.Drill, seen.Lately
@@ -122,12 +195,12 @@ func (s *scope) withRoom(v room.Volume, instance string) room.Volume {
 	return v
 }
 
-// rooms are what the agents say of their volumes, by instance.
-func (s *scope) rooms() map[string]protocol.Room {
+// rooms are what the agents say of their data volumes, or their WAL volumes, by instance.
+func (s *scope) rooms(v desired.Volume) map[string]protocol.Room {
 	out := map[string]protocol.Room{}
-	for name, answer := range s.seen.answers {
-		if answer.Room != nil && answer.Room.Size > 0 {
-			out[name] = *answer.Room
+	for name := range s.seen.answers {
+		if seen := s.roomOf(v, name); seen != nil {
+			out[name] = *seen
 		}
 	}
 	return out
@@ -135,24 +208,30 @@ func (s *scope) rooms() map[string]protocol.Room {
 
 // giveUpGrowth goes back to the size before, where the first volume that was to grow by itself is refused to. Once one
 // has grown, the others have to.
-func (s *scope) giveUpGrowth(refused string) bool {
-	if s.growth.Answer != room.Grows || s.grew {
+func (s *scope) giveUpGrowth(v desired.Volume, refused string) bool {
+	g := s.growthOf(v)
+	if g.Answer != room.Grows || g.grew {
 		return false
 	}
-	s.growthRefused = refused
-	s.setSize(s.sizeBefore)
+	g.refused = refused
+	s.setSizeOf(v, g.before)
 	return true
 }
 
 // noteGrowth tells once that the volumes grow by themselves.
-func (s *scope) noteGrowth() {
-	if s.growth.Answer != room.Grows || s.grew {
+func (s *scope) noteGrowth(v desired.Volume) {
+	g := s.growthOf(v)
+	if g.Answer != room.Grows || g.grew {
 		return
 	}
 	at := metav1.NewTime(s.now).Rfc3339Copy()
-	s.grownAt, s.grew = &at, true
-	s.addEvent(eventGrowing, fmt.Sprintf("the volumes grow by themselves to %s, because %s gets short",
-		s.db.Spec.Storage.Size, s.growth.Message))
+	s.grownAt, g.grew = &at, true
+	which := "the volumes"
+	if v == desired.WALVolume {
+		which = "the WAL volumes"
+	}
+	s.addEvent(eventGrowing, fmt.Sprintf("%s grow by themselves to %s, because %s gets short", which, s.sizeOf(v),
+		g.Message))
 }
 
 // storageStatus is the size in force, where the volumes may grow by themselves, or have, or are to be made smaller.
@@ -173,17 +252,27 @@ const leastUntilShort = 2 * time.Second
 
 // untilShort is how soon volumes that grow by themselves are to be looked at again.
 func (s *scope) untilShort() time.Duration {
-	switch {
-	case s.db.Spec.Storage.Grow == nil:
+	if s.db.Spec.Storage.Grow == nil {
 		return pauseResting
-	case s.growthRefused != "":
+	}
+	soonest := pauseStuckLong * 2
+	for _, of := range desired.VolumesOf(s.db) {
+		soonest = min(soonest, s.untilShortOf(of))
+	}
+	return soonest
+}
+
+func (s *scope) untilShortOf(of desired.Volume) time.Duration {
+	g := s.growthOf(of)
+	switch {
+	case g.refused != "":
 		return pauseStuckLong
-	case s.growth.Answer == room.Pending:
+	case g.Answer == room.Pending:
 		return pauseStuck
 	}
 	soonest := pauseStuckLong * 2
-	for _, v := range s.volumes() {
-		if in, never := v.ShortIn(); !never && s.growth.Answer == room.Enough {
+	for _, v := range s.volumesOf(of) {
+		if in, never := v.ShortIn(); !never && g.Answer == room.Enough {
 			soonest = min(soonest, max(in/2, leastUntilShort))
 		}
 	}

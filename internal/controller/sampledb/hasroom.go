@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,12 +38,12 @@ const (
 	finely = 75
 )
 
-// volumeStatus is how full the volume of an instance is, nil where that was never known. What the status has stays as
-// long as it is about right.
+// volumeStatus is how full the data volume of an instance is, nil where that was never known. What the status has stays
+// as long as it is about right.
 func (s *scope) volumeStatus(instance string) *v1.VolumeStatus {
 	old := s.instanceBefore(instance).Volume
-	seen := s.seen.answers[instance].Room
-	if seen == nil || seen.Size <= 0 {
+	seen := s.roomOf(desired.DataVolume, instance)
+	if seen == nil {
 		return old
 	}
 	now := asStatus(*seen)
@@ -50,6 +51,55 @@ func (s *scope) volumeStatus(instance string) *v1.VolumeStatus {
 		return old
 	}
 	return &now
+}
+
+// walStatus is the same of its WAL volume, in words; "" where it has none.
+func (s *scope) walStatus(instance string) string {
+	old := s.instanceBefore(instance).WAL
+	seen := s.roomOf(desired.WALVolume, instance)
+	switch {
+	case s.db.Spec.Storage.WAL == nil:
+		return ""
+	case seen == nil:
+		return old
+	}
+	now := asStatus(*seen)
+	var before v1.VolumeStatus
+	_, err := fmt.Sscanf(old, "%d %% of %s", &before.UsedPercent, &before.Size)
+	// How fast it fills is about right as long as the rest is: WAL comes and goes.
+	before.Size = strings.TrimSuffix(before.Size, ";")
+	before.FillsPerDay, before.FullInDays = now.FillsPerDay, now.FullInDays
+	soon := now.FullInDays != nil && *now.FullInDays < fillsSoon
+	if err == nil && aboutSame(before, now) && soon == strings.Contains(old, "full in") {
+		return old
+	}
+	out := fmt.Sprintf("%d %% of %s", now.UsedPercent, now.Size)
+	if soon {
+		out += "; full in " + inDays(*now.FullInDays)
+	}
+	return out
+}
+
+// volumeSeen is a volume of an instance, by its claim.
+type volumeSeen struct {
+	*v1.VolumeStatus
+
+	claim, instance string
+	of              desired.Volume
+}
+
+// volumesSeen are those of which is known how full they are.
+func (s *scope) volumesSeen(instances []v1.InstanceStatus) (out []volumeSeen) {
+	for _, i := range instances {
+		if i.Volume != nil {
+			out = append(out, volumeSeen{i.Volume, naming.ClaimOf(i.Name), i.Name, desired.DataVolume})
+		}
+		if seen := s.roomOf(desired.WALVolume, i.Name); seen != nil {
+			status := asStatus(*seen)
+			out = append(out, volumeSeen{&status, naming.WALClaimOf(i.Name), i.Name, desired.WALVolume})
+		}
+	}
+	return out
 }
 
 // asStatus is what an agent says of its volume, rounded for people.
@@ -94,7 +144,7 @@ func distance(a, b int32) int32 { return max(a-b, b-a) }
 // hasRoom is true when no volume is nearly full, or will be soon, those that are to grow by themselves can, and no slot
 // keeps much WAL. There is no verdict where nothing is known.
 func (s *scope) hasRoom(instances []v1.InstanceStatus) verdict {
-	known := slices.DeleteFunc(slices.Clone(instances), func(i v1.InstanceStatus) bool { return i.Volume == nil })
+	known := s.volumesSeen(instances)
 	if len(known) == 0 {
 		return verdict{}
 	}
@@ -102,9 +152,7 @@ func (s *scope) hasRoom(instances []v1.InstanceStatus) verdict {
 	if before != nil {
 		was = before.Reason
 	}
-	fullest := slices.MaxFunc(known, func(a, b v1.InstanceStatus) int {
-		return cmp.Compare(a.Volume.UsedPercent, b.Volume.UsedPercent)
-	})
+	fullest := slices.MaxFunc(known, func(a, b volumeSeen) int { return cmp.Compare(a.UsedPercent, b.UsedPercent) })
 	kept := s.keptWAL(before)
 	if refused := s.writesRefused(); refused != nil {
 		return refused.adding(kept)
@@ -112,30 +160,42 @@ func (s *scope) hasRoom(instances []v1.InstanceStatus) verdict {
 	if words := s.filledByDrill(); words != "" {
 		return no(v1.ReasonNearlyFull, words)
 	}
-	rooms := s.rooms()
-	for _, name := range slices.Sorted(maps.Keys(rooms)) {
-		if rooms[name].Size-rooms[name].Used < leastWAL {
-			return no(v1.ReasonVolumeFull, fmt.Sprintf(
-				"volume %s has no room for WAL: a primary there takes no writes. %s",
-				naming.ClaimOf(name), s.moreRoom())).adding(kept)
-		}
-	}
-	if v := s.cannotGrow(fullest, was); v.reason != "" {
+	if v := s.volumeFull(); v.reason != "" {
 		return v.adding(kept)
 	}
-	if fullest.Volume.UsedPercent >= nearlyFull ||
-		was == v1.ReasonNearlyFull && fullest.Volume.UsedPercent > nearlyFullNoMore {
-		return no(v1.ReasonNearlyFull, sentence(fullest)+". "+s.moreRoom()).adding(kept)
+	for _, of := range desired.VolumesOf(s.db) {
+		if v := s.cannotGrow(of, known, was); v.reason != "" {
+			return v.adding(kept)
+		}
+	}
+	if fullest.UsedPercent >= nearlyFull || was == v1.ReasonNearlyFull && fullest.UsedPercent > nearlyFullNoMore {
+		return no(v1.ReasonNearlyFull, sentence(fullest)+". "+s.moreRoom(fullest.of)).adding(kept)
 	}
 	if kept != "" {
 		return no(v1.ReasonWALKept, kept)
 	}
-	soonest := slices.MinFunc(known, func(a, b v1.InstanceStatus) int { return cmp.Compare(days(a), days(b)) })
+	soonest := slices.MinFunc(known, func(a, b volumeSeen) int { return cmp.Compare(days(a), days(b)) })
 	if within := days(soonest); s.rateCounts(soonest) &&
 		(within < fillsSoon || was == v1.ReasonFillsSoon && within < fillsSoonNoMore) {
-		return no(v1.ReasonFillsSoon, sentence(soonest)+". "+s.moreRoom())
+		return no(v1.ReasonFillsSoon, sentence(soonest)+". "+s.moreRoom(soonest.of))
 	}
 	return yes(v1.ReasonRoomEnough, "no volume is nearly full: "+sentence(fullest))
+}
+
+// volumeFull says that a server can't write WAL, nothing where none is known to.
+func (s *scope) volumeFull() verdict {
+	for _, of := range desired.VolumesOf(s.db) {
+		rooms := s.rooms(of)
+		for _, name := range slices.Sorted(maps.Keys(rooms)) {
+			if rooms[name].Size-rooms[name].Used < leastWAL {
+				ordinal, _ := naming.Ordinal(name)
+				return no(v1.ReasonVolumeFull, fmt.Sprintf(
+					"volume %s has no room for WAL: a primary there takes no writes. %s",
+					of.ClaimName(naming.ClusterOf(name), ordinal), s.moreRoom(of)))
+			}
+		}
+	}
+	return verdict{}
 }
 
 // writesRefused is there while the primary takes no writes because its volume gets full.
@@ -149,17 +209,20 @@ func (s *scope) writesRefused() *verdict {
 		v := no(v1.ReasonWritesRefused, fmt.Sprintf("%s takes no writes: %s", primary, words))
 		return &v
 	}
-	bounds := room.BoundsOf(answer.Room.Size)
+	of, claim, bounds := desired.DataVolume, naming.ClaimOf(primary), room.BoundsOf(answer.Room.Size)
+	if answer.SparesWAL && answer.WALRoom != nil {
+		of, claim, bounds = desired.WALVolume, naming.WALClaimOf(primary), room.BoundsOfWAL(answer.WALRoom.Size)
+	}
 	v := no(v1.ReasonWritesRefused, fmt.Sprintf("%s takes no writes, before its volume %s is full. %s. It takes "+
 		"writes again by itself when %s are free, with what WAL has. To delete rows until then, use "+
 		"kubectl toban psql %s, and begin with SET default_transaction_read_only = off",
-		primary, naming.ClaimOf(primary), s.moreRoom(), room.Amount(bounds.Opens), s.db.Name))
+		primary, claim, s.moreRoom(of), room.Amount(bounds.Opens), s.db.Name))
 	return &v
 }
 
 // filledByDrill says that a FaultDrill has filled a volume, "" where none has.
 func (s *scope) filledByDrill() string {
-	rooms := s.rooms()
+	rooms := s.rooms(desired.DataVolume)
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		if rooms[name].Drill > 0 {
 			return fmt.Sprintf("a FaultDrill has filled volume %s, and empties it by itself when it ends",
@@ -169,49 +232,58 @@ func (s *scope) filledByDrill() string {
 	return ""
 }
 
-// cannotGrow says why volumes that are to grow by themselves do not, nothing where they do or need not.
-func (s *scope) cannotGrow(fullest v1.InstanceStatus, was string) verdict {
-	stays := was == v1.ReasonGrowthLimitReached && s.growth.Answer == room.Enough &&
-		fullest.Volume.UsedPercent >= limitNoMore && s.atLimit()
+// cannotGrow says why data volumes, or WAL volumes, that are to grow by themselves do not, nothing where they do or
+// need not.
+func (s *scope) cannotGrow(of desired.Volume, known []volumeSeen, was string) verdict {
+	known = slices.DeleteFunc(slices.Clone(known), func(v volumeSeen) bool { return v.of != of })
+	if len(known) == 0 {
+		return verdict{}
+	}
+	fullest := slices.MaxFunc(known, func(a, b volumeSeen) int { return cmp.Compare(a.UsedPercent, b.UsedPercent) })
+	g := s.growthOf(of)
+	stays := was == v1.ReasonGrowthLimitReached && g.Answer == room.Enough &&
+		fullest.UsedPercent >= limitNoMore && s.atLimit(of)
 	switch {
-	case s.growthRefused != "":
-		return no(v1.ReasonGrowthRefused, sentence(fullest)+", and can't grow by itself: "+s.growthRefused)
-	case s.growth.Answer == room.Fixed:
-		return no(v1.ReasonGrowthRefused, s.growth.Message)
-	case s.growth.Answer == room.LimitReached || stays:
+	case g.refused != "":
+		return no(v1.ReasonGrowthRefused, sentence(fullest)+", and can't grow by itself: "+g.refused)
+	case g.Answer == room.Fixed:
+		return no(v1.ReasonGrowthRefused, g.Message)
+	case g.Answer == room.LimitReached || stays:
 		return no(v1.ReasonGrowthLimitReached, fmt.Sprintf(
 			"%s. It has grown as far as storage.grow.limit (%s) lets it: raise that, or delete what is not needed",
 			sentence(fullest), s.db.Spec.Storage.Grow.Limit))
-	case s.growth.Answer == room.Useless:
-		return no(v1.ReasonGrowthUseless, s.growth.Message)
-	case s.growth.Answer == room.Pending && (s.grownAt == nil || s.now.Sub(s.grownAt.Time) > growthPatience):
+	case g.Answer == room.Useless:
+		return no(v1.ReasonGrowthUseless, g.Message)
+	case g.Answer == room.Pending && (s.grownAt == nil || s.now.Sub(s.grownAt.Time) > growthPatience):
 		return no(v1.ReasonGrowthPending, fmt.Sprintf("%s, and %s: see kubectl describe pvc; some clouds change a "+
-			"volume only once in six hours", sentence(fullest), s.growth.Message))
+			"volume only once in six hours", sentence(fullest), g.Message))
 	}
 	return verdict{}
 }
 
 // rateCounts says that the rate at which a volume fills is more than a beginning. That of one that is silent counts.
-func (s *scope) rateCounts(i v1.InstanceStatus) bool {
-	seen := s.seen.answers[i.Name].Room
-	return seen == nil || seen.Over >= measuredWell || i.Volume.UsedPercent >= halfUsed
+func (s *scope) rateCounts(v volumeSeen) bool {
+	seen := s.roomOf(v.of, v.instance)
+	return seen == nil || seen.Over >= measuredWell || v.UsedPercent >= halfUsed
 }
 
 // moreRoom is what to do about a volume without room.
-func (s *scope) moreRoom() string {
+func (s *scope) moreRoom(of desired.Volume) string {
+	g := s.growthOf(of)
 	switch {
-	case s.growth.Answer == room.Grows || s.growth.Answer == room.Pending:
-		return "It is being enlarged to " + s.db.Spec.Storage.Size
+	case g.Answer == room.Grows || g.Answer == room.Pending:
+		return "It is being enlarged to " + s.sizeOf(of)
 	case s.db.Spec.Storage.Grow != nil:
 		return "It grows by itself when it gets short"
+	case of == desired.WALVolume:
+		return "Raise storage.wal.size, or set storage.grow"
 	}
 	return "Raise storage.size, set storage.grow, or delete what is not needed"
 }
 
-// sentence says how full the volume of an instance is.
-func sentence(i v1.InstanceStatus) string {
-	v := i.Volume
-	out := fmt.Sprintf("volume %s (%s) is %d %% used", naming.ClaimOf(i.Name), v.Size, v.UsedPercent)
+// sentence says how full a volume is.
+func sentence(v volumeSeen) string {
+	out := fmt.Sprintf("volume %s (%s) is %d %% used", v.claim, v.Size, v.UsedPercent)
 	switch {
 	case v.FillsPerDay == "":
 		return out + "; how fast it fills is not known yet"
@@ -232,17 +304,17 @@ func inDays(n int32) string {
 	return fmt.Sprintf("%d days", n)
 }
 
-// days is in how many days the volume of an instance is full, many where that is not known or never.
-func days(i v1.InstanceStatus) int32 {
-	if i.Volume.FullInDays == nil {
+// days is in how many days a volume is full, many where that is not known or never.
+func days(v volumeSeen) int32 {
+	if v.FullInDays == nil {
 		return longest + 1
 	}
-	return *i.Volume.FullInDays
+	return *v.FullInDays
 }
 
 // atLimit says that the volumes have the size up to which they may grow.
-func (s *scope) atLimit() bool {
+func (s *scope) atLimit(of desired.Volume) bool {
 	limit, grows := desired.GrowthLimit(s.db.Spec.Storage)
-	size, err := desired.Size(s.db)
+	size, err := of.Size(s.db)
 	return grows && err == nil && size.Cmp(limit) >= 0
 }

@@ -52,7 +52,7 @@ func (s *scope) judge() verdict {
 func TestWhetherVolumesHaveRoom(t *testing.T) {
 	grows := func(s *scope, answer string) *scope {
 		s.db.Spec.Storage.Grow = &v1.GrowSpec{Limit: "100Gi"}
-		s.growth = room.Decision{Answer: answer, Message: "volume data-x-0 is still being enlarged"}
+		s.growth.Decision = room.Decision{Answer: answer, Message: "volume data-x-0 is still being enlarged"}
 		return s
 	}
 	since := func(s *scope, ago time.Duration) *scope {

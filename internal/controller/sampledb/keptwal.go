@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/room"
@@ -32,13 +33,14 @@ func (v verdict) adding(sentence string) verdict {
 func (s *scope) keptWAL(was *metav1.Condition) string {
 	told := was != nil && was.Reason == v1.ReasonWALKept
 	answer := s.seen.answers[s.primary()]
-	if answer.KeptWAL == nil || answer.Room == nil || answer.Room.Size <= 0 {
+	on := s.roomOf(desired.VolumesOf(s.db)[len(desired.VolumesOf(s.db))-1], s.primary())
+	if answer.KeptWAL == nil || on == nil {
 		if told {
 			return was.Message
 		}
 		return ""
 	}
-	most := answer.Room.Size / keptPartOfVolume
+	most := on.Size / keptPartOfVolume
 	if limit := answer.KeptWAL.Limit; limit >= 0 {
 		most = min(most, limit/keptPartOfLimit)
 	}

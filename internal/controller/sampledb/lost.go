@@ -184,6 +184,10 @@ func (s *scope) instanceVolume(ordinal int) instanceVolume {
 		claim == nil || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound {
 		return out
 	}
+	if wal := s.seen.wals[ordinal]; s.db.Spec.Storage.WAL != nil &&
+		(wal == nil || wal.DeletionTimestamp != nil || wal.Status.Phase != corev1.ClaimBound) {
+		return out
+	}
 	out.state, out.position = volumeState(answer), answer.Election.Position
 	return out
 }

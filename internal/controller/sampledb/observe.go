@@ -27,7 +27,8 @@ type observed struct {
 	set      *appsv1.StatefulSet
 	pods     map[int]*corev1.Pod // of instances, by ordinal
 	claims   map[int]*corev1.PersistentVolumeClaim
-	users    map[string]string // of claims, the name of a Pod that uses it
+	wals     map[int]*corev1.PersistentVolumeClaim // those of WAL volumes
+	users    map[string]string                     // of claims, the name of a Pod that uses it
 	readers  readers
 	poolers  map[string]*appsv1.Deployment
 	jobs     []batchv1.Job
@@ -62,6 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.takeSizeInForce()
+	s.takeWALSizeInForce()
 	known, err := r.known(s)
 	if err != nil {
 		return err
@@ -229,12 +231,14 @@ func (r *Reconciler) observeClaims(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.seen.claims = map[int]*corev1.PersistentVolumeClaim{}
+	s.seen.claims, s.seen.wals = map[int]*corev1.PersistentVolumeClaim{}, map[int]*corev1.PersistentVolumeClaim{}
 	for i := range claims {
 		claim := &claims[i]
 		s.seen.readers.note(s.db, claim)
 		if n, ok := naming.Ordinal(claim.Name); ok && claim.Name == naming.Claim(s.db.Name, n) {
 			s.seen.claims[n] = claim
+		} else if ok && claim.Name == naming.WALClaim(s.db.Name, n) {
+			s.seen.wals[n] = claim
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +29,8 @@ type readers struct {
 	set     *appsv1.StatefulSet
 	pods    map[int]*corev1.Pod // by ordinal
 	claims  []*corev1.PersistentVolumeClaim
-	answers map[string]protocol.Status // by name, of the agents that answered
+	wals    []*corev1.PersistentVolumeClaim // those of WAL volumes
+	answers map[string]protocol.Status      // by name, of the agents that answered
 	// taken says that the StatefulSet of their name is somebody else's, "" where it is not.
 	taken string
 }
@@ -117,6 +119,9 @@ func (x *readers) note(db *v1.SampleDB, object client.Object) {
 	case *corev1.PersistentVolumeClaim:
 		if numbered && o.Name == naming.ReaderClaim(db.Name, n) {
 			x.claims = append(x.claims, o)
+		}
+		if numbered && o.Name == naming.ReaderWALClaim(db.Name, n) {
+			x.wals = append(x.wals, o)
 		}
 	}
 }
@@ -251,11 +256,24 @@ func (r *Reconciler) removeReaders(ctx context.Context, s *scope) error {
 // growReaders enlarges the volumes of readers that are smaller than the size in force. The StatefulSet makes them, of a
 // template that can't be changed. One that can't grow stays as it is.
 func (r *Reconciler) growReaders(ctx context.Context, s *scope) error {
-	size, err := desired.Size(s.db)
-	if err != nil {
-		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	for of, claims := range map[desired.Volume][]*corev1.PersistentVolumeClaim{
+		desired.DataVolume: s.seen.readers.claims, desired.WALVolume: s.seen.readers.wals,
+	} {
+		size, err := of.Size(s.db)
+		if err != nil {
+			return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+		}
+		if err := r.enlarge(ctx, claims, size); err != nil {
+			return err
+		}
 	}
-	for _, claim := range s.seen.readers.claims {
+	return nil
+}
+
+func (r *Reconciler) enlarge(
+	ctx context.Context, claims []*corev1.PersistentVolumeClaim, size resource.Quantity,
+) error {
+	for _, claim := range claims {
 		have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 		if claim.DeletionTimestamp != nil || have.Cmp(size) >= 0 || claim.Status.Phase != corev1.ClaimBound {
 			continue

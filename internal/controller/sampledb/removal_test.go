@@ -99,7 +99,7 @@ func TestVolumesThatTheLastBackupHasNotStay(t *testing.T) {
 			if c.primary != nil {
 				s.seen.claims[0] = c.primary
 			}
-			if got := s.unsaved(1); got != c.stays {
+			if got := s.unsaved(s.seen.claims[1], 1); got != c.stays {
 				t.Errorf("it stays: %v", got)
 			}
 		})

@@ -186,6 +186,9 @@ func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 	if s.scaling.successor != "" && s.moving == "" {
 		r.moveAway(ctx, s)
 	}
+	if s.seen.set != nil && !desired.MadeWithWAL(s.db, s.seen.set) {
+		return r.settleTemplate(ctx, s)
+	}
 	set, err := desired.StatefulSet(s.db, r.Settings, s.config, s.scaling.replicas, s.seen.set)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
@@ -203,6 +206,17 @@ func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 		return s.stopped
 	}
 	return nil
+}
+
+// settleTemplate is for a StatefulSet of a former SampleDB, which makes claims for WAL volumes where none are wanted,
+// or the other way round. Its template can't be changed, nor can its Pods.
+func (r *Reconciler) settleTemplate(ctx context.Context, s *scope) error {
+	if len(s.seen.pods) == 0 {
+		return r.removeTemplate(ctx, s)
+	}
+	return &problem{v1.ReasonInvalidSpec, fmt.Sprintf("StatefulSet %s is of a former SampleDB, which had another "+
+		"storage.wal: delete it (its volumes stay), or make the SampleDB with the storage.wal of that one",
+		s.seen.set.Name), waitUser}
 }
 
 // moveAway asks a primary that is to go to hand over. It is asked again each time

@@ -9,7 +9,6 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/room"
 )
 
 // scope is what the phases of one reconcile share: what was seen, what was
@@ -43,13 +42,10 @@ type scope struct {
 	wrote    desired.AskedStorage
 	anew     anewStep
 	anewNext time.Time
-	// growth is whether the volumes grow by themselves, from sizeBefore. grew says that one was told to, growthRefused
-	// why that was refused, "" where it was not; grownAt is when they last did, nil for never.
-	growth        room.Decision
-	sizeBefore    string
-	grew          bool
-	growthRefused string
-	grownAt       *metav1.Time
+	// growth is whether the data volumes grow by themselves, walGrowth whether the WAL volumes do; grownAt is when any
+	// last did, nil for never.
+	growth, walGrowth growth
+	grownAt           *metav1.Time
 	// initializedAt is when the init Job had done its work, nil before.
 	initializedAt *metav1.Time
 	// password is which password is where. Once passwordSeen, passwordRotated is the condition, where another was asked

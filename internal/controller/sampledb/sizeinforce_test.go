@@ -75,7 +75,8 @@ func TestTheSizeInForceOfSmallerVolumes(t *testing.T) {
 			t.Errorf("%s: undecided is %v", name, got)
 		}
 		for n, claim := range s.seen.claims { // what is in force is never more than what a volume keeps
-			if tooSmall, err := tooSmall(s.db, claim); err != nil || tooSmall && s.wrote.Smaller(claim) {
+			tooSmall, err := tooSmall(s.db, desired.DataVolume, claim)
+			if err != nil || tooSmall && s.wrote.Smaller(claim) {
 				t.Errorf("%s: volume %d is to be smaller, and would grow", name, n)
 			}
 		}

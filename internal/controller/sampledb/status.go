@@ -206,7 +206,8 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 	name := naming.Instance(s.db.Name, ordinal)
 	pod := s.seen.pods[ordinal]
 	answer, known := s.seen.answers[name]
-	out := v1.InstanceStatus{Name: name, Voter: s.votes(name), Zone: s.zoneOf(name), Volume: s.volumeStatus(name)}
+	out := v1.InstanceStatus{Name: name, Voter: s.votes(name), Zone: s.zoneOf(name), Volume: s.volumeStatus(name),
+		WAL: s.walStatus(name)}
 	if pod != nil {
 		out.Version, out.ImageID = s.versionOf(name), desired.ImageID(pod, naming.ContainerPostgreSQL)
 	}
@@ -346,7 +347,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	status := s.status()
 	s.reported = status
 	r.Metrics.Observe(s.db, status)
-	r.Metrics.ObserveVolumes(s.db, s.rooms())
+	r.Metrics.ObserveVolumes(s.db, s.rooms(desired.DataVolume))
 	r.Metrics.ObserveKeptWAL(s.db, s.seen.answers[s.primary()].KeptWAL)
 	status.Backup = archiveNews(s.db.Status, status, s.now)
 	if !equality.Semantic.DeepEqual(s.db.Status, status) {

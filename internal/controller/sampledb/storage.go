@@ -16,7 +16,6 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
-	"toban.dev/internal/naming"
 )
 
 // annotationDefaultClass marks the StorageClass for claims that name none.
@@ -26,61 +25,93 @@ const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
 // that are too small, and removes those of instances that are gone where the
 // spec says so (see remove). What it finds out becomes the condition StorageReady.
 func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
-	class, err := r.storageClass(ctx, s.db.Spec.Storage.StorageClassName)
-	if err != nil {
-		return err
+	classes := map[desired.Volume]class{}
+	for _, v := range desired.VolumesOf(s.db) {
+		class, err := r.storageClass(ctx, v.Class(s.db))
+		if err != nil {
+			return err
+		}
+		classes[v] = class
+		if err := r.decideGrowth(ctx, s, v, class); err != nil {
+			return err
+		}
 	}
-	if err := r.decideGrowth(ctx, s, class); err != nil {
-		return err
+	for _, v := range desired.VolumesOf(s.db) {
+		if err := r.makeClaims(ctx, s, v, classes[v]); err != nil {
+			return err
+		}
 	}
+	s.storage = bound(s)
+	if classes[desired.DataVolume].unread && s.storage.reason == v1.ReasonProvisioning {
+		s.storage.message += "; whether its StorageClass exists is not known: the operator may not read StorageClasses"
+	}
+	var kept []string
+	for _, v := range []desired.Volume{desired.DataVolume, desired.WALVolume} {
+		more, err := r.keepClaims(ctx, s, v, classes[v])
+		if err != nil {
+			return err
+		}
+		kept = append(kept, more...)
+	}
+	s.storage.message += strings.Join(kept, "")
+	return nil
+}
+
+// makeClaims makes the claims of the wanted instances that are not there.
+func (r *Reconciler) makeClaims(ctx context.Context, s *scope, v desired.Volume, class class) error {
 	for ordinal := range s.instances() {
-		if s.seen.claims[ordinal] != nil {
+		if s.claimsOf(v)[ordinal] != nil {
 			continue
 		}
 		if class.missing != "" {
 			s.storage = no(v1.ReasonStorageClassNotFound, class.missing)
 			return &problem{v1.ReasonStorageClassNotFound, class.missing, waitUser}
 		}
-		if err := r.applyClaim(ctx, s, ordinal, nil); err != nil {
+		if err := r.applyClaim(ctx, s, v, ordinal, nil); err != nil {
 			return err
 		}
 	}
-	s.storage = bound(s)
-	if class.unread && s.storage.reason == v1.ReasonProvisioning {
-		s.storage.message += "; whether its StorageClass exists is not known: the operator may not read StorageClasses"
-	}
-	var kept []string
-	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.claims)) {
-		claim := s.seen.claims[ordinal]
+	return nil
+}
+
+// keepClaims makes the claims that are there as wanted, or removes them, and says why such stay that were to go.
+func (r *Reconciler) keepClaims(
+	ctx context.Context, s *scope, v desired.Volume, class class,
+) (kept []string, err error) {
+	claims := s.claimsOf(v)
+	for _, ordinal := range slices.Sorted(maps.Keys(claims)) {
+		claim := claims[ordinal]
 		if claim.DeletionTimestamp != nil {
 			continue
 		}
 		decided, err := r.decideRemoval(ctx, s, ordinal)
 		if err != nil {
-			return err
+			return kept, err
 		}
 		if decided.remove {
 			if err := r.deleteClaim(ctx, claim); err != nil {
-				return err
+				return kept, err
 			}
 			continue
 		}
 		if decided.message != "" {
 			kept = append(kept, fmt.Sprintf("; volume %s stays: %s", claim.Name, decided.message))
 		}
-		if err := r.keepClaim(ctx, s, ordinal, class); err != nil {
-			return err
+		if v == desired.WALVolume && s.db.Spec.Storage.WAL == nil {
+			continue // of a former SampleDB, and nobody's now
+		}
+		if err := r.keepClaim(ctx, s, v, ordinal, class); err != nil {
+			return kept, err
 		}
 	}
-	s.storage.message += strings.Join(kept, "")
-	return nil
+	return kept, nil
 }
 
 // keepClaim makes an existing claim as wanted. One that may not grow stays as it
 // is, and only that; everything else goes on.
-func (r *Reconciler) keepClaim(ctx context.Context, s *scope, ordinal int, class class) error {
-	claim := s.seen.claims[ordinal]
-	grows, err := tooSmall(s.db, claim)
+func (r *Reconciler) keepClaim(ctx context.Context, s *scope, v desired.Volume, ordinal int, class class) error {
+	claim := s.claimsOf(v)[ordinal]
+	grows, err := tooSmall(s.db, v, claim)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
@@ -93,29 +124,31 @@ func (r *Reconciler) keepClaim(ctx context.Context, s *scope, ordinal int, class
 		if grows && ordinal < s.instances() {
 			s.storage = no(v1.ReasonResizeRefused, fmt.Sprintf(
 				"volume %s can't grow to %s: StorageClass %s has no allowVolumeExpansion",
-				claim.Name, s.db.Spec.Storage.Size, class.name))
+				claim.Name, s.sizeOf(v), class.name))
 		}
-		return r.applyClaim(ctx, s, ordinal, claim)
+		return r.applyClaim(ctx, s, v, ordinal, claim)
 	}
-	err = r.applyClaim(ctx, s, ordinal, nil)
+	err = r.applyClaim(ctx, s, v, ordinal, nil)
 	var refusal *problem
 	if grows && errors.As(err, &refusal) && refusal.reason == v1.ReasonInvalidSpec {
-		if !s.giveUpGrowth(refusal.message) {
+		if !s.giveUpGrowth(v, refusal.message) {
 			s.storage = no(v1.ReasonResizeRefused, refusal.message)
 		}
 		return nil
 	}
 	if err == nil && grows {
-		s.noteGrowth()
-		s.storage = no(v1.ReasonResizing, fmt.Sprintf("volume %s grows to %s", claim.Name, s.db.Spec.Storage.Size))
+		s.noteGrowth(v)
+		s.storage = no(v1.ReasonResizing, fmt.Sprintf("volume %s grows to %s", claim.Name, s.sizeOf(v)))
 		s.addEvent(eventResizing, s.storage.message)
 	}
 	return err
 }
 
 // applyClaim writes a claim, with the size of sized where that is given.
-func (r *Reconciler) applyClaim(ctx context.Context, s *scope, ordinal int, sized *corev1.PersistentVolumeClaim) error {
-	claim, err := desired.Claim(s.db, ordinal, s.seen.claims[ordinal])
+func (r *Reconciler) applyClaim(
+	ctx context.Context, s *scope, v desired.Volume, ordinal int, sized *corev1.PersistentVolumeClaim,
+) error {
+	claim, err := v.Claim(s.db, ordinal, s.claimsOf(v)[ordinal])
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
@@ -123,12 +156,14 @@ func (r *Reconciler) applyClaim(ctx context.Context, s *scope, ordinal int, size
 		claim.Spec.Resources.Requests = sized.Spec.Resources.Requests
 	}
 	s.markSetAside(claim, ordinal)
-	s.noteStorage(claim, ordinal)
+	if v == desired.DataVolume {
+		s.noteStorage(claim, ordinal)
+	}
 	return r.apply(ctx, s.db, claim)
 }
 
-func tooSmall(db *v1.SampleDB, claim *corev1.PersistentVolumeClaim) (bool, error) {
-	want, err := desired.Claim(db, 0, nil)
+func tooSmall(db *v1.SampleDB, v desired.Volume, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	want, err := v.Claim(db, 0, nil)
 	if err != nil {
 		return false, err
 	}
@@ -139,18 +174,20 @@ func tooSmall(db *v1.SampleDB, claim *corev1.PersistentVolumeClaim) (bool, error
 // bound is the state of the volumes of the wanted instances.
 func bound(s *scope) verdict {
 	for ordinal := range s.instances() {
-		claim := s.seen.claims[ordinal]
-		switch {
-		case claim == nil || claim.Status.Phase != corev1.ClaimBound:
-			return no(v1.ReasonProvisioning,
-				fmt.Sprintf("volume %s is being created", naming.Claim(s.db.Name, ordinal)))
-		case claim.DeletionTimestamp != nil:
-			return no(v1.ReasonProvisioning,
-				fmt.Sprintf("volume %s is being deleted; it will be created again", claim.Name))
-		case growing(claim):
-			return no(v1.ReasonResizing, fmt.Sprintf("volume %s is growing", claim.Name))
-		case len(s.anewOf(claim)) > 0:
-			return no(v1.ReasonReplacementWaits, fmt.Sprintf("volume %s is to be made anew", claim.Name))
+		for _, v := range desired.VolumesOf(s.db) {
+			claim := s.claimsOf(v)[ordinal]
+			switch {
+			case claim == nil || claim.Status.Phase != corev1.ClaimBound:
+				return no(v1.ReasonProvisioning,
+					fmt.Sprintf("volume %s is being created", v.ClaimName(s.db.Name, ordinal)))
+			case claim.DeletionTimestamp != nil:
+				return no(v1.ReasonProvisioning,
+					fmt.Sprintf("volume %s is being deleted; it will be created again", claim.Name))
+			case growing(claim):
+				return no(v1.ReasonResizing, fmt.Sprintf("volume %s is growing", claim.Name))
+			case v == desired.DataVolume && len(s.anewOf(claim)) > 0:
+				return no(v1.ReasonReplacementWaits, fmt.Sprintf("volume %s is to be made anew", claim.Name))
+			}
 		}
 	}
 	return yes(v1.ReasonBound, "every volume exists and has its size")
