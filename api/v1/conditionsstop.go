@@ -13,6 +13,10 @@ const (
 	// To do: nothing. To start it: `kubectl toban start NAME`.
 	ReasonStopped = "Stopped"
 
+	// ReasonSleeping: the database was stopped because no client had done anything for `spec.sleepAfter`.
+	// To do: nothing. A client that connects through the pooler starts it, and so does `kubectl toban start NAME`.
+	ReasonSleeping = "Sleeping"
+
 	// ReasonStarting: the database was stopped, and is being started; no instance takes writes yet.
 	// To do: wait some seconds. If it stays, the message says what the instances wait for.
 	ReasonStarting = "Starting"

@@ -46,6 +46,7 @@ type SampleDB struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="deletionPolicy: Snapshot takes a last backup, and backup.none: true leaves no place for one: choose Retain or Delete, or remove backup.none"
 // +kubebuilder:validation:XValidation:rule="!has(self.primary) || !has(self.primary.handOver) || self.primary.handOver != 'InWindow' || has(self.update) && has(self.update.window)",message="primary.handOver: InWindow needs update.window, in which the primary may hand over: give that, or another value"
 // +kubebuilder:validation:XValidation:rule="!has(self.readers) || !has(self.readers.autoscale) || (has(self.resources) && ((has(self.resources.requests) && 'cpu' in self.resources.requests) || (has(self.resources.limits) && 'cpu' in self.resources.limits)))",message="readers.autoscale compares the use of the CPU with resources.requests.cpu: set that"
+// +kubebuilder:validation:XValidation:rule="!has(self.sleepAfter) || has(self.pooler) && duration(self.sleepAfter) >= duration('1m')",message="sleepAfter needs pooler, and at least 1m"
 type SampleDBSpec struct {
 	// The PostgreSQL major version: 15, 16, 17, 18 or 19. When it is raised, the data is upgraded in place
 	// (pg_upgrade), which takes some seconds without writes. It can't be lowered below the version of the data.
@@ -193,6 +194,13 @@ type SampleDBSpec struct {
 	// +kubebuilder:validation:MaxItems=14
 	// +optional
 	StopWindows []Window `json:"stopWindows,omitempty"`
+
+	// Stops it when no client has done anything for so long; one that comes through the pooler starts it.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	SleepAfter *metav1.Duration `json:"sleepAfter,omitempty"`
 }
 
 // StorageSpec says where an instance keeps its data.

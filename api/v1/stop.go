@@ -15,6 +15,10 @@ type StopStatus struct {
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
+	// Since when it sleeps (spec.sleepAfter).
+	// +optional
+	Asleep *metav1.Time `json:"asleep,omitempty"`
+
 	// What is done, or what is waited for. The condition Ready has the same.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -76,6 +80,10 @@ func (s *StopStatus) Closed() bool {
 func (s *StopStatus) Down() bool {
 	return s != nil && (s.Step == StopStopping || s.Step == StopStopped)
 }
+
+// Sleeps says that the database is stopped, or about to be, because nobody used it, and is not being started: its
+// poolers stay, and hold their clients.
+func (s *StopStatus) Sleeps() bool { return s != nil && s.Asleep != nil && s.Step != StopStarting }
 
 // Stops says that a SampleDB is stopped, is being stopped or is about to be: nothing new is begun with it.
 func (db *SampleDB) Stops() bool {
