@@ -107,6 +107,7 @@ type Agent struct {
 	probes    *serve.Probes
 	metrics   *serve.Metrics
 	flags     flags
+	idle      idle
 	faults    *faults
 	// authorities are those of the certificates for clients.
 	authorities atomic.Pointer[string]
@@ -216,7 +217,7 @@ func (a *Agent) answerOthers() {
 		Ask: func(ctx context.Context, event func(id uint64) machine.Event) (machine.Effect, error) {
 			return a.elections.ask(ctx, event)
 		},
-		Configure: a.configure, Complete: a.withAuthorities, OnStatus: a.peers.OnStatus,
+		Configure: a.configure, Complete: a.forOperator, OnStatus: a.peers.OnStatus,
 		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Pooler: a.poolers.Answer,
 		Break: a.faults.do, Log: a.options.Log,
 	}
@@ -325,7 +326,7 @@ func (a *Agent) operate(life context.Context) {
 	launcher := &launcher{
 		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get,
 		hardState: a.states.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
-		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
+		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post, idle: &a.idle,
 		identity: a.identity.Shown, publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
 	x := &commands{

@@ -21,6 +21,7 @@ type answering struct {
 	broken         bool
 	// clients are there until they are told to end; inserted is where the WAL ends.
 	clients  int
+	idle     time.Duration
 	inserted wal.LSN
 	// ended has an entry for each time that those who write were ended: whether those who read were too.
 	ended []bool
@@ -80,6 +81,11 @@ func (s *answering) EndClients(context.Context) (n int, err error) {
 		return 1, nil
 	}
 	return 0, nil
+}
+
+// Idle is of clients that have never done anything.
+func (s *answering) Idle(context.Context) (time.Duration, bool, error) {
+	return s.idle, s.idle > 0, nil
 }
 
 // EndMisled ends all that are there.

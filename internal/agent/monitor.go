@@ -63,7 +63,9 @@ type monitor struct {
 	// publish takes the role in which clients may find the server.
 	publish func(protocol.Role)
 	poke    poke
-	log     *slog.Logger
+	// idle is for how long no client has done anything.
+	idle *idle
+	log  *slog.Logger
 
 	session  Session
 	failures int
@@ -101,6 +103,7 @@ func (p poke) observe() {
 // run looks after the server until ctx ends.
 func (t *monitor) run(ctx context.Context) {
 	defer t.disconnect()
+	t.idle.begin(time.Now())
 	for ctx.Err() == nil {
 		t.observeOnce(ctx)
 		interval := standbyLook
@@ -233,7 +236,23 @@ func (t *monitor) update(ctx context.Context) error {
 	if err := t.spareRoom(ctx); err != nil {
 		return err
 	}
+	if err := t.observeIdle(ctx); err != nil {
+		return err
+	}
 	return t.endClients(ctx)
+}
+
+// observeIdle looks for how long no client has done anything, where somebody wants to know that.
+func (t *monitor) observeIdle(ctx context.Context) error {
+	if !t.wanted().Idles {
+		return nil
+	}
+	ago, known, err := t.session.Idle(ctx)
+	if err != nil {
+		return err
+	}
+	t.idle.see(time.Now(), ago, known)
+	return nil
 }
 
 // spareRoom sees to a server whose volume gets full. A checkpoint, or a restartpoint of a standby, removes the WAL that

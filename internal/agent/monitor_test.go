@@ -52,7 +52,7 @@ func watch(t *testing.T, server *answering, primary bool) *watched {
 	w.monitor = &monitor{
 		server: server, process: process{done: make(chan struct{})}, standing: s, reporter: reporter, config: config,
 		wanted: config.wanted, chores: chores, flags: flags, status: board, term: func() uint64 { return 3 },
-		ending: &atomic.Bool{}, publish: func(r protocol.Role) { w.published = append(w.published, r) },
+		ending: &atomic.Bool{}, idle: &idle{}, publish: func(r protocol.Role) { w.published = append(w.published, r) },
 		poke: make(poke, 1), log: log,
 		presented: &presented{want: func() (certificate []byte, trusted string, identity protocol.Identity) { return }},
 		superseded: &superseded{

@@ -69,6 +69,7 @@ type Session interface {
 	EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err error)
 	EndReaders(ctx context.Context) (n int, err error)
 	EndClients(ctx context.Context) (n int, err error)
+	Idle(ctx context.Context) (idle time.Duration, known bool, err error)
 	EndMisled(ctx context.Context) (n int, err error)
 	EndWriters(ctx context.Context, begun time.Time, reads bool) (n int, err error)
 	Promote(ctx context.Context) error

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 
 	"toban.dev/internal/ha"
@@ -16,6 +17,12 @@ func (a *Agent) tellsPoolers() protocol.InstanceTells {
 		status.Ready = r != nil && r.takesClients()
 	}
 	out := tells(status, a.options.Address, config.Closed)
+	if config.Holds {
+		out.Reads = false // who reads is to be held, too
+		if out.Leads {
+			out.HandOver = cmp.Or(out.HandOver, goesToSleep)
+		}
+	}
 	out.Members = slices.Clone(config.Members)
 	for i, m := range out.Members {
 		if address := a.peers.LastAddress(m.Name); address != "" {
@@ -24,6 +31,9 @@ func (a *Agent) tellsPoolers() protocol.InstanceTells {
 	}
 	return out
 }
+
+// goesToSleep names to poolers the reason for which they are to hold their clients, where it is no hand-over.
+const goesToSleep = "goes to sleep"
 
 // takesClients says that a server is a primary that lets clients in, and is not about to end.
 func (r *running) takesClients() bool {

@@ -179,6 +179,26 @@ func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
+// Idle is for how long no session of a client has done anything; known is false where there is none that ever did. Our
+// own roles are no clients, nor those that only read how the server is (docs/stop.md, "Sleep").
+func (s *Session) Idle(ctx context.Context) (idle time.Duration, known bool, err error) {
+	const query = `select extract(epoch from clock_timestamp() -
+			max(case when a.state = 'idle' then a.state_change else clock_timestamp() end))::float8
+		from pg_stat_activity a where a.backend_type = 'client backend' and not a.usename = any ($1)
+		and (a.query_start is not null or a.state is distinct from 'idle')
+		and not exists (select from pg_auth_members m where m.member = a.usesysid
+			and m.roleid = 'pg_monitor'::regrole)`
+	own := []string{"postgres", RoleReplication, RoleBackup, RolePooler}
+	var seconds *float64
+	if err := s.conn.QueryRow(ctx, query, own).Scan(&seconds); err != nil {
+		return 0, false, fmt.Errorf("look for how long no client has done anything: %w", err)
+	}
+	if seconds == nil {
+		return 0, false, nil
+	}
+	return time.Duration(max(*seconds, 0) * float64(time.Second)), true, nil
+}
+
 // EndMisled ends the sessions of all but our own roles if the server is a standby, and says how many there were.
 func (s *Session) EndMisled(ctx context.Context) (n int, err error) {
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity

@@ -8,6 +8,9 @@ import (
 // PathPooler is POST PoolerAsks: InstanceTells. For poolers.
 const PathPooler = "/v1/pooler"
 
+// PathWaiting is POST WaitingAsks: PoolTells. For the operator, which asks poolers.
+const PathWaiting = "/v1/waiting"
+
 const (
 	// PoolerWaits is for how long an instance keeps a pooler's question while nothing changes.
 	PoolerWaits = time.Second
@@ -15,6 +18,10 @@ const (
 	HoldPatience = 2 * time.Second
 	// HoldLimit is for how long a client waits in a pooler for a server before it gets an error.
 	HoldLimit = 30 * time.Second
+	// WakeLimit is the same for the pooler of a database that may sleep, and has to start.
+	WakeLimit = 5 * time.Minute
+	// WaitingWaits is for how long a pooler keeps the operator's question while nothing changes.
+	WaitingWaits = 20 * time.Second
 )
 
 // PoolSettings is the content of the ConfigMap NAME-pool, or NAME-pool-ro: all that a pooler is told.
@@ -30,6 +37,10 @@ type PoolSettings struct {
 	// Authority and Given are the same as in Config.
 	Authority string `json:"authority"`
 	Given     string `json:"given,omitempty"`
+	// Operator is the same as in Config, where the operator asks the poolers: "" where the database never sleeps. Asleep
+	// says that it does now.
+	Operator string `json:"operator,omitempty"`
+	Asleep   bool   `json:"asleep,omitempty"`
 	// Mode is PoolTransaction or PoolSession.
 	Mode string `json:"mode"`
 	// Connections is how many server connections one pooler opens at most to one database, MaxClients how many clients
@@ -74,6 +85,27 @@ type InstanceTells struct {
 	// HandOver names the hand-over that it is about to do; "" for none. It waits for poolers to hold, for HoldPatience
 	// at most.
 	HandOver string `json:"handOver,omitempty"`
+}
+
+// PoolTells is what a pooler tells the operator of its clients.
+type PoolTells struct {
+	// Held says that no transaction is under way, and none begins. Waiting is how many clients wait then, Active how many
+	// have a server else: for a transaction, or in the mode PoolSession for as long as they stay.
+	Held    bool `json:"held"`
+	Waiting int  `json:"waiting,omitempty"`
+	Active  int  `json:"active,omitempty"`
+}
+
+// Waiting asks a pooler how its clients are. It answers as soon as that is not what was heard last, or after
+// WaitingWaits; nil has it answer at once.
+func (c *Client) Waiting(ctx context.Context, host string, heard *PoolTells) (PoolTells, error) {
+	return call[PoolTells](ctx, c, host, PathWaiting, WaitingAsks{heard})
+}
+
+// WaitingAsks is the question.
+type WaitingAsks struct {
+	// Heard is what the pooler has told last, nil for nothing.
+	Heard *PoolTells `json:"heard,omitempty"`
 }
 
 // AskAsPooler asks an instance how it is.

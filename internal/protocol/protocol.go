@@ -95,6 +95,11 @@ type Config struct {
 	ReadMaxLag time.Duration `json:"readMaxLag,omitempty"`
 	// Metrics is what the agents are to serve besides the default; nil for nothing.
 	Metrics *Metrics `json:"metrics,omitempty"`
+	// Idles says that the agents are to look for how long no client has done anything (Status.Idle), Holds that the
+	// primary is to have its poolers hold their clients, because the SampleDB goes to sleep. Neither is a part of the
+	// revision: no server has to know them. Agents of earlier releases do neither.
+	Idles bool `json:"idles,omitempty"`
+	Holds bool `json:"holds,omitempty"`
 }
 
 // The values of Config.Durability.
@@ -114,10 +119,11 @@ type Member struct {
 	Address string `json:"address,omitempty"`
 }
 
-// Revise returns the config with its revision set: a hash of all but addresses and the number of readers.
+// Revise returns the config with its revision set: a hash of all but what no server has to know, such as addresses and
+// the number of readers.
 func (c Config) Revise() Config {
 	plain := c
-	plain.Revision, plain.Readers = "", 0
+	plain.Revision, plain.Readers, plain.Idles, plain.Holds = "", 0, false, false
 	plain.Members = make([]Member, len(c.Members))
 	for i, m := range c.Members {
 		plain.Members[i] = Member{Name: m.Name, Host: m.Host}
@@ -245,6 +251,10 @@ type Status struct {
 	Relays bool `json:"relays,omitempty"`
 	// Late says that a standby is too late to be read (Config.ReadMaxLag).
 	Late bool `json:"late,omitempty"`
+
+	// Idle is for how long no client has done anything; nil where that is not known, or not asked for. Only the operator
+	// is told.
+	Idle *time.Duration `json:"idle,omitempty"`
 
 	// Voters are the instances whose acknowledgement and vote count, by name, as
 	// the leader has recorded them. Only a leader gives them.

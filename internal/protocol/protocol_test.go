@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -29,6 +30,8 @@ func TestReviseIgnores(t *testing.T) {
 		"an address that has changed":  func(c *Config) { c.Members[0].Address = "10.0.9.9" },
 		"an address that is not known": func(c *Config) { c.Members[0].Address = "" },
 		"the number of readers":        func(c *Config) { c.Readers = 7 },
+		"whether clients are idle":     func(c *Config) { c.Idles = true },
+		"that poolers are to hold":     func(c *Config) { c.Holds = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := config()
@@ -88,8 +91,9 @@ func TestReviseNotices(t *testing.T) {
 			}
 		})
 	}
+	ignored := []string{"Revision", "Readers", "Idles", "Holds"}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
-		if changes[field.Name] == nil && field.Name != "Revision" && field.Name != "Readers" {
+		if changes[field.Name] == nil && !slices.Contains(ignored, field.Name) {
 			t.Errorf("Config has a field %s that no case changes", field.Name)
 		}
 	}
