@@ -58,9 +58,21 @@ type listening struct {
 	port    uint16
 }
 
+// loginLimit is how long a client may take to log in, at least: PgBouncer's own default.
+const loginLimit = time.Minute
+
+// holdLimit is for how long a client waits for a server: one of a database that may sleep waits for its start.
+func holdLimit(settings protocol.PoolSettings) time.Duration {
+	if settings.Operator != "" {
+		return protocol.WakeLimit
+	}
+	return protocol.HoldLimit
+}
+
 // configuration is the text of pgbouncer.ini (PgBouncer 1.24 documentation, "config").
 func configuration(settings protocol.PoolSettings, paths paths, listen listening) string {
 	server := fmt.Sprintf("host=%s port=%d", leaderName, naming.PortPostgreSQL)
+	limit := holdLimit(settings)
 	var text strings.Builder
 	fmt.Fprintf(&text, "[databases]\n%s = %s pool_size=%d max_db_connections=%d\n* = %s\n\n[pgbouncer]\n",
 		authDatabase, server, authConnections, authConnections, server)
@@ -83,10 +95,12 @@ func configuration(settings protocol.PoolSettings, paths paths, listen listening
 		{"server_tls_sslmode", "verify-ca"}, {"server_tls_ca_file", paths.authority()},
 		{"server_tls_cert_file", filepath.Join(paths.certificate, "tls.crt")},
 		{"server_tls_key_file", filepath.Join(paths.certificate, "tls.key")},
-		{"query_wait_timeout", protocol.HoldLimit.Seconds()},
+		{"query_wait_timeout", limit.Seconds()},
+		// It counts while a client waits to be known, and while there is no server yet.
+		{"client_login_timeout", max(limit, loginLimit).Seconds()},
 		// The look-up waits until an instance leads. What was looked up is true for a moment only.
 		{"resolv_conf", paths.resolver()}, {"dns_max_ttl", 0}, {"dns_nxdomain_ttl", 0},
-		{"server_connect_timeout", (protocol.HoldLimit + lookupMargin).Seconds()},
+		{"server_connect_timeout", (limit + lookupMargin).Seconds()},
 		{"server_login_retry", 0.1},
 		// Who is silent for half a minute is given up, client or server. A server of a former term is left sooner.
 		{"tcp_keepalive", 1}, {"tcp_keepidle", 10}, {"tcp_keepintvl", 5}, {"tcp_keepcnt", 3},

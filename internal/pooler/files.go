@@ -71,6 +71,15 @@ func (f *files) authorities() string {
 	return settings.Authority
 }
 
+// operator is the authority that the operator is known by, "" where it asks nothing.
+func (f *files) operator() string {
+	settings, err := readSettings(f.settingsFile)
+	if err != nil {
+		return ""
+	}
+	return settings.Operator
+}
+
 func readSettings(file string) (settings protocol.PoolSettings, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"toban.dev/internal/protocol"
 )
 
 // names answers PgBouncer's look-ups of leaderName, by DNS on a loopback address. An answer waits until an instance
@@ -66,7 +68,7 @@ func (n *names) answer(ctx context.Context, message dnsmessage.Message, to net.A
 }
 
 // lookupPatience is for how long a look-up waits: longer than any client.
-const lookupPatience = time.Minute
+const lookupPatience = protocol.WakeLimit + time.Minute
 
 // answerTo is the answer to a question for an address, which is true now and no longer. The other kind of address there
 // is none of.

@@ -140,7 +140,10 @@ func (p *Pooler) follow(ctx context.Context) error {
 		}
 	}
 	p.target = next
-	p.state.set(State{Decision: next.Decision, Held: p.hold != nil && p.hold.complete(), Servers: next.servers})
+	p.state.set(State{
+		Decision: next.Decision, Held: p.hold != nil && p.hold.complete(), Servers: next.servers,
+		Asleep: p.files.settings.Asleep,
+	})
 	if next.Open() {
 		return p.letGo(ctx, next.Decision)
 	}

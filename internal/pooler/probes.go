@@ -21,7 +21,11 @@ func (p *Pooler) serve(ctx context.Context) {
 		Listen: listen, ListenAt: protocol.Listen, Log: p.options.Log,
 		Handler: (&Metrics{State: p.State, Ask: p.console.quick, Log: p.options.Log}).handler(),
 	}
-	for _, serve := range []func(context.Context) error{probes.Serve, metrics.Serve} {
+	operator := &operator{
+		state: p.State, ask: p.console.quick, certificate: p.options.Certificate, authority: p.files.operator,
+	}
+	answers := func(ctx context.Context) error { return operator.serve(ctx, listen) }
+	for _, serve := range []func(context.Context) error{probes.Serve, metrics.Serve, answers} {
 		go func() {
 			if err := serve(ctx); err != nil && ctx.Err() == nil {
 				p.options.Log.Error("nobody is answered any more", "error", err.Error())
@@ -36,9 +40,10 @@ func (p *Pooler) alive(ctx context.Context) error {
 	return err
 }
 
-// ready says that the pooler has had a route. While no instance leads it has to take clients, and to hold them.
+// ready says that the pooler has had a route, or that the database sleeps. While no instance leads it has to take
+// clients, and to hold them.
 func (p *Pooler) ready(context.Context) error {
-	if now := p.State(); now.Route == (route.Route{}) && len(now.Servers) == 0 {
+	if now := p.State(); !now.Asleep && now.Route == (route.Route{}) && len(now.Servers) == 0 {
 		return errors.New("no instance has said yet that it leads")
 	}
 	return nil

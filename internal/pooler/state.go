@@ -11,6 +11,8 @@ type State struct {
 	route.Decision
 	// Held says that no transaction is under way, and none begins.
 	Held bool
+	// Asleep says that the pooler is told that no instance runs until a client comes.
+	Asleep bool
 	// Servers are where clients go: to each of them in turn.
 	Servers []route.Route
 }
