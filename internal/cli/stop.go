@@ -47,7 +47,8 @@ func Start() *cobra.Command {
 		Use:   "start NAME",
 		Short: "Start a SampleDB that was stopped",
 		Long: "Sets spec.stopped to false, and waits until an instance takes writes. While one of spec.stopWindows\n" +
-			"is open, it starts the database before that ends; the next window stops it again.",
+			"is open, it starts the database before that ends; the next window stops it again. One that sleeps\n" +
+			"(spec.sleepAfter) is woken.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0], false) })
@@ -79,9 +80,10 @@ func (o *stopOptions) run(ctx context.Context, out io.Writer, name string, stop 
 	return o.await(ctx, out, api, before, stop)
 }
 
-// stopPatch sets spec.stopped. A start also says that what is open now of spec.stopWindows does not count.
+// stopPatch sets spec.stopped. A start also says that what is open now of spec.stopWindows does not count, and wakes a
+// database that sleeps.
 func stopPatch(db *v1.SampleDB, stop bool, now time.Time) []byte {
-	if stop || len(db.Spec.StopWindows) == 0 {
+	if stop || len(db.Spec.StopWindows) == 0 && db.Spec.SleepAfter == nil {
 		return fmt.Appendf(nil, `{"spec":{"stopped":%t}}`, stop)
 	}
 	return fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"stopped":false}}`,

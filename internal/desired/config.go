@@ -90,6 +90,9 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Pooler:  db.Spec.Pooler != nil,
 		Relay:   db.Spec.Service.Route == v1.RouteRelay,
 
+		Idles: db.Spec.SleepAfter != nil,
+		Holds: db.DeletionTimestamp == nil && db.Status.Stop.Sleeps(),
+
 		ReadMaxLag: ptr.Deref(db.Spec.Service.ReadMaxLag, metav1.Duration{}).Duration,
 	}.Revise()
 }

@@ -304,7 +304,7 @@ func poolerObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []clie
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, told, pool.NetworkService(db), pool.Policy(db), pool.Budget(db),
+		out = append(out, told, pool.NetworkService(db), pool.Policy(db, settings), pool.Budget(db),
 			pool.Deployment(db, settings, pool.Least))
 		if scaler := pool.Autoscaler(db); scaler != nil {
 			out = append(out, scaler)

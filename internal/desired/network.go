@@ -110,7 +110,6 @@ func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPoli
 		poolers := podsOf(db, poolComponents(db)...)
 		agents = append(agents, networkingv1.NetworkPolicyPeer{PodSelector: &poolers})
 	}
-	operator := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(db, naming.NetworkPolicy(db.Name)),
 		Spec: networkingv1.NetworkPolicySpec{
@@ -118,10 +117,15 @@ func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPoli
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: append(append(clientRules(db), networkingv1.NetworkPolicyIngressRule{
 				Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},
-				From:  append(agents, networkingv1.NetworkPolicyPeer{NamespaceSelector: operator}),
+				From:  append(agents, networkingv1.NetworkPolicyPeer{NamespaceSelector: operatorNamespace(settings)}),
 			}), metricsRules(db)...),
 		},
 	}
+}
+
+// operatorNamespace selects where the operator is.
+func operatorNamespace(settings Settings) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
 }
 
 // clientRules say who reaches PostgreSQL. Everybody reaches the probes, which say only how the instance is: a kubelet

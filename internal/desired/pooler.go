@@ -91,6 +91,9 @@ func (p Pool) Settings(db *v1.SampleDB, config protocol.Config, readers []string
 		Connections: max(1, PoolConnections(db)/p.Most),
 		MaxClients:  cmp.Or(int(spec.MaxClients), 1000),
 	}
+	if db.Spec.SleepAfter != nil {
+		settings.Operator, settings.Asleep = config.Operator, db.Status.Stop.Sleeps()
+	}
 	for _, m := range config.Members {
 		settings.Hosts = append(settings.Hosts, m.Host)
 	}
@@ -244,14 +247,22 @@ func (p Pool) Budget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
 	return budget(db, p.Name, p.selector(db), 1)
 }
 
-// Policy lets those reach the poolers that may reach the servers.
-func (p Pool) Policy(db *v1.SampleDB) *networkingv1.NetworkPolicy {
+// Policy lets those reach the poolers that may reach the servers, and the operator where it asks them.
+func (p Pool) Policy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
+	rules := append(clientRules(db), metricsRules(db)...)
+	if db.Spec.SleepAfter != nil {
+		operator := operatorNamespace(settings)
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{
+			Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},
+			From:  []networkingv1.NetworkPolicyPeer{{NamespaceSelector: operator}},
+		})
+	}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(db, p.Name),
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: p.selector(db)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress:     append(clientRules(db), metricsRules(db)...),
+			Ingress:     rules,
 		},
 	}
 }

@@ -2,8 +2,12 @@ package desired
 
 import (
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -51,5 +55,51 @@ func TestPoolsLeaveConnectionsFree(t *testing.T) {
 				t.Errorf("all Pods have %d, want %d, each %d, want %d", got, c.all, settings.Connections, c.eachOfPods)
 			}
 		})
+	}
+}
+
+// The operator asks the poolers of a database that may sleep, and of no other one. They know that it sleeps, and the
+// agents that they are to hold their clients before.
+func TestAPoolerOfADatabaseThatSleeps(t *testing.T) {
+	settings := Settings{Namespace: "toban-system"}
+	asleep := &v1.StopStatus{Step: v1.StopStopped, Asleep: &metav1.Time{Time: time.Unix(1795000000, 0)}}
+	for name, c := range map[string]struct {
+		after    time.Duration
+		stop     *v1.StopStatus
+		asked    bool
+		asleep   bool
+		replicas int
+	}{
+		"it never sleeps":       {0, nil, false, false, 2},
+		"it may sleep":          {time.Hour, nil, true, false, 2},
+		"it sleeps":             {time.Hour, asleep, true, true, 2},
+		"it wakes":              {time.Hour, &v1.StopStatus{Step: v1.StopStarting, Asleep: asleep.Asleep}, true, false, 2},
+		"it is stopped":         {time.Hour, &v1.StopStatus{Step: v1.StopStopped}, true, false, 0},
+		"it was never to sleep": {0, &v1.StopStatus{Step: v1.StopStopped}, false, false, 0},
+	} {
+		db := sampleDB("one", func(db *v1.SampleDB) {
+			db.Spec.Pooler, db.Status.Stop = &v1.PoolerSpec{Instances: 2}, c.stop
+			if c.after > 0 {
+				db.Spec.SleepAfter = &metav1.Duration{Duration: c.after}
+			}
+		})
+		pool, config := Pools(db)[0], Config(db, Known{Operator: "OPERATOR"})
+		told := pool.Settings(db, config, nil)
+		if (told.Operator == "OPERATOR") != c.asked || told.Asleep != c.asleep {
+			t.Errorf("%s: the poolers are told %+v", name, told)
+		}
+		if config.Idles != (c.after > 0) || config.Holds != c.asleep {
+			t.Errorf("%s: the agents look for clients: %t, have the poolers hold: %t", name, config.Idles, config.Holds)
+		}
+		if got := pool.Replicas(2, c.stop.Closed() && !c.stop.Sleeps()); got != c.replicas {
+			t.Errorf("%s: there are %d poolers", name, got)
+		}
+		asked := false
+		for _, rule := range pool.Policy(db, settings).Spec.Ingress {
+			asked = asked || rule.Ports[0].Port.IntValue() == naming.PortAgent
+		}
+		if asked != c.asked {
+			t.Errorf("%s: the operator reaches the poolers: %t", name, asked)
+		}
 	}
 }

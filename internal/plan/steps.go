@@ -52,7 +52,8 @@ func (c change) stop() *Step {
 }
 
 func (c change) start() *Step {
-	if c.after.Spec.Stopped || !c.before.Spec.Stopped {
+	wakes := c.before.Status.Stop.Sleeps() && (c.after.Spec.SleepAfter == nil || c.after.Spec.Pooler == nil)
+	if c.after.Spec.Stopped || !c.before.Spec.Stopped && !wakes {
 		return nil
 	}
 	return &Step{Effect: Start, Instances: instances(c.after), Writes: WritesDown, Message: "the instances come back"}

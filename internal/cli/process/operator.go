@@ -257,6 +257,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 			Component: naming.ComponentSecond, Owner: "SampleDB",
 		},
 		Pods:        asks,
+		Poolers:     asks,
 		Credentials: store,
 		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Pooler: o.pooler, Namespace: o.namespace},
 		Events:      m.GetEventRecorder("toban"),

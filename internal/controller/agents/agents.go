@@ -47,6 +47,7 @@ type HTTPS struct {
 	clients  map[types.UID]agentClient
 	changed  chan event.GenericEvent
 	silences silences
+	poolers  heardPoolers
 }
 
 type agentClient struct {
@@ -255,6 +256,7 @@ func (a *HTTPS) Begin(
 // Forget drops what is kept for a SampleDB that is gone.
 func (a *HTTPS) Forget(cluster types.UID) {
 	a.silences.forget(cluster)
+	a.poolers.forget(cluster)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c, ok := a.clients[cluster]; ok {

@@ -45,6 +45,8 @@ type Reconciler struct {
 	Programs AgentPrograms
 	// Pods asks the Pods of restores and upgrades.
 	Pods Pods
+	// Poolers asks the poolers; nil where they are not asked, and no database goes to sleep.
+	Poolers Poolers
 	// Credentials derives passwords, keys and certificates.
 	Credentials *credentials.Store
 	// Settings are the operator's.
@@ -76,6 +78,7 @@ func (r *Reconciler) phases() []phase {
 	return []phase{
 		{"finalizer", r.claimFinalizer, gates},
 		{"stop windows", r.applyStopWindows, apart},
+		{"sleep", r.applySleep, apart},
 		{"stop", r.applyStop, gates},
 		{"witness", r.applyWitness, gates},
 		{"config", r.applyConfig, gates},
@@ -243,7 +246,7 @@ func (s *scope) pause() time.Duration {
 	pause = min(pause, s.untilShort(), s.readersPause())
 	for _, next := range []time.Time{
 		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext, s.agentsNext,
-		s.stopPlan.next, s.preferredNext, s.anewNext, s.drillPlanned.next,
+		s.stopPlan.next, s.sleepNext, s.preferredNext, s.anewNext, s.drillPlanned.next,
 	} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
@@ -287,10 +290,16 @@ func (s *scope) untilChange() time.Duration {
 func (s *scope) stopPause() time.Duration {
 	switch s.stop.Step {
 	case v1.StopStopped:
+		if s.stop.Sleeps() { // clients may wait though nobody tells
+			return pauseArchiving + rand.N(pauseArchiving) //nolint:gosec // no secret
+		}
 		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret
 	case v1.StopClosing, v1.StopProving:
 		return pauseShort
 	case v1.StopWaiting:
+		if s.stop.Sleeps() {
+			return pauseShort // clients are held
+		}
 		return pauseWorking
 	}
 	return pauseStarting

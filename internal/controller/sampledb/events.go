@@ -35,6 +35,8 @@ const (
 	eventRestarted         = "Restarted"             // the servers are restarted for which that was asked
 	eventRestartRefused    = "RestartRefused"        // it was asked for and can't be
 	eventStopped           = "Stopped"               // by spec.stopped no instance runs; with what the archive has
+	eventSleeping          = "Sleeping"              // by spec.sleepAfter no instance runs; with what the archive has
+	eventWoken             = "Woken"                 // one that slept takes writes again, after so many seconds
 	eventStarted           = "Started"               // an instance takes writes again, after so many seconds
 	eventResizing          = "Resizing"              // a volume grows
 	eventResized           = "Resized"               // every volume has its size

@@ -42,7 +42,8 @@ type observed struct {
 	upgradePods   []corev1.Pod        // of the Jobs of an upgrade to another major version
 	rehearsalPods []corev1.Pod        // of the Jobs that rehearse one
 	finishPods    []corev1.Pod        // of the Job after a change of the image
-	otherPods     int                 // of the server of an archive on a volume, and of poolers
+	otherPods     int                 // of the server of an archive on a volume
+	poolerPods    []corev1.Pod        // of poolers
 	backups       []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	restores      []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	drills        []v1.FaultDrill     // those that name this SampleDB, the newest last
@@ -211,8 +212,10 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.upgradePods = append(s.seen.upgradePods, *pod)
 		case naming.ComponentRehearse:
 			s.seen.rehearsalPods = append(s.seen.rehearsalPods, *pod)
-		case naming.ComponentArchive, naming.ComponentPooler, naming.ComponentReadPool:
+		case naming.ComponentArchive:
 			s.seen.otherPods++
+		case naming.ComponentPooler, naming.ComponentReadPool:
+			s.seen.poolerPods = append(s.seen.poolerPods, *pod)
 		case naming.ComponentFinish:
 			s.seen.finishPods = append(s.seen.finishPods, *pod)
 		case naming.ComponentReader:

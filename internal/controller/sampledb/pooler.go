@@ -128,12 +128,12 @@ func (r *Reconciler) keepPool(ctx context.Context, s *scope, pool desired.Pool) 
 	if err != nil {
 		return err
 	}
-	deployment := pool.Deployment(s.db, r.Settings, pool.Replicas(replicas, s.stop.Closed()))
+	deployment := pool.Deployment(s.db, r.Settings, pool.Replicas(replicas, s.stop.Closed() && !s.stop.Sleeps()))
 	if have != nil && pool.Most > pool.Least {
 		apply.IfUnchanged(deployment, have)
 	}
 	for _, object := range []client.Object{
-		told, pool.NetworkService(s.db), pool.Policy(s.db), pool.Budget(s.db), deployment,
+		told, pool.NetworkService(s.db), pool.Policy(s.db, r.Settings), pool.Budget(s.db), deployment,
 	} {
 		if err := r.apply(ctx, s.db, object); err != nil {
 			return err
@@ -216,7 +216,7 @@ func (s *scope) poolerReady() verdict {
 		return verdict{}
 	case s.poolerProblem != nil:
 		return no(s.poolerProblem.reason, s.poolerProblem.message)
-	case s.stop.Closed():
+	case s.stop.Closed() && !s.stop.Sleeps():
 		return no(v1.ReasonStopped, "the database is stopped: its poolers are made anew when it starts")
 	}
 	var parts []string

@@ -107,6 +107,10 @@ type scope struct {
 	stop *v1.StopStatus
 	// stopPlan is whether the spec wants it to be stopped.
 	stopPlan stopPlan
+	// sleepNext is when it may go to sleep, zero where something tells; held says that all poolers are known to hold
+	// their clients.
+	sleepNext time.Time
+	held      bool
 	// stopped says why no instance may run for now, nil where they may.
 	stopped *problem
 	// scaling is about the number of Pods, decision about restarts of Pods and servers.

@@ -34,6 +34,7 @@ const (
 	phaseBlocked     = "Blocked"     // the user has to do something
 	phaseStopping    = "Stopping"    // spec.stopped: is to have no Pods
 	phaseStopped     = "Stopped"     // has none
+	phaseSleeping    = "Sleeping"    // spec.sleepAfter: has none until a client comes
 	phaseStarting    = "Starting"    // was stopped, and takes no writes yet
 	phaseDeleting    = "Deleting"    // goes
 )
@@ -335,10 +336,13 @@ func firstPhase(reason string) string {
 
 // stopPhase is the phase of a database that is stopped, or is to be.
 func stopPhase(stop *v1.StopStatus) string {
-	if stop.Step == v1.StopStopped {
-		return phaseStopped
+	switch {
+	case stop.Step != v1.StopStopped:
+		return phaseStopping
+	case stop.Sleeps():
+		return phaseSleeping
 	}
-	return phaseStopping
+	return phaseStopped
 }
 
 // report writes the status where it has changed, and then the events.

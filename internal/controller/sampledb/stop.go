@@ -12,6 +12,7 @@ import (
 const (
 	stopServes     = "Serves"         // it is not to be stopped
 	stopBusy       = "Busy"           // something is under way that a stop would cut off
+	stopHolds      = "PoolersHold"    // it goes to sleep, and the poolers are told to hold their clients
 	stopNothing    = "NothingRuns"    // there are no Pods, so nobody is to be sent away
 	stopNoData     = "NoData"         // there is no database yet
 	stopBegins     = "Begins"         // clients are sent away from now on
@@ -45,6 +46,8 @@ type stopView struct {
 	wanted, deleted bool
 	// until is when it is started again by itself, zero for never.
 	until time.Time
+	// sleeps says that it is stopped because nobody uses it, held that its poolers hold their clients.
+	sleeps, held bool
 	// step is the present one, "" for none; since is when it began, or what it waits for last got on.
 	step  string
 	since time.Time
@@ -93,6 +96,8 @@ func decideStop(v stopView) stopDecision {
 		return v.stopped()
 	case !v.data:
 		return stopDecision{v1.StopStopping, stopNoData, "there is no database yet; the Pods end"}
+	case v.sleeps && !v.held:
+		return stopDecision{v1.StopWaiting, stopHolds, "it goes to sleep: its poolers are told to hold their clients"}
 	}
 	return stopDecision{v1.StopClosing, stopBegins, "no client is let in, and the sessions end"}
 }
@@ -105,6 +110,10 @@ func (v stopView) stopped() stopDecision {
 	if !v.data {
 		return stopDecision{v1.StopStopped, stopNothing,
 			"the database is made when it is started" + v.untilWhen(", at ")}
+	}
+	if v.sleeps {
+		return stopDecision{v1.StopStopped, stopStopped,
+			"the database sleeps, because nobody used it: a client of its pooler wakes it"}
 	}
 	return stopDecision{v1.StopStopped, stopStopped, "the database is stopped" + v.untilWhen(" until ")}
 }

@@ -88,6 +88,14 @@ func TestDecideStop(t *testing.T) {
 		"it is stopped": {func(v *stopView) { v.step, v.pods, v.primary = v1.StopStopped, 0, "" }, v1.StopStopped,
 			stopStopped, ""},
 
+		"it goes to sleep": {func(v *stopView) { v.step, v.sleeps = "", true }, v1.StopWaiting, stopHolds,
+			"hold their clients"},
+		"its poolers hold their clients": {func(v *stopView) {
+			v.step, v.sleeps, v.held = v1.StopWaiting, true, true
+		}, v1.StopClosing, stopBegins, ""},
+		"it sleeps": {func(v *stopView) { v.step, v.sleeps, v.pods = v1.StopStopped, true, 0 }, v1.StopStopped,
+			stopStopped, "sleeps"},
+
 		"taken back while it waits": {func(v *stopView) { v.wanted, v.step = false, v1.StopWaiting }, "", stopTakenBack,
 			""},
 		"taken back when clients were away": {func(v *stopView) { v.wanted = false }, "", stopTakenBack, ""},

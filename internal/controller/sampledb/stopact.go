@@ -24,7 +24,7 @@ func (r *Reconciler) applyStop(ctx context.Context, s *scope) error {
 	}
 	s.stopped = &problem{v1.ReasonStopping, s.stopSentence(), waitGone}
 	if s.stop.Step == v1.StopStopped {
-		s.stopped.reason = v1.ReasonStopped
+		s.stopped.reason = s.stopReason()
 	}
 	if !s.db.Status.Stop.Down() || len(s.seen.pods) > 0 {
 		return nil
@@ -38,7 +38,7 @@ func (r *Reconciler) applyStop(ctx context.Context, s *scope) error {
 // stopView is what is known of a stop.
 func (s *scope) stopView() stopView {
 	v := stopView{
-		now: s.now, wanted: s.stopPlan.wanted, until: s.stopPlan.until, deleted: s.db.DeletionTimestamp != nil,
+		now: s.now, wanted: s.stopPlan.wanted, sleeps: s.stopPlan.asleep != nil, held: s.held, until: s.stopPlan.until, deleted: s.db.DeletionTimestamp != nil,
 		busy: s.busyForStop(), data: s.config.SystemIdentifier != "",
 		pods: len(s.seen.pods) + s.seen.otherPods, primary: s.primary(),
 		allClosed: s.primary() != "" && s.allClosed(), archived: s.backup == nil,
@@ -49,8 +49,11 @@ func (s *scope) stopView() stopView {
 			v.since = old.Since.Time
 		}
 	}
-	if v.step == "" {
+	switch {
+	case v.step == "":
 		v.pods = len(s.seen.pods)
+	case !v.sleeps:
+		v.pods += len(s.seen.poolerPods)
 	}
 	answer := s.seen.answers[v.primary]
 	v.closed = s.config.Closed && answer.Closed && answer.ConfigRevision == s.config.Revision
@@ -126,7 +129,7 @@ func (s *scope) noteStop(v stopView, d stopDecision) {
 	old := s.stop
 	if d.step == "" {
 		if d.reason == stopStarted && !v.deleted {
-			s.addEvent(eventStarted, fmt.Sprintf("%s takes writes, %.0f s after the start was asked for", v.primary,
+			s.addEvent(s.startEvent(), fmt.Sprintf("%s takes writes, %.0f s after the start was asked for", v.primary,
 				s.now.Sub(v.since).Seconds()))
 		}
 		s.stop = nil
@@ -137,6 +140,9 @@ func (s *scope) noteStop(v stopView, d stopDecision) {
 		next = old.DeepCopy()
 	}
 	next.Step, next.Message, next.Until = d.step, d.message, s.stopPlan.status()
+	if d.step != v1.StopStarting { // then it is still known why it was stopped
+		next.Asleep = s.stopPlan.asleep
+	}
 	if s.stopPlan.unread != "" {
 		next.Message += "; " + s.stopPlan.unread
 	}
@@ -209,7 +215,19 @@ func (s *scope) tellStopped(stop *v1.StopStatus) {
 	if stop.Archive == v1.StopArchiveIncomplete || stop.Archive == v1.StopArchiveUnknown {
 		kind = corev1.EventTypeWarning
 	}
-	s.events = append(s.events, event{kind, eventStopped, s.stopSentence()})
+	reason := eventStopped
+	if stop.Sleeps() {
+		reason = eventSleeping
+	}
+	s.events = append(s.events, event{kind, reason, s.stopSentence()})
+}
+
+// startEvent is the event of a start.
+func (s *scope) startEvent() string {
+	if s.stop != nil && s.stop.Asleep != nil {
+		return eventWoken
+	}
+	return eventStarted
 }
 
 // stopSentence says how far a stop is, and what is proved.
@@ -243,6 +261,9 @@ func (s *scope) stopProof() string {
 func (s *scope) stopReason() string {
 	switch s.stop.Step {
 	case v1.StopStopped:
+		if s.stop.Sleeps() {
+			return v1.ReasonSleeping
+		}
 		return v1.ReasonStopped
 	case v1.StopStarting:
 		return v1.ReasonStarting

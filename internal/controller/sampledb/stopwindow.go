@@ -18,6 +18,8 @@ type stopPlan struct {
 	// until is when the windows end because of which it is, zero where spec.stopped says so; next is when that changes
 	// by itself, zero for never.
 	until, next time.Time
+	// asleep is since when it sleeps, or goes to sleep, nil where something else wants it to be stopped.
+	asleep *metav1.Time
 	// unread is what of the spec can't be read, "" for nothing: then all stays as it is.
 	unread string
 }
@@ -36,6 +38,7 @@ func (r *Reconciler) applyStopWindows(_ context.Context, s *scope) error {
 	plan, err := s.planStop()
 	s.stopPlan = plan
 	if err != nil {
+		s.stopPlan.asleep = s.asleep()
 		s.stopPlan.wanted, s.stopPlan.unread = s.stop != nil && s.stop.Step != v1.StopStarting, err.Error()
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
