@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1 "toban.dev/api/v1"
 )
 
-// A start in a window says that it does not count.
+// A start in a window says that it does not count, and one of a database that sleeps wakes it.
 func TestWhatAStartChanges(t *testing.T) {
 	now := time.Date(2026, 11, 24, 21, 0, 0, 0, time.FixedZone("", 9*3600))
 	db := &v1.SampleDB{}
@@ -15,11 +17,14 @@ func TestWhatAStartChanges(t *testing.T) {
 		t.Error(got)
 	}
 	db.Spec.StopWindows = []v1.Window{{}}
+	asleep := &v1.SampleDB{Spec: v1.SampleDBSpec{SleepAfter: &metav1.Duration{Duration: time.Hour}}}
 	if got := string(stopPatch(db, true, now)); got != `{"spec":{"stopped":true}}` {
 		t.Error(got)
 	}
 	want := `{"metadata":{"annotations":{"toban.dev/started":"2026-11-24T12:00:00Z"}},"spec":{"stopped":false}}`
-	if got := string(stopPatch(db, false, now)); got != want {
-		t.Error(got)
+	for _, db := range []*v1.SampleDB{db, asleep} {
+		if got := string(stopPatch(db, false, now)); got != want {
+			t.Error(got)
+		}
 	}
 }

@@ -135,6 +135,14 @@ func TestWhatAChangeDoes(t *testing.T) {
 			edit: set("max_connections", "200"),
 			want: "WhenStarted  Down: postgresql.parameters.max_connections",
 		},
+		"it is not to sleep any more, and sleeps": {
+			is: func(db *v1.SampleDB) {
+				db.Spec.Pooler, db.Spec.SleepAfter = &v1.PoolerSpec{}, &metav1.Duration{Duration: time.Hour}
+				db.Status.Stop = &v1.StopStatus{Step: v1.StopStopped, Asleep: &metav1.Time{}}
+			},
+			edit: func(db *v1.SampleDB) { db.Spec.SleepAfter = nil },
+			want: "Start shop-0,shop-1,shop-2 Down: sleepAfter",
+		},
 		"more processor": {
 			edit: limit(corev1.ResourceCPU, "2"),
 			want: "ResizePods shop-2,shop-0,shop-1 GoOn: resources.limits.cpu",

@@ -19,6 +19,9 @@ import (
 // taken for PostgreSQL's.
 type Session struct{ conn *pgx.Conn }
 
+// application is the name by which our own sessions are told from those of a person who is postgres.
+const application = "toban"
+
 // Connect opens a session.
 func (s *Server) Connect(ctx context.Context) (*Session, error) {
 	return s.connect(ctx, func(*pgx.ConnConfig) {})
@@ -31,7 +34,7 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 		return nil, fmt.Errorf("make connection settings: %w", err)
 	}
 	config.RuntimeParams = session.Settings(config.User, map[string]string{
-		"application_name":  "toban",
+		"application_name":  application,
 		"statement_timeout": "5s",
 		// Ours must never wait for a standby: it would hang with the users' commits and look dead.
 		"synchronous_commit": "local",
@@ -50,7 +53,7 @@ func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, err
 	opened, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.Database = database
 		config.RuntimeParams = session.Settings(config.User, map[string]string{
-			"application_name": "toban",
+			"application_name": application,
 			// Who may use a database can hold a lock in it, or on a role of his own, for as long as he likes.
 			"lock_timeout": "10s",
 		})
@@ -179,18 +182,20 @@ func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// Idle is for how long no session of a client has done anything; known is false where there is none that ever did. Our
-// own roles are no clients, nor those that only read how the server is (docs/stop.md, "Sleep").
+// Idle is for how long no session of a client has done anything; known is false where there is none that ever did. We
+// ourselves are no clients, nor those that only read how the server is (docs/stop.md, "Sleep"). Who is postgres by
+// psql is a person.
 func (s *Session) Idle(ctx context.Context) (idle time.Duration, known bool, err error) {
 	const query = `select extract(epoch from clock_timestamp() -
 			max(case when a.state = 'idle' then a.state_change else clock_timestamp() end))::float8
 		from pg_stat_activity a where a.backend_type = 'client backend' and not a.usename = any ($1)
+		and not (a.usename = 'postgres' and a.application_name = $2)
 		and (a.query_start is not null or a.state is distinct from 'idle')
 		and not exists (select from pg_auth_members m where m.member = a.usesysid
 			and m.roleid = 'pg_monitor'::regrole)`
-	own := []string{"postgres", RoleReplication, RoleBackup, RolePooler}
+	own := []string{RoleReplication, RoleBackup, RolePooler}
 	var seconds *float64
-	if err := s.conn.QueryRow(ctx, query, own).Scan(&seconds); err != nil {
+	if err := s.conn.QueryRow(ctx, query, own, application).Scan(&seconds); err != nil {
 		return 0, false, fmt.Errorf("look for how long no client has done anything: %w", err)
 	}
 	if seconds == nil {

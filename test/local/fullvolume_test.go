@@ -42,10 +42,13 @@ func onSmallVolumes(t *testing.T) (c *cluster, leader string) {
 }
 
 // app opens a session of the application.
-func (c *cluster) app(name string) (*pgx.Conn, error) {
+func (c *cluster) app(name string) (*pgx.Conn, error) { return c.as(name, "app") }
+
+// as opens a session of a user with the application's database, whose password is the application's.
+func (c *cluster) as(name, user string) (*pgx.Conn, error) {
 	ordinal, _ := naming.Ordinal(name)
-	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=app password=app dbname=app connect_timeout=5",
-		c.host(ordinal), naming.PortPostgreSQL))
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s password=app dbname=app connect_timeout=5",
+		c.host(ordinal), naming.PortPostgreSQL, user))
 	if err != nil {
 		return nil, err
 	}

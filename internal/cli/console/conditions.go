@@ -94,7 +94,7 @@ func levelOf(c Condition, phase string) string {
 
 // quiet says that a database in this phase is not expected to take writes.
 func quiet(phase string) bool {
-	return slices.Contains([]string{phaseStopped, phaseStopping, phaseStarting, phaseDeleting}, phase)
+	return slices.Contains([]string{phaseStopped, phaseSleeping, phaseStopping, phaseStarting, phaseDeleting}, phase)
 }
 
 // conditionsOf are all conditions of a database, the most urgent first.

@@ -72,7 +72,7 @@ func rowOf(db *v1.SampleDB) Row {
 func levelAndConcern(db *v1.SampleDB) (string, *Condition) {
 	all := conditionsOf(db)
 	switch phase := db.Status.Phase; {
-	case phase == phaseStopped:
+	case phase == phaseStopped, phase == phaseSleeping:
 		return LevelOff, nil
 	case len(all) == 0 || quiet(phase) && urgency(all[0].Level) > urgency(LevelAct):
 		return LevelBusy, nil

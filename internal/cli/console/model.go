@@ -63,6 +63,7 @@ func urgency(level string) int { return slices.Index(levels, level) }
 const (
 	phaseBlocked  = "Blocked"
 	phaseStopped  = "Stopped"
+	phaseSleeping = "Sleeping"
 	phaseStopping = "Stopping"
 	phaseStarting = "Starting"
 	phaseDeleting = "Deleting"

@@ -52,7 +52,8 @@ var topics = map[string]string{
 	"Replacing": topicChange, "PodResized": topicChange, "Resizing": topicChange, "Resized": topicChange,
 	"ReplacingVolume": topicChange, "VolumesNotReplaced": topicChange,
 	"ResizeRefused": topicChange, "Growing": topicChange, "Restarting": topicRestart, "Restarted": topicRestart,
-	"RestartRefused": topicRestart, "Stopped": topicStop, "Started": topicStop,
+	"RestartRefused": topicRestart, "Stopped": topicStop, "Started": topicStop, "Sleeping": topicStop,
+	"Woken": topicStop,
 }
 
 // mostMoments is how long a timeline is at most.

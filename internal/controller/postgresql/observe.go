@@ -124,6 +124,9 @@ func (s *scope) server() serverView {
 			"add the namespace to its annotation %s", name, s.pg.Namespace, naming.AnnotationDatabasesFrom)}
 	case db.DeletionTimestamp != nil:
 		return serverView{serverBusy, fmt.Sprintf("the SampleDB %s is being deleted", name)}
+	case db.Status.Stop.Sleeps():
+		return serverView{serverStopped, fmt.Sprintf("the SampleDB %s sleeps (spec.sleepAfter): its databases are as "+
+			"they were, and a client that comes through its pooler wakes it", name)}
 	case db.Status.Stop.Closed():
 		return serverView{serverStopped, fmt.Sprintf("the SampleDB %s is stopped (spec.stopped): its databases are as "+
 			"they were, and can be used after the start", name)}
