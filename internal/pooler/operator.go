@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -97,7 +98,11 @@ func (o *operator) trusted(next http.Handler) http.Handler {
 // handleWaiting answers when something else is true than the operator has heard, or after protocol.WaitingWaits.
 func (o *operator) handleWaiting(w http.ResponseWriter, r *http.Request) {
 	var asks protocol.WaitingAsks
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxWaitingAsks)).Decode(&asks); err != nil {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWaitingAsks)) // to its end: so it is seen who hangs up
+	if err == nil {
+		err = json.Unmarshal(text, &asks)
+	}
+	if err != nil {
 		http.Error(w, fmt.Sprintf("understand the question: %v", err), http.StatusBadRequest)
 		return
 	}

@@ -19,7 +19,7 @@ import (
 // taken for PostgreSQL's.
 type Session struct{ conn *pgx.Conn }
 
-// application is the name by which our own sessions are told from those of a person who is postgres.
+// application is how the names begin by which our own sessions are told from those of a person who is postgres.
 const application = "toban"
 
 // Connect opens a session.
@@ -188,14 +188,13 @@ func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 func (s *Session) Idle(ctx context.Context) (idle time.Duration, known bool, err error) {
 	const query = `select extract(epoch from clock_timestamp() -
 			max(case when a.state = 'idle' then a.state_change else clock_timestamp() end))::float8
-		from pg_stat_activity a where a.backend_type = 'client backend' and not a.usename = any ($1)
-		and not (a.usename = 'postgres' and a.application_name = $2)
+		from pg_stat_activity a where a.backend_type = 'client backend' and not starts_with(a.usename, 'toban_')
+		and not (a.usename = 'postgres' and starts_with(a.application_name, $1))
 		and (a.query_start is not null or a.state is distinct from 'idle')
 		and not exists (select from pg_auth_members m where m.member = a.usesysid
 			and m.roleid = 'pg_monitor'::regrole)`
-	own := []string{RoleReplication, RoleBackup, RolePooler}
 	var seconds *float64
-	if err := s.conn.QueryRow(ctx, query, own, application).Scan(&seconds); err != nil {
+	if err := s.conn.QueryRow(ctx, query, application).Scan(&seconds); err != nil {
 		return 0, false, fmt.Errorf("look for how long no client has done anything: %w", err)
 	}
 	if seconds == nil {

@@ -191,10 +191,14 @@ func TestForHowLongClientsHaveDoneNothing(t *testing.T) {
 	c.sync()
 	c.awaitIdle(name, 2*time.Second, func() error { return nil })
 
+	// Who scrapes the agent is no client, either.
 	watcher, err := c.as(name, "watcher")
 	c.must(err)
 	defer watcher.Close(context.Background())
-	c.awaitIdle(name, 4*time.Second, func() error { return asks(watcher) })
+	c.awaitIdle(name, 4*time.Second, func() error {
+		c.metricsOf(name)
+		return asks(watcher)
+	})
 
 	session, err := c.app(name)
 	c.must(err)
