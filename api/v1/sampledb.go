@@ -195,12 +195,10 @@ type SampleDBSpec struct {
 	// +optional
 	StopWindows []Window `json:"stopWindows,omitempty"`
 
-	// Stops it when no client has done anything for so long; one that comes through the pooler starts it.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Format=duration
+	// It sleeps when no client did anything for so long.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
-	SleepAfter *metav1.Duration `json:"sleepAfter,omitempty"`
+	SleepAfter string `json:"sleepAfter,omitempty"`
 }
 
 // StorageSpec says where an instance keeps its data.

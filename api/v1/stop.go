@@ -1,6 +1,10 @@
 package v1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // StopStatus is how far a stop is, or the start after it.
 type StopStatus struct {
@@ -17,7 +21,7 @@ type StopStatus struct {
 
 	// Since when it sleeps (spec.sleepAfter).
 	// +optional
-	Asleep *metav1.Time `json:"asleep,omitempty"`
+	Asleep string `json:"asleep,omitempty"`
 
 	// What is done, or what is waited for. The condition Ready has the same.
 	// +optional
@@ -83,7 +87,16 @@ func (s *StopStatus) Down() bool {
 
 // Sleeps says that the database is stopped, or about to be, because nobody used it, and is not being started: its
 // poolers stay, and hold their clients.
-func (s *StopStatus) Sleeps() bool { return s != nil && s.Asleep != nil && s.Step != StopStarting }
+func (s *StopStatus) Sleeps() bool { return s != nil && s.Asleep != "" && s.Step != StopStarting }
+
+// Sleep is spec.sleepAfter, 0 where the database is not to sleep. It needs a pooler, which is what wakes it.
+func (s *SampleDBSpec) Sleep() time.Duration {
+	after, err := time.ParseDuration(s.SleepAfter)
+	if err != nil || s.Pooler == nil {
+		return 0
+	}
+	return after
+}
 
 // Stops says that a SampleDB is stopped, is being stopped or is about to be: nothing new is begun with it.
 func (db *SampleDB) Stops() bool {

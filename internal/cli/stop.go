@@ -83,7 +83,7 @@ func (o *stopOptions) run(ctx context.Context, out io.Writer, name string, stop 
 // stopPatch sets spec.stopped. A start also says that what is open now of spec.stopWindows does not count, and wakes a
 // database that sleeps.
 func stopPatch(db *v1.SampleDB, stop bool, now time.Time) []byte {
-	if stop || len(db.Spec.StopWindows) == 0 && db.Spec.SleepAfter == nil {
+	if stop || len(db.Spec.StopWindows) == 0 && db.Spec.SleepAfter == "" {
 		return fmt.Appendf(nil, `{"spec":{"stopped":%t}}`, stop)
 	}
 	return fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"stopped":false}}`,

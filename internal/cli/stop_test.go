@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	v1 "toban.dev/api/v1"
 )
 
@@ -17,7 +15,7 @@ func TestWhatAStartChanges(t *testing.T) {
 		t.Error(got)
 	}
 	db.Spec.StopWindows = []v1.Window{{}}
-	asleep := &v1.SampleDB{Spec: v1.SampleDBSpec{SleepAfter: &metav1.Duration{Duration: time.Hour}}}
+	asleep := &v1.SampleDB{Spec: v1.SampleDBSpec{SleepAfter: "1h"}}
 	if got := string(stopPatch(db, true, now)); got != `{"spec":{"stopped":true}}` {
 		t.Error(got)
 	}

@@ -90,7 +90,7 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Pooler:  db.Spec.Pooler != nil,
 		Relay:   db.Spec.Service.Route == v1.RouteRelay,
 
-		Idles: db.Spec.SleepAfter != nil,
+		Idles: db.Spec.Sleep() > 0,
 		Holds: db.DeletionTimestamp == nil && db.Status.Stop.Sleeps(),
 
 		ReadMaxLag: ptr.Deref(db.Spec.Service.ReadMaxLag, metav1.Duration{}).Duration,

@@ -91,7 +91,7 @@ func (p Pool) Settings(db *v1.SampleDB, config protocol.Config, readers []string
 		Connections: max(1, PoolConnections(db)/p.Most),
 		MaxClients:  cmp.Or(int(spec.MaxClients), 1000),
 	}
-	if db.Spec.SleepAfter != nil {
+	if db.Spec.Sleep() > 0 {
 		settings.Operator, settings.Asleep = config.Operator, db.Status.Stop.Sleeps()
 	}
 	for _, m := range config.Members {
@@ -250,7 +250,7 @@ func (p Pool) Budget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
 // Policy lets those reach the poolers that may reach the servers, and the operator where it asks them.
 func (p Pool) Policy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
 	rules := append(clientRules(db), metricsRules(db)...)
-	if db.Spec.SleepAfter != nil {
+	if db.Spec.Sleep() > 0 {
 		operator := operatorNamespace(settings)
 		rules = append(rules, networkingv1.NetworkPolicyIngressRule{
 			Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -62,7 +60,7 @@ func TestPoolsLeaveConnectionsFree(t *testing.T) {
 // agents that they are to hold their clients before.
 func TestAPoolerOfADatabaseThatSleeps(t *testing.T) {
 	settings := Settings{Namespace: "toban-system"}
-	asleep := &v1.StopStatus{Step: v1.StopStopped, Asleep: &metav1.Time{Time: time.Unix(1795000000, 0)}}
+	asleep := &v1.StopStatus{Step: v1.StopStopped, Asleep: "2026-11-24T12:00:00Z"}
 	for name, c := range map[string]struct {
 		after    time.Duration
 		stop     *v1.StopStatus
@@ -80,7 +78,7 @@ func TestAPoolerOfADatabaseThatSleeps(t *testing.T) {
 		db := sampleDB("one", func(db *v1.SampleDB) {
 			db.Spec.Pooler, db.Status.Stop = &v1.PoolerSpec{Instances: 2}, c.stop
 			if c.after > 0 {
-				db.Spec.SleepAfter = &metav1.Duration{Duration: c.after}
+				db.Spec.SleepAfter = c.after.String()
 			}
 		})
 		pool, config := Pools(db)[0], Config(db, Known{Operator: "OPERATOR"})

@@ -137,10 +137,10 @@ func TestWhatAChangeDoes(t *testing.T) {
 		},
 		"it is not to sleep any more, and sleeps": {
 			is: func(db *v1.SampleDB) {
-				db.Spec.Pooler, db.Spec.SleepAfter = &v1.PoolerSpec{}, &metav1.Duration{Duration: time.Hour}
-				db.Status.Stop = &v1.StopStatus{Step: v1.StopStopped, Asleep: &metav1.Time{}}
+				db.Spec.Pooler, db.Spec.SleepAfter = &v1.PoolerSpec{}, "1h"
+				db.Status.Stop = &v1.StopStatus{Step: v1.StopStopped, Asleep: "2026-11-24T12:00:00Z"}
 			},
-			edit: func(db *v1.SampleDB) { db.Spec.SleepAfter = nil },
+			edit: func(db *v1.SampleDB) { db.Spec.SleepAfter = "" },
 			want: "Start shop-0,shop-1,shop-2 Down: sleepAfter",
 		},
 		"more processor": {

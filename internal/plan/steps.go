@@ -52,7 +52,7 @@ func (c change) stop() *Step {
 }
 
 func (c change) start() *Step {
-	wakes := c.before.Status.Stop.Sleeps() && (c.after.Spec.SleepAfter == nil || c.after.Spec.Pooler == nil)
+	wakes := c.before.Status.Stop.Sleeps() && c.after.Spec.Sleep() == 0
 	if c.after.Spec.Stopped || !c.before.Spec.Stopped && !wakes {
 		return nil
 	}

@@ -75,7 +75,7 @@ func (s *story) sleeps(name string) {
 	must(s.T, s.noPods(s.ctx, "toban.dev/sampledb="+name+",toban.dev/component=instance"))
 	db, err := s.SampleDB(s.ctx, name)
 	must(s.T, err)
-	if stop := db.Status.Stop; stop == nil || stop.Asleep == nil || stop.Archive != v1.StopArchiveComplete {
+	if stop := db.Status.Stop; stop == nil || stop.Asleep == "" || stop.Archive != v1.StopArchiveComplete {
 		s.Errorf("asleep it says %+v", stop)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -36,35 +35,31 @@ func (r *Reconciler) applySleep(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.stopPlan.wanted, s.stopPlan.asleep = true, s.asleep()
-	if s.stopPlan.asleep == nil {
-		now := metav1.NewTime(s.now).Rfc3339Copy()
-		s.stopPlan.asleep = &now
+	if s.stopPlan.asleep == "" {
+		s.stopPlan.asleep = s.now.UTC().Format(time.RFC3339)
 	}
 	return nil
 }
 
-// asleep is since when it sleeps, or goes to sleep, nil where it does not.
-func (s *scope) asleep() *metav1.Time {
+// asleep is since when it sleeps, or goes to sleep, "" where it does not.
+func (s *scope) asleep() string {
 	if s.stop == nil {
-		return nil
+		return ""
 	}
 	return s.stop.Asleep
 }
 
 // sleepView is what is known of a database that may sleep. Its poolers are asked only where that matters now.
 func (r *Reconciler) sleepView(s *scope) sleepView {
-	v := sleepView{now: s.now, ordered: s.stopPlan.wanted || s.stopPlan.unread != ""}
-	if s.poolerWanted() && s.db.Spec.SleepAfter != nil {
-		v.after = s.db.Spec.SleepAfter.Duration
-	}
+	v := sleepView{now: s.now, after: s.db.Spec.Sleep(), ordered: s.stopPlan.wanted || s.stopPlan.unread != ""}
 	if s.stop != nil {
 		v.step = s.stop.Step
 		if s.stop.Since != nil {
 			v.since = s.stop.Since.Time
 		}
 	}
-	if at := s.asleep(); at != nil {
-		v.asleep = at.Time
+	if at, err := time.Parse(time.RFC3339, s.asleep()); err == nil {
+		v.asleep = at
 	}
 	if started, err := s.startedAt(); err == nil {
 		v.started = started

@@ -38,7 +38,8 @@ func (r *Reconciler) applyStop(ctx context.Context, s *scope) error {
 // stopView is what is known of a stop.
 func (s *scope) stopView() stopView {
 	v := stopView{
-		now: s.now, wanted: s.stopPlan.wanted, sleeps: s.stopPlan.asleep != nil, held: s.held, until: s.stopPlan.until, deleted: s.db.DeletionTimestamp != nil,
+		now: s.now, wanted: s.stopPlan.wanted, sleeps: s.stopPlan.asleep != "", held: s.held,
+		until: s.stopPlan.until, deleted: s.db.DeletionTimestamp != nil,
 		busy: s.busyForStop(), data: s.config.SystemIdentifier != "",
 		pods: len(s.seen.pods) + s.seen.otherPods, primary: s.primary(),
 		allClosed: s.primary() != "" && s.allClosed(), archived: s.backup == nil,
@@ -224,7 +225,7 @@ func (s *scope) tellStopped(stop *v1.StopStatus) {
 
 // startEvent is the event of a start.
 func (s *scope) startEvent() string {
-	if s.stop != nil && s.stop.Asleep != nil {
+	if s.asleep() != "" {
 		return eventWoken
 	}
 	return eventStarted

@@ -18,8 +18,8 @@ type stopPlan struct {
 	// until is when the windows end because of which it is, zero where spec.stopped says so; next is when that changes
 	// by itself, zero for never.
 	until, next time.Time
-	// asleep is since when it sleeps, or goes to sleep, nil where something else wants it to be stopped.
-	asleep *metav1.Time
+	// asleep is since when it sleeps, or goes to sleep, "" where something else wants it to be stopped.
+	asleep string
 	// unread is what of the spec can't be read, "" for nothing: then all stays as it is.
 	unread string
 }
