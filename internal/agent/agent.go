@@ -326,8 +326,8 @@ func (a *Agent) operate(life context.Context) {
 	launcher := &launcher{
 		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get,
 		hardState: a.states.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
-		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post, idle: &a.idle,
-		identity: a.identity.Shown, publish: a.publisher.Want, current: &a.current, log: a.options.Log,
+		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
+		idle: &a.idle, identity: a.identity.Shown, publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
 	x := &commands{
 		server: a.server, launcher: launcher, data: a.data, demands: a.demands, hardState: a.states.Get,

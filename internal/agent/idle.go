@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -44,6 +45,19 @@ func (i *idle) lasts(now time.Time) *time.Duration {
 	}
 	lasts := now.Sub(i.done)
 	return &lasts
+}
+
+// observeIdle looks for how long no client has done anything, where somebody wants to know that.
+func (t *monitor) observeIdle(ctx context.Context) error {
+	if !t.wanted().Idles {
+		return nil
+	}
+	ago, known, err := t.session.Idle(ctx)
+	if err != nil {
+		return err
+	}
+	t.idle.see(time.Now(), ago, known)
+	return nil
 }
 
 // forOperator adds to a status what only the operator wants to know.

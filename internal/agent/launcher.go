@@ -75,7 +75,8 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 	r.monitor = &monitor{
 		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status,
 		flags: l.flags, term: func() uint64 { return l.hardState().Won }, publish: l.publish, poke: r.poke,
-		ending: &r.ending, idle: l.idle, checkpoint: func() { r.tending.Go(func() { r.checkpoint(r.life) }) }, log: l.log,
+		ending: &r.ending, checkpoint: func() { r.tending.Go(func() { r.checkpoint(r.life) }) }, log: l.log,
+		idle: l.idle,
 		presented: &presented{
 			want: l.identity, presents: l.server.Presents, reload: func() { l.flags.renewed.Store(true) },
 			status: l.status, log: l.log,

@@ -242,19 +242,6 @@ func (t *monitor) update(ctx context.Context) error {
 	return t.endClients(ctx)
 }
 
-// observeIdle looks for how long no client has done anything, where somebody wants to know that.
-func (t *monitor) observeIdle(ctx context.Context) error {
-	if !t.wanted().Idles {
-		return nil
-	}
-	ago, known, err := t.session.Idle(ctx)
-	if err != nil {
-		return err
-	}
-	t.idle.see(time.Now(), ago, known)
-	return nil
-}
-
 // spareRoom sees to a server whose volume gets full. A checkpoint, or a restartpoint of a standby, removes the WAL that
 // nobody needs. On a primary, which takes no writes then, the transactions are ended that were writing, and if need be
 // those that only read.

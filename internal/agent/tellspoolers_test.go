@@ -38,20 +38,22 @@ func TestAnInstanceTellsWhatItsServerIsNow(t *testing.T) {
 
 // Before the database goes to sleep the poolers are told to hold their clients, those for reading too.
 func TestAnInstanceThatGoesToSleepHasItsPoolersHold(t *testing.T) {
+	leads, reads := protocol.InstanceTells{Leads: true}, protocol.InstanceTells{Reads: true}
+	holds, other, none := leads, leads, protocol.InstanceTells{}
+	holds.HandOver, other.HandOver = goesToSleep, "x"
+	sleepsSoon := protocol.Config{Holds: true}
 	for name, c := range map[string]struct {
 		role   protocol.Role
 		config protocol.Config
 		now    string // the hand-over that the status has
 		want   protocol.InstanceTells
 	}{
-		"a primary":              {protocol.RolePrimary, protocol.Config{}, "", protocol.InstanceTells{Leads: true}},
-		"one that goes to sleep": {protocol.RolePrimary, protocol.Config{Holds: true}, "", protocol.InstanceTells{Leads: true, HandOver: goesToSleep}},
-		"one that hands over": {protocol.RolePrimary, protocol.Config{Holds: true}, "x",
-			protocol.InstanceTells{Leads: true, HandOver: "x"}},
-		"one that lets nobody in": {protocol.RolePrimary, protocol.Config{Holds: true, Closed: true}, "",
-			protocol.InstanceTells{}},
-		"a standby":                         {protocol.RoleStandby, protocol.Config{}, "", protocol.InstanceTells{Reads: true}},
-		"a standby of one that sleeps soon": {protocol.RoleStandby, protocol.Config{Holds: true}, "", protocol.InstanceTells{}},
+		"a primary":               {protocol.RolePrimary, protocol.Config{}, "", leads},
+		"one that sleeps soon":    {protocol.RolePrimary, sleepsSoon, "", holds},
+		"one that hands over":     {protocol.RolePrimary, sleepsSoon, "x", other},
+		"one that lets nobody in": {protocol.RolePrimary, protocol.Config{Holds: true, Closed: true}, "", none},
+		"a standby":               {protocol.RoleStandby, protocol.Config{}, "", reads},
+		"a standby of such a one": {protocol.RoleStandby, sleepsSoon, "", none},
 	} {
 		a := &Agent{status: status.New(protocol.Status{
 			Name: "x-0", Leader: "x-0", Role: c.role, Ready: true, HandOver: c.now,

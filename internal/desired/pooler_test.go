@@ -60,6 +60,7 @@ func TestPoolsLeaveConnectionsFree(t *testing.T) {
 // agents that they are to hold their clients before.
 func TestAPoolerOfADatabaseThatSleeps(t *testing.T) {
 	settings := Settings{Namespace: "toban-system"}
+	wakes := &v1.StopStatus{Step: v1.StopStarting, Asleep: "2026-11-24T12:00:00Z"}
 	asleep := &v1.StopStatus{Step: v1.StopStopped, Asleep: "2026-11-24T12:00:00Z"}
 	for name, c := range map[string]struct {
 		after    time.Duration
@@ -71,7 +72,7 @@ func TestAPoolerOfADatabaseThatSleeps(t *testing.T) {
 		"it never sleeps":       {0, nil, false, false, 2},
 		"it may sleep":          {time.Hour, nil, true, false, 2},
 		"it sleeps":             {time.Hour, asleep, true, true, 2},
-		"it wakes":              {time.Hour, &v1.StopStatus{Step: v1.StopStarting, Asleep: asleep.Asleep}, true, false, 2},
+		"it wakes":              {time.Hour, wakes, true, false, 2},
 		"it is stopped":         {time.Hour, &v1.StopStatus{Step: v1.StopStopped}, true, false, 0},
 		"it was never to sleep": {0, &v1.StopStatus{Step: v1.StopStopped}, false, false, 0},
 	} {

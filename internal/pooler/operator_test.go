@@ -69,7 +69,8 @@ func TestAPoolerAnswersTheOperatorWhenSomethingChanges(t *testing.T) {
 			t.Errorf("the first answer is %+v, %v, after %s", first, err, time.Since(began))
 		}
 		second, err := o.await(t.Context(), &first)
-		if took := time.Since(began); err != nil || second.Waiting != 3 || took < 7*time.Second || took > 8*time.Second {
+		took := time.Since(began)
+		if err != nil || second.Waiting != 3 || took < 7*time.Second || took > 8*time.Second {
 			t.Errorf("the second answer is %+v, %v, after %s", second, err, took)
 		}
 		began = time.Now().Add(-8 * time.Second)

@@ -37,8 +37,8 @@ type PoolSettings struct {
 	// Authority and Given are the same as in Config.
 	Authority string `json:"authority"`
 	Given     string `json:"given,omitempty"`
-	// Operator is the same as in Config, where the operator asks the poolers: "" where the database never sleeps. Asleep
-	// says that it does now.
+	// Operator is the same as in Config, where the operator asks the poolers: "" where the database never sleeps.
+	// Asleep says that it does now.
 	Operator string `json:"operator,omitempty"`
 	Asleep   bool   `json:"asleep,omitempty"`
 	// Mode is PoolTransaction or PoolSession.
@@ -89,8 +89,8 @@ type InstanceTells struct {
 
 // PoolTells is what a pooler tells the operator of its clients.
 type PoolTells struct {
-	// Held says that no transaction is under way, and none begins. Waiting is how many clients wait then, Active how many
-	// have a server else: for a transaction, or in the mode PoolSession for as long as they stay.
+	// Held says that no transaction is under way, and none begins. Waiting is how many clients wait then, Active how
+	// many have a server else: for a transaction, or in the mode PoolSession for as long as they stay.
 	Held    bool `json:"held"`
 	Waiting int  `json:"waiting,omitempty"`
 	Active  int  `json:"active,omitempty"`

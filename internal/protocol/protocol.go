@@ -252,8 +252,8 @@ type Status struct {
 	// Late says that a standby is too late to be read (Config.ReadMaxLag).
 	Late bool `json:"late,omitempty"`
 
-	// Idle is for how long no client has done anything; nil where that is not known, or not asked for. Only the operator
-	// is told.
+	// Idle is for how long no client has done anything; nil where that is not known, or not asked for. Only the
+	// operator is told.
 	Idle *time.Duration `json:"idle,omitempty"`
 
 	// Voters are the instances whose acknowledgement and vote count, by name, as

@@ -132,8 +132,10 @@ func TestASampleDBSleepsAndWakes(t *testing.T) {
 		}
 	}
 	s.expect(db, v1.ConditionPoolerReady, metav1.ConditionTrue, v1.ReasonPoolerServes)
-	if db.Status.Stop.Asleep == "" || db.Status.Phase != "Sleeping" || s.poolerPods() != 2 || len(s.poolers.asked) != 2 {
-		t.Errorf("it is %s: %+v; %d poolers, asked are %v", db.Status.Phase, db.Status.Stop, s.poolerPods(), s.poolers.asked)
+	if db.Status.Stop.Asleep == "" || db.Status.Phase != "Sleeping" || s.poolerPods() != 2 ||
+		len(s.poolers.asked) != 2 {
+		t.Errorf("it is %s: %+v; %d poolers, asked are %v", db.Status.Phase, db.Status.Stop, s.poolerPods(),
+			s.poolers.asked)
 	}
 	s.writes.take()
 	delete(s.poolers.tells, "10.9.0.1") // what can't be heard does not wake it

@@ -137,7 +137,8 @@ func TestClientsOfADatabaseThatSleepsWaitInItsPooler(t *testing.T) {
 	settings.Asleep = true
 	c.runPooler(bouncer, poolName, c.poolHost(), settings)
 	c.until("it is ready", func() error {
-		ready, err := http.Get(fmt.Sprintf("http://%s:%d/readyz", c.poolHost(), naming.PortProbe)) //nolint:noctx // it ends
+		probe := fmt.Sprintf("http://%s:%d/readyz", c.poolHost(), naming.PortProbe)
+		ready, err := http.Get(probe) //nolint:noctx // it ends with the test
 		if err != nil {
 			return err
 		}

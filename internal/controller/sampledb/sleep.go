@@ -53,8 +53,8 @@ type sleepView struct {
 	// idle is for how long no client of the instances that say so has done anything, unknown are those that do not.
 	idle    time.Duration
 	unknown []string
-	// poolers is how many Pods of poolers there are, unheard those that do not say how their clients are. waiting is how
-	// many clients of the others wait, held whether all hold.
+	// poolers is how many Pods of poolers there are, unheard those that do not say how their clients are. waiting is
+	// how many clients of the others wait, held whether all hold.
 	poolers int
 	unheard []string
 	// active is how many clients have a server connection of one of them.

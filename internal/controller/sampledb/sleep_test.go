@@ -33,6 +33,14 @@ func TestDecideSleep(t *testing.T) {
 	type changes []func(*sleepView)
 	busy := func(v *sleepView) { v.busy = "Job db-1-backup" }
 	waits := func(v *sleepView) { v.waiting = 1 }
+	nobody := func(v *sleepView) { v.poolers = 0 }
+	active := func(v *sleepView) { v.active = 1 }
+	unready := func(v *sleepView) { v.ready = false }
+	startsNow := func(v *sleepView) { v.started = v.now }
+	late := func(v *sleepView) { v.since = v.now.Add(-11 * time.Second) }
+	startedAsleep := func(v *sleepView) { v.started = v.asleep }
+	holds := func(v *sleepView) { v.held = true }
+	asleep := sleeping(v1.StopStopped)
 	unheard := func(v *sleepView) { v.unheard, v.held = []string{"db-pool-a"}, false }
 	used := func(v *sleepView) { v.idle = 29 * time.Minute }
 	for name, c := range map[string]struct {
@@ -46,13 +54,13 @@ func TestDecideSleep(t *testing.T) {
 		"it is not to sleep":          {changes{func(v *sleepView) { v.after = 0 }}, false, sleepNotAsked, "", 0},
 		"it is stopped by an order":   {changes{func(v *sleepView) { v.ordered = true }}, false, sleepOrdered, "", 0},
 		"a client has done something": {changes{used}, false, sleepUsed, "", time.Minute},
-		"an instance does not say so": {changes{func(v *sleepView) { v.unknown = []string{"db-2"} }}, false, sleepUnknown,
-			"db-2", sleepAgain},
+		"an instance does not say so": {changes{func(v *sleepView) { v.unknown = []string{"db-2"} }}, false,
+			sleepUnknown, "db-2", sleepAgain},
 		"a backup is being taken":     {changes{busy}, false, sleepBusy, "Job db-1-backup", 0},
 		"a pooler does not answer":    {changes{unheard}, false, sleepUnheard, "db-pool-a", sleepAgain},
-		"there is no Pod of a pooler": {changes{func(v *sleepView) { v.poolers = 0 }}, false, sleepUnheard, "", sleepAgain},
-		"a client has a server":       {changes{func(v *sleepView) { v.active = 1 }}, false, sleepSessions, "1 c", sleepAgain},
-		"it is not ready":             {changes{func(v *sleepView) { v.ready = false }}, false, sleepUnready, "", sleepAgain},
+		"there is no Pod of a pooler": {changes{nobody}, false, sleepUnheard, "", sleepAgain},
+		"a client has a server":       {changes{active}, false, sleepSessions, "1 c", sleepAgain},
+		"it is not ready":             {changes{unready}, false, sleepUnready, "", sleepAgain},
 		"a client waits":              {changes{waits}, false, sleepWaits, "1 clients", 0},
 		"it was started a moment ago": {changes{func(v *sleepView) { v.started = v.now.Add(-time.Minute) }}, false,
 			sleepUsed, "", 29 * time.Minute},
@@ -62,38 +70,41 @@ func TestDecideSleep(t *testing.T) {
 			sleepStarts, "", 0},
 
 		"the poolers are told to hold": {changes{begins}, true, sleepIdle, "", 0},
-		"they hold":                    {changes{begins, func(v *sleepView) { v.held = true }}, true, sleepIdle, "", 0},
+		"they hold":                    {changes{begins, holds}, true, sleepIdle, "", 0},
 		"a client comes meanwhile":     {changes{begins, waits}, false, sleepWaits, "", 0},
 		"one does something meanwhile": {changes{begins, used}, false, sleepUsed, "", time.Minute},
 		"a backup begins meanwhile":    {changes{begins, busy}, false, sleepBusy, "", 0},
 		"a pooler is silent meanwhile": {changes{begins, unheard}, false, sleepUnheard, "", sleepAgain},
-		"an instance is, meanwhile":    {changes{begins, sleeping(v1.StopWaiting)}, false, sleepUnknown, "", sleepAgain},
-		"somebody starts it meanwhile": {changes{begins, func(v *sleepView) { v.started = v.now }}, false, sleepKept, "", 0},
-		"not all hold, for a moment":   {changes{begins, func(v *sleepView) { v.active = 1 }}, true, sleepIdle, "", 0},
-		"not all hold, for ten seconds": {changes{begins, func(v *sleepView) { v.since = v.now.Add(-11 * time.Second) }},
+		"an instance is, meanwhile": {changes{begins, sleeping(v1.StopWaiting)}, false, sleepUnknown, "",
+			sleepAgain},
+		"somebody starts it meanwhile": {changes{begins, startsNow}, false, sleepKept, "", 0},
+		"not all hold, for a moment":   {changes{begins, active}, true, sleepIdle, "", 0},
+		"not all hold, for ten seconds": {changes{begins, late},
 			false, sleepNotHeld, "", sleepAgain},
 
 		"its clients are sent away":         {changes{sleeping(v1.StopClosing)}, true, sleepSleeps, "", 0},
-		"it sleeps":                         {changes{sleeping(v1.StopStopped)}, true, sleepSleeps, "", 0},
-		"it sleeps, and a Job is there":     {changes{sleeping(v1.StopStopped), busy}, true, sleepSleeps, "", 0},
-		"it sleeps, and a pooler is silent": {changes{sleeping(v1.StopStopped), unheard}, true, sleepSleeps, "", 0},
-		"all its poolers are gone": {changes{sleeping(v1.StopStopped), func(v *sleepView) { v.poolers = 0 }}, true,
+		"it sleeps":                         {changes{asleep}, true, sleepSleeps, "", 0},
+		"it sleeps, and a Job is there":     {changes{asleep, busy}, true, sleepSleeps, "", 0},
+		"it sleeps, and a pooler is silent": {changes{asleep, unheard}, true, sleepSleeps, "", 0},
+		"all its poolers are gone": {changes{asleep, nobody}, true,
 			sleepSleeps, "", 0},
-		"one is silent, and a client of another waits": {changes{sleeping(v1.StopStopped), unheard, waits}, false,
+		"one is silent, and a client of another waits": {changes{asleep, unheard, waits}, false,
 			sleepWaits, "", 0},
-		"a client wakes it while the WAL is archived": {changes{sleeping(v1.StopProving), waits}, false, sleepWaits, "", 0},
-		"a client wakes it while the Pods end":        {changes{sleeping(v1.StopStopping), waits}, false, sleepWaits, "", 0},
-		"somebody has started it": {changes{sleeping(v1.StopStopped), func(v *sleepView) { v.started = v.asleep }}, false,
+		"a client wakes it while the WAL is archived": {changes{sleeping(v1.StopProving), waits}, false, sleepWaits, "",
+			0},
+		"a client wakes it while the Pods end": {changes{sleeping(v1.StopStopping), waits}, false, sleepWaits, "",
+			0},
+		"somebody has started it": {changes{asleep, startedAsleep}, false,
 			sleepKept, "started", 0},
-		"it was started before it slept": {changes{sleeping(v1.StopStopped), func(v *sleepView) {
+		"it was started before it slept": {changes{asleep, func(v *sleepView) {
 			v.started = v.asleep.Add(-time.Second)
 		}}, true, sleepSleeps, "", 0},
-		"it is not to sleep any more": {changes{sleeping(v1.StopStopped), func(v *sleepView) { v.after = 0 }}, false,
+		"it is not to sleep any more": {changes{asleep, func(v *sleepView) { v.after = 0 }}, false,
 			sleepNotAsked, "", 0},
-		"a window opens while it sleeps": {changes{sleeping(v1.StopStopped), waits, func(v *sleepView) {
+		"a window opens while it sleeps": {changes{asleep, waits, func(v *sleepView) {
 			v.ordered = true
 		}}, false, sleepOrdered, "", 0},
-		"a window has closed": {changes{sleeping(v1.StopStopped), func(v *sleepView) { v.asleep = time.Time{} }}, false,
+		"a window has closed": {changes{asleep, func(v *sleepView) { v.asleep = time.Time{} }}, false,
 			sleepStarts, "", 0},
 		"it wakes": {changes{sleeping(v1.StopStarting)}, false, sleepStarts, "", 0},
 	} {

@@ -16,8 +16,8 @@ import (
 
 // Poolers asks the poolers of SampleDBs.
 type Poolers interface {
-	// Waiting is what the poolers at some hosts have told last, without those that do not answer. From now on it is told
-	// by Changed when one of them tells something else, and no other pooler of the SampleDB is asked.
+	// Waiting is what the poolers at some hosts have told last, without those that do not answer. From now on it is
+	// told by Changed when one of them tells something else, and no other pooler of the SampleDB is asked.
 	Waiting(cluster types.UID, hosts []string, config protocol.Config) map[string]protocol.PoolTells
 }
 
