@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
@@ -87,7 +86,10 @@ func (p *heardPoolers) listen(
 				wait = firstPoolerPause
 				continue
 			}
-			pause.For(ctx, wait)
+			select {
+			case <-ctx.Done():
+			case <-time.After(wait):
+			}
 			wait = min(2*wait, lastPoolerPause)
 		}
 	}()

@@ -66,9 +66,9 @@ func (p *pooler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Poolers are asked all the time, and a SampleDB is looked at when one tells something else, or does not answer any
-// more. Then nothing is known of it.
-func TestPoolersAreHeard(t *testing.T) {
+// listen has it listen over mTLS, and returns who may ask it, with the config of its SampleDB.
+func (p *pooler) listen(t *testing.T) (a *HTTPS, config protocol.Config) {
+	t.Helper()
 	now := time.Now()
 	own, err := pki.NewAuthority(bytes.Repeat([]byte{7}, 32), "x", now)
 	if err != nil {
@@ -85,9 +85,6 @@ func TestPoolersAreHeard(t *testing.T) {
 		}
 		return leaf.TLS
 	}
-	p := &pooler{
-		changed: make(chan struct{}), kept: make(chan protocol.PoolTells, 9), left: make(chan protocol.PoolTells, 9),
-	}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -98,17 +95,27 @@ func TestPoolersAreHeard(t *testing.T) {
 		return map[string]*x509.CertPool{naming.IdentityOperator: pool}, err
 	})
 	go func() { _ = server.ServeTLS(listener, "", "") }()
-	defer server.Close()
+	t.Cleanup(func() { _ = server.Close() })
 	show := shows(operator, naming.IdentityOperator)
-	a := &HTTPS{
+	a = &HTTPS{
 		Certificate: func(string) (tls.Certificate, error) { return show() },
 		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, listener.Addr().String())
 		},
 	}
-	config := protocol.Config{
+	config = protocol.Config{
 		Namespace: "shop", Cluster: "x", Authority: string(own.CertPEM()), Operator: string(operator.CertPEM()),
 	}
+	return a, config
+}
+
+// Poolers are asked all the time, and a SampleDB is looked at when one tells something else, or does not answer any
+// more. Then nothing is known of it.
+func TestPoolersAreHeard(t *testing.T) {
+	p := &pooler{
+		changed: make(chan struct{}), kept: make(chan protocol.PoolTells, 9), left: make(chan protocol.PoolTells, 9),
+	}
+	a, config := p.listen(t)
 	changed := a.Changed()
 	hears := func(what string, want map[string]protocol.PoolTells) {
 		t.Helper()

@@ -141,9 +141,7 @@ func (s *scope) noteStop(v stopView, d stopDecision) {
 		next = old.DeepCopy()
 	}
 	next.Step, next.Message, next.Until = d.step, d.message, s.stopPlan.status()
-	if d.step != v1.StopStarting { // then it is still known why it was stopped
-		next.Asleep = s.stopPlan.asleep
-	}
+	next.Asleep = s.sleepsSince(d)
 	if s.stopPlan.unread != "" {
 		next.Message += "; " + s.stopPlan.unread
 	}
@@ -160,6 +158,14 @@ func (s *scope) noteStop(v stopView, d stopDecision) {
 	if next.Step == v1.StopStopped && (old == nil || old.Step != v1.StopStopped) {
 		s.tellStopped(next)
 	}
+}
+
+// sleepsSince is since when it sleeps. While it starts, it is still known that it did.
+func (s *scope) sleepsSince(d stopDecision) string {
+	if d.step == v1.StopStarting {
+		return s.asleep()
+	}
+	return s.stopPlan.asleep
 }
 
 // noteProof says how far standbys and the archive are; when the Pods end, that is what was proved.
