@@ -86,8 +86,15 @@ func (s *sleeper) fallAsleep(db *v1.SampleDB) *v1.SampleDB {
 	s.idle(time.Hour)
 	db = s.reconcile(db)
 	s.stopStep(db, v1.StopWaiting)
+	return s.stopsAsleep(db)
+}
+
+// stopsAsleep has the poolers hold, and plays the stop.
+func (s *sleeper) stopsAsleep(db *v1.SampleDB) *v1.SampleDB {
+	s.Helper()
 	s.tell(protocol.PoolTells{Held: true})
 	s.sentAway()
+	s.now = s.now.Add(-9 * time.Second) // the poolers are given ten seconds
 	s.archivedTo("0/6000148")
 	for range 6 {
 		db = s.reconcile(db)
@@ -119,12 +126,13 @@ func TestASampleDBSleepsAndWakes(t *testing.T) {
 	db = s.reconcile(db)
 	s.stopStep(db, v1.StopWaiting)
 	s.expect(db, v1.ConditionAvailable, metav1.ConditionTrue, v1.ReasonPrimaryReady)
+	s.now = s.now.Add(-9 * time.Second)
 	db = s.reconcile(db)
 	s.stopStep(db, v1.StopWaiting) // the poolers do not hold yet
 	if told := s.agents.told(); !told.Holds || told.Closed {
 		t.Errorf("before it sleeps the agents hold: %t, are closed: %t", told.Holds, told.Closed)
 	}
-	db = s.fallAsleep(db)
+	db = s.stopsAsleep(db)
 	s.expectEvent("Sleeping", "the archive is complete")
 	for _, kind := range []string{v1.ConditionReady, v1.ConditionAvailable} {
 		if says := s.expect(db, kind, metav1.ConditionFalse, v1.ReasonSleeping); !strings.Contains(says, "wakes it") {

@@ -103,8 +103,8 @@ func (c *cluster) answered(who string, answer <-chan error) {
 }
 
 // Clients of a pooler wait while a database sleeps, whether they are known or not, and see no error when it wakes. The
-// operator hears of them, and nobody else does.
-func TestClientsOfADatabaseThatSleepsWaitInItsPooler(t *testing.T) {
+// operator hears of them, and nobody else does. TestASampleDBSleepsAndWakes (test/api) has the steps.
+func TestLongClientsOfADatabaseThatSleepsWaitInItsPooler(t *testing.T) {
 	t.Parallel()
 	c := pooled(t, 2)
 	bouncer, err := releases.PgBouncer(t.Context())
@@ -178,8 +178,8 @@ func (c *cluster) awaitIdle(name string, least time.Duration, meanwhile func() e
 }
 
 // What a client does is noticed, and an open transaction is something done. Who only is there, who only looks how the
-// server is, and we ourselves do nothing.
-func TestForHowLongClientsHaveDoneNothing(t *testing.T) {
+// server is, and we ourselves do nothing. TestForHowLongClientsHaveDoneNothing (internal/agent) has the time.
+func TestLongClientsThatDoNothing(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 1)
 	name := c.whole()
