@@ -29,12 +29,14 @@ import (
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/agent/witness"
+	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/way"
 )
 
 // Cluster is what an agent asks of the Kubernetes cluster around it. It may be
@@ -109,6 +111,8 @@ type Agent struct {
 	flags     flags
 	idle      idle
 	faults    *faults
+	// toStore is the way to the store of the archive.
+	toStore *way.Way
 	// authorities are those of the certificates for clients.
 	authorities atomic.Pointer[string]
 	describer   *describer
@@ -163,8 +167,11 @@ func newAgent(
 		Message: messageStarting, ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
 	})
 	a.describer = &describer{status: a.status, flags: &a.flags}
-	a.faults = newFaults(&a.current, volume.NewFiller(options.Volume, options.Log), options.Cluster, options.Die,
-		options.Log)
+	a.toStore = bucket.NewWay()
+	a.faults = newFaults(&a.current, targets{
+		volume: volume.NewFiller(options.Volume, options.Log), api: options.Cluster, store: a.toStore,
+		config: a.configs.get,
+	}, options.Die, options.Log)
 	var err error
 	a.identity, err = identity.New(identity.Options{
 		Name: options.Name, Address: options.Address, Authority: options.Authority, Given: options.Certificate,
@@ -365,7 +372,7 @@ func (a *Agent) commitsWait() {
 func (a *Agent) newArchiver() *archive.Loop {
 	return &archive.Loop{
 		Config: a.configs.get, HardState: a.states.Get, Status: a.status, Identity: identity.Folder(a.options.Run),
-		Log: a.options.Log, Primary: func() archive.Primary {
+		Way: a.toStore, Log: a.options.Log, Primary: func() archive.Primary {
 			if r := leading(&a.current); r != nil {
 				return r
 			}

@@ -27,7 +27,8 @@ type fillable interface {
 	Empty() error
 }
 
-// cuttable is what a fault does to the way to the Kubernetes API: a kube.Cluster.
+// cuttable is what a fault does to the way to the Kubernetes API, or to the store of the archive: a kube.Cluster, a
+// way.Way.
 type cuttable interface {
 	Cut()
 	Restore()
@@ -44,9 +45,7 @@ const dieAfter = 100 * time.Millisecond
 // program, which would not know.
 type faults struct {
 	current *atomic.Pointer[running]
-	volume  fillable
-	// api is the way to the Kubernetes API, nil where there is none.
-	api cuttable
+	targets
 	// die ends this process at once.
 	die func()
 	log *slog.Logger
@@ -54,6 +53,15 @@ type faults struct {
 	mutex sync.Mutex
 	// lasting are those that last, in the order in which they began. All are of one drill.
 	lasting []*lastingFault
+}
+
+// targets are what faults are done to, but for the server.
+type targets struct {
+	volume fillable
+	// api is the way to the Kubernetes API, nil where there is none; store that to the store of the archive.
+	api, store cuttable
+	// config says whether there is an archive.
+	config func() protocol.Config
 }
 
 // lastingFault is a fault that lasts.
@@ -65,13 +73,11 @@ type lastingFault struct {
 	ends *time.Timer
 }
 
-func newFaults(
-	current *atomic.Pointer[running], volume fillable, api cuttable, die func(), log *slog.Logger,
-) *faults {
+func newFaults(current *atomic.Pointer[running], targets targets, die func(), log *slog.Logger) *faults {
 	if die == nil {
 		die = func() { os.Exit(naming.ExitFaultDrill) } // process 1 can't be killed from inside (pid_namespaces(7))
 	}
-	return &faults{current: current, volume: volume, api: api, die: die, log: log}
+	return &faults{current: current, targets: targets, die: die, log: log}
 }
 
 // do carries an order out.
@@ -89,6 +95,8 @@ func (f *faults) do(o protocol.FaultOrder) error {
 		return f.pauseReplay(o)
 	case protocol.FaultCutAPI:
 		return f.cutAPI(o)
+	case protocol.FaultCutArchive:
+		return f.cutArchive(o)
 	case protocol.FaultKillServer, protocol.FaultHangServer:
 	default:
 		return fmt.Errorf("this agent knows no fault %q", o.Fault)
@@ -108,7 +116,24 @@ func (f *faults) cutAPI(o protocol.FaultOrder) error {
 	if f.api == nil {
 		return errors.New("there is no Kubernetes API around this instance")
 	}
-	return f.last(o, func() error { f.api.Cut(); return nil }, func() error { f.api.Restore(); return nil })
+	return f.cut(o, f.api)
+}
+
+// cutArchive has this instance not reach the store of the archive for a while. One that does not lead asks nothing of
+// it, until it is elected.
+func (f *faults) cutArchive(o protocol.FaultOrder) error {
+	switch to := f.config().Archive; {
+	case to == nil:
+		return errors.New("this instance has no archive")
+	case to.Bucket.Folder != "":
+		return errors.New("the archive of this instance is a folder, which is not reached over a network")
+	}
+	return f.cut(o, f.store)
+}
+
+// cut has nothing be reached by a way for a while.
+func (f *faults) cut(o protocol.FaultOrder, way cuttable) error {
+	return f.last(o, func() error { way.Cut(); return nil }, func() error { way.Restore(); return nil })
 }
 
 // server is the one that runs.

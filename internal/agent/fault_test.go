@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"toban.dev/internal/bucket"
 	"toban.dev/internal/protocol"
 )
 
@@ -59,7 +60,10 @@ func breaking(server Process, die func()) *faults {
 		volume = &brittle{}
 	}
 	api, _ := server.(cuttable)
-	return newFaults(&current, volume, api, die, slog.New(slog.DiscardHandler))
+	archive := &protocol.Archive{Bucket: bucket.Config{S3: &bucket.S3{Bucket: "b"}}}
+	return newFaults(&current, targets{
+		volume: volume, api: api, store: api, config: func() protocol.Config { return protocol.Config{Archive: archive} },
+	}, die, slog.New(slog.DiscardHandler))
 }
 
 func TestAServerIsKilledByOrder(t *testing.T) {
@@ -226,6 +230,8 @@ func TestWhichFaultsExcludeEachOther(t *testing.T) {
 		{protocol.FaultCutAPI, protocol.FaultCutAPI, "a", "already"},
 		{protocol.FaultCutAPI, hang, "b", "cut-api lasts already"},
 		{protocol.FaultCutAPI, hang, "a", ""},
+		{protocol.FaultCutAPI, protocol.FaultCutArchive, "a", ""},
+		{protocol.FaultCutArchive, protocol.FaultCutArchive, "a", "already"},
 		{protocol.FaultFillVolume, pause, "a", ""},
 	} {
 		lasts := &lastingFault{fault: c.first, drill: "a"}
@@ -267,6 +273,42 @@ func TestNoOtherProgramWhileAFaultLasts(t *testing.T) {
 		t.Errorf("the moment is good: %v", err)
 	}
 	release()
+}
+
+// The store of the archive is cut for a while, and apart from the API. Where there is no archive, or none that is reached
+// over a network, that is said.
+func TestTheStoreOfTheArchiveIsCutByOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := breaking(nil, nil)
+		store := &brittle{}
+		f.store = store
+		cut := protocol.FaultOrder{Drill: "a", Fault: protocol.FaultCutArchive, For: 10 * time.Second}
+		if err := f.do(cut); err != nil {
+			t.Fatal(err)
+		}
+		if got := store.take(); !slices.Equal(got, []string{"cut"}) {
+			t.Errorf("it was done: %q", got)
+		}
+		if _, err := f.rest(); !errors.Is(err, errBusy) {
+			t.Errorf("the moment is good: %v", err)
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if got := store.take(); !slices.Equal(got, []string{"restore"}) {
+			t.Errorf("it was done: %q", got)
+		}
+		for words, archive := range map[string]*protocol.Archive{
+			"has no archive": nil, "is a folder": {Bucket: bucket.Config{Folder: "/archive"}},
+		} {
+			f.config = func() protocol.Config { return protocol.Config{Archive: archive} }
+			if err := f.do(cut); err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("an instance that %s: %v", words, err)
+			}
+		}
+		if got := store.take(); len(got) > 0 {
+			t.Errorf("it was done: %q", got)
+		}
+	})
 }
 
 func TestAnAgentEndsByOrderAfterItsAnswer(t *testing.T) {

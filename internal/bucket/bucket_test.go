@@ -40,6 +40,7 @@ func TestVolume(t *testing.T) {
 	stranger.Volume = world.config.Volume
 	stranger.CA = world.config.CA
 	buckettest.Run(t, buckettest.Store{Bucket: world.config, Missing: missing.config, Denied: &stranger})
+	buckettest.RunCut(t, world.config)
 }
 
 // volume is a server on loopback, and the configuration of a client who may do everything.

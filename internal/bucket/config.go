@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"toban.dev/internal/way"
 )
 
 // Config says where a bucket is. Exactly one of S3, GCS, Azure, Volume and Folder is set.
@@ -32,6 +34,8 @@ type Config struct {
 	// Patient is for who would lose hours of work: denied what was allowed before, it
 	// waits a few minutes for other credentials.
 	Patient bool `json:"-"`
+	// Way is how the store is reached, where somebody may cut it; nil where nobody does. Make it by NewWay.
+	Way *way.Way `json:"-"`
 	// CA are certificates (PEM) of authorities to trust in addition to the system's;
 	// a Volume trusts no other.
 	CA string `json:"ca,omitempty"`
@@ -121,7 +125,7 @@ func openStore(ctx context.Context, config Config) (store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Transport: transport(secure)}
+	client := &http.Client{Transport: config.Way.Through(transport(secure))}
 	ctx = context.WithoutCancel(ctx) // who opens the bucket may be done long before it is set up anew
 	return openRenewed(config, func() (store, error) {
 		switch {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"toban.dev/internal/way"
 )
 
 const (
@@ -45,6 +47,10 @@ func transport(config *tls.Config) *http.Transport {
 		DisableCompression: true,
 	}
 }
+
+// NewWay is a way to stores, which is one for all of Config.Way that are to be cut together. On a way that is cut a
+// request fails when a connection would that stands still.
+func NewWay() *way.Way { return way.New("the store of the archive", patience) }
 
 // moving is a connection that fails when nothing has moved on it for a while. A
 // deadline holds for what is under way too (net.Conn), so who writes keeps the

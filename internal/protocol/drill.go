@@ -23,6 +23,8 @@ const (
 	FaultPauseReplay Fault = "pause-replay"
 	// FaultCutAPI has the agent not reach the Kubernetes API, and later again.
 	FaultCutAPI Fault = "cut-api"
+	// FaultCutArchive has the agent not reach the store of the archive, and later again.
+	FaultCutArchive Fault = "cut-archive"
 )
 
 // MaxFault is the longest that a fault lasts which an agent takes back.

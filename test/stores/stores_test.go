@@ -16,6 +16,7 @@ func TestS3(t *testing.T) {
 	missing.S3 = &bucket.S3{Endpoint: server.URL, Bucket: "missing", PathStyle: true}
 	denied.Credentials = servers.Secret(t, map[string]string{"accessKeyID": "tester", "secretAccessKey": "a wrong one"})
 	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing, Denied: &denied})
+	buckettest.RunCut(t, server.Config)
 }
 
 func TestAzure(t *testing.T) {
@@ -26,6 +27,7 @@ func TestAzure(t *testing.T) {
 	missing.Azure = &azure
 	denied.Credentials = servers.Secret(t, map[string]string{"accountKey": "YSB3cm9uZyBvbmU="})
 	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing, Denied: &denied})
+	buckettest.RunCut(t, server.Config)
 }
 
 // TestGCS is of an emulator that knows no credentials.
@@ -34,4 +36,5 @@ func TestGCS(t *testing.T) {
 	missing := server.Config
 	missing.GCS = &bucket.GCS{Endpoint: server.URL, Bucket: "missing"}
 	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing})
+	buckettest.RunCut(t, server.Config)
 }

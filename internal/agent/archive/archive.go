@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/way"
 )
 
 const (
@@ -54,7 +55,9 @@ type Loop struct {
 	Status *status.Board
 	// Identity is the folder with the instance's certificate, for a volume's server.
 	Identity string
-	Log      *slog.Logger
+	// Way is how the store is reached.
+	Way *way.Way
+	Log *slog.Logger
 
 	working sync.Mutex // while it archives
 	last    work       // what it has archived last
@@ -189,7 +192,7 @@ func (l *Loop) Finish(ctx context.Context, r Primary, history []ha.TermStart, en
 func (l *Loop) newArchiver(
 	ctx context.Context, source Source, to protocol.Archive, history []ha.TermStart,
 ) (*backup.Archiver, error) {
-	b, err := bucket.Open(ctx, l.withIdentity(to.Bucket))
+	b, err := bucket.Open(ctx, l.reaching(to.Bucket))
 	if err != nil {
 		return nil, err
 	}
@@ -250,8 +253,9 @@ func archiveReason(err error) string {
 	return protocol.ArchiveFailing
 }
 
-// withIdentity shows the instance's own certificate to a volume's server.
-func (l *Loop) withIdentity(config bucket.Config) bucket.Config {
+// reaching is how this instance reaches a bucket: by its way, and to a volume's server with its own certificate.
+func (l *Loop) reaching(config bucket.Config) bucket.Config {
+	config.Way = l.Way
 	if config.Volume != nil && config.Credentials == "" {
 		config.Credentials = l.Identity
 	}

@@ -279,10 +279,10 @@ func TestTheLastWALOfAPrimaryIsArchived(t *testing.T) {
 // The volume's server asks who writes; other buckets have credentials of their own.
 func TestWhoWritesToTheArchive(t *testing.T) {
 	l := &Loop{Identity: "/run/identity"}
-	if got := l.withIdentity(bucket.Config{Volume: &bucket.Volume{}}); got.Credentials != "/run/identity" {
+	if got := l.reaching(bucket.Config{Volume: &bucket.Volume{}}); got.Credentials != "/run/identity" {
 		t.Errorf("to a volume as %q", got.Credentials)
 	}
-	if got := l.withIdentity(bucket.Config{}); got.Credentials != "" {
+	if got := l.reaching(bucket.Config{}); got.Credentials != "" {
 		t.Errorf("to a bucket as %q", got.Credentials)
 	}
 }

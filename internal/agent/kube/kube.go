@@ -17,6 +17,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/way"
 )
 
 const fieldManager = "toban-agent"
@@ -28,7 +29,7 @@ type Cluster struct {
 	pod       string
 	lease     string
 	// way is how the client reaches the API.
-	way *way
+	way *way.Way
 }
 
 // InPod finds the cluster from within the Pod of an instance of a SampleDB.
@@ -43,8 +44,12 @@ func InPod(namespace, pod, cluster string) (*Cluster, error) {
 
 // New is the cluster whose API is reached with a config, for an instance of a SampleDB.
 func New(config *rest.Config, namespace, pod, cluster string) (*Cluster, error) {
-	k := &Cluster{namespace: namespace, pod: pod, lease: naming.Lease(cluster), way: &way{}}
-	client, err := kubernetes.NewForConfig(k.way.through(config))
+	k := &Cluster{
+		namespace: namespace, pod: pod, lease: naming.Lease(cluster), way: way.New("the Kubernetes API", 0),
+	}
+	config = rest.CopyConfig(config)
+	config.Wrap(k.way.Through)
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
 	}
@@ -53,10 +58,10 @@ func New(config *rest.Config, namespace, pod, cluster string) (*Cluster, error) 
 }
 
 // Cut has this instance not reach the Kubernetes API, whatever it asks, until Restore. It is for a FaultDrill.
-func (k *Cluster) Cut() { k.way.cut() }
+func (k *Cluster) Cut() { k.way.Cut() }
 
 // Restore has it reach the API again.
-func (k *Cluster) Restore() { k.way.restore() }
+func (k *Cluster) Restore() { k.way.Restore() }
 
 // Publish labels this instance's Pod with its role, which the Services select
 // by. A new primary first takes the label from the one before, whose agent may not

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/way"
 )
 
 // reachable is an instance's Kubernetes, with how often its API was called.
@@ -43,12 +42,12 @@ func TestNothingReachesAnAPIThatIsCut(t *testing.T) {
 	}
 	k.Cut()
 	k.Cut() // a second time changes nothing
-	if _, err := look(); !errors.Is(err, errCut) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := look(); !errors.Is(err, way.ErrCut) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a read fails by %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := k.Publish(ctx, protocol.RolePrimary, []string{"db-1"}); !errors.Is(err, errCut) {
+	if err := k.Publish(ctx, protocol.RolePrimary, []string{"db-1"}); !errors.Is(err, way.ErrCut) {
 		t.Errorf("a write fails by %v", err)
 	}
 	if n := calls.Load(); n != 0 {
@@ -60,44 +59,4 @@ func TestNothingReachesAnAPIThatIsCut(t *testing.T) {
 	if err != nil || role != protocol.RolePrimary {
 		t.Errorf("afterwards it reads %q, %v", role, err)
 	}
-}
-
-// roundTrip is a function as a http.RoundTripper.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// What waits for an answer when the way is cut gets none, also when the API has done it; and when the way is there
-// again, nobody waits on.
-func TestAnAnswerIsLostOnAWayThatIsCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		done := make(chan bool)
-		w := &way{}
-		way := traveller{w, roundTrip(func(*http.Request) (*http.Response, error) {
-			<-done
-			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-		})}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://api", strings.NewReader("x"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var failed error
-		answered := false
-		go func() {
-			_, failed = way.RoundTrip(r) //nolint:bodyclose // there is none
-			answered = true
-		}()
-		synctest.Wait()
-		w.cut()
-		done <- true
-		synctest.Wait()
-		if answered {
-			t.Fatal("it was answered")
-		}
-		w.restore()
-		synctest.Wait()
-		if !answered || !errors.Is(failed, errCut) {
-			t.Errorf("it fails by %v", failed)
-		}
-	})
 }
