@@ -107,14 +107,17 @@ func (k *driller) drill(d *v1.FaultDrill) *v1.FaultDrill {
 func (k *driller) tryDrill(d *v1.FaultDrill) (*v1.FaultDrill, error) {
 	k.Helper()
 	k.now = k.now.Add(time.Second)
-	r := &faultdrill.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Breaker: &k.breaker,
-		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
-	}
-	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)})
+	_, err := k.drillReconciler().Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)})
 	now := &v1.FaultDrill{}
 	k.read(d.Name, now)
 	return now, err
+}
+
+func (k *driller) drillReconciler() *faultdrill.Reconciler {
+	return &faultdrill.Reconciler{
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Breaker: &k.breaker,
+		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
+	}
 }
 
 func (k *driller) expectDrill(d *v1.FaultDrill, status metav1.ConditionStatus, reason, phase, words string) {
@@ -474,11 +477,7 @@ func TestNoFaultIsDoneTwice(t *testing.T) {
 		ordered.Status.StruckAt = nil
 		stop()
 	}
-	r := &faultdrill.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Breaker: &k.breaker,
-		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
-	}
-	if _, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)}); err == nil {
+	if _, err := k.drillReconciler().Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)}); err == nil {
 		t.Error("it could write what it had done")
 	}
 	k.breaker.meanwhile = nil

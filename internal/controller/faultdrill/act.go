@@ -46,12 +46,16 @@ func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) (Decision, e
 }
 
 // strike has the instance broken. That it is ordered is written before, on the very version that was read: no fault is
-// done twice, or after it was cancelled, and if the operator stops in between, everybody knows that it may have been
-// done.
+// done twice, or after it was cancelled or deleted, and if the operator stops in between, everybody knows that it may
+// have been done. One that is deleted later is taken back.
 func (r *Reconciler) strike(ctx context.Context, s *scope, d Decision) (Decision, error) {
 	s.ordered = r.Now()
-	if err := r.report(ctx, s, d); err != nil {
+	there, err := r.report(ctx, s, d)
+	switch {
+	case err != nil:
 		return d, err
+	case !there:
+		return over(v1.ReasonCancelled, "it was deleted before anything was broken"), nil
 	}
 	// The time is the operator's own: the clocks of nodes may differ.
 	at, err := r.fault(ctx, s)
@@ -193,7 +197,12 @@ func (r *Reconciler) undo(ctx context.Context, s *scope) error {
 			at = append(at, a.pods...)
 		}
 	}
-	slices.SortFunc(at, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return r.undoAt(ctx, s, at)
+}
+
+// undoAt has agents end what lasts, each once.
+func (r *Reconciler) undoAt(ctx context.Context, s *scope, at []corev1.Pod) error {
+	at = slices.SortedFunc(slices.Values(at), func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	at = slices.CompactFunc(at, func(a, b corev1.Pod) bool { return a.Name == b.Name })
 	return each(at, func(pod corev1.Pod) error { return r.order(ctx, s, &pod, protocol.FaultUndo) })
 }

@@ -6,8 +6,10 @@ package faultdrill
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,15 +61,18 @@ type scope struct {
 	ordered, struck time.Time
 }
 
-// Reconcile brings one FaultDrill nearer to its end. It has no finalizer: its Job goes with it by its owner reference,
-// and what lasts ends by itself.
+// Reconcile brings one FaultDrill nearer to its end. It has no finalizer, which could keep it for ever where no operator
+// is left: its Job goes with it by its owner reference, and what lasts is taken back, or ends by itself.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	drill := &v1.FaultDrill{}
 	// Past the cache: what was ordered a moment ago must be seen. There are few FaultDrills.
-	if err := r.Reader.Get(ctx, request.NamespacedName, drill); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if drill.DeletionTimestamp != nil || !r.Shard.Has(drill.Namespace, drill.Spec.SampleDB) {
+	err := r.Reader.Get(ctx, request.NamespacedName, drill)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && drill.DeletionTimestamp != nil:
+		return reconcile.Result{}, r.takeBack(ctx, request.NamespacedName)
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("read FaultDrill %s: %w", request.Name, err)
+	case !r.Shard.Has(drill.Namespace, drill.Spec.SampleDB):
 		return reconcile.Result{}, nil
 	}
 	s := &scope{drill: drill, now: r.Now()}
@@ -82,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.report(ctx, s, d); err != nil {
+	if _, err := r.report(ctx, s, d); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: s.pause(d)}, nil

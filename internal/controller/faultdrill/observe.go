@@ -72,15 +72,9 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 
 // observeAims finds what each fault is done to, and what the agents have to be asked with.
 func (r *Reconciler) observeAims(ctx context.Context, s *scope) error {
-	config := &corev1.ConfigMap{}
-	there, err := r.find(ctx, s, naming.ConfigMap(s.seen.db.Name), config)
+	there, err := r.observeConfig(ctx, s)
 	if err != nil {
 		return err
-	}
-	if there {
-		if s.seen.config, err = desired.ParseConfig(config); err != nil {
-			return err
-		}
 	}
 	chosen := s.drill.Status.Chosen()
 	for i, part := range s.drill.Spec.Parts() {

@@ -96,25 +96,25 @@ func (s *scope) setClients(out *v1.FaultDrillStatus) {
 	}
 }
 
-// report writes the status where it has changed, and then the events.
-func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
+// report writes the status where it has changed, and then the events. It is false where the drill is gone.
+func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) (bool, error) {
 	status, was := s.status(d), s.drill.Status
 	if equality.Semantic.DeepEqual(was, status) {
-		return nil
+		return true, nil
 	}
 	changed := s.drill.DeepCopy()
 	changed.Status = status
 	write := written.Alone
 	if !s.ordered.IsZero() && s.struck.IsZero() {
-		write = written.Shared // nobody may have cancelled it since
+		write = written.Shared // nobody may have cancelled or deleted it since
 	}
 	if there, err := write(ctx, r.Client, s.drill, changed); err != nil || !there {
-		return err
+		return false, err
 	}
 	s.drill = changed
 	for _, e := range once.Changes(state(was), state(status)) {
 		log.FromContext(ctx).Info("the state changed", "reason", e.Reason, "message", e.Message)
 		r.Events.Eventf(s.drill, nil, e.Kind, e.Reason, once.ActionReported, "%s", e.Message)
 	}
-	return nil
+	return true, nil
 }
