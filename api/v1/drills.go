@@ -4,8 +4,7 @@ package v1
 //
 // +kubebuilder:validation:XValidation:rule="self.keep >= 1 && self.keep <= 100",message="drills.keep must be from 1 to 100"
 type DrillsSpec struct {
-	// When a FaultDrill is created, as in cron. One that could not be within ten minutes is left out: nothing is broken
-	// at another time.
+	// When a FaultDrill is created, as in cron. One that could not be within ten minutes is left out.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	// +required

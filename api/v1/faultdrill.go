@@ -41,14 +41,14 @@ type FaultDrill struct {
 // FaultDrillSpec is what a user wants broken.
 //
 // +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && has(self.zone) == has(oldSelf.zone) && (!has(self.zone) || self.zone == oldSelf.zone) && has(self.meanwhile) == has(oldSelf.meanwhile) && (!has(self.meanwhile) || self.meanwhile == oldSelf.meanwhile) && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel and deadline can be changed: create another FaultDrill"
-// +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway'] || has(self.meanwhile) && self.meanwhile.exists(m, m.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway'])) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
+// +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway', 'ArchiveAway'] || has(self.meanwhile) && self.meanwhile.exists(m, m.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway', 'ArchiveAway'])) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
 // +kubebuilder:validation:XValidation:rule="!(self.fault == 'DiskFull' && self.instance == 'Primary' || has(self.meanwhile) && self.meanwhile.exists(m, m.fault == 'DiskFull' && m.instance == 'Primary')) || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: a primary takes no writes while its volume is full"
-// +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled', 'APIAway']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled and APIAway: choose one of these, or instance: Primary or Standby"
+// +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled', 'APIAway', 'ArchiveAway']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled, APIAway and ArchiveAway: choose one of these, or instance: Primary or Standby"
 // +kubebuilder:validation:XValidation:rule="self.fault != 'ReplayPaused' || self.instance == 'Standby'",message="ReplayPaused is for a standby, since a primary replays nothing: give instance: Standby"
 // +kubebuilder:validation:XValidation:rule="(self.instance == 'Zone' || has(self.meanwhile) && self.meanwhile.exists(m, m.instance == 'Zone')) == has(self.zone)",message="zone goes with instance: Zone, and that with zone: give both or none"
-// +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault in ['PoolersKilled', 'VolumeLost'] ? self.fault : self.fault + self.instance] + self.meanwhile.map(m, m.fault in ['PoolersKilled', 'VolumeLost'] ? m.fault : m.fault + m.instance)].all(parts, parts.all(a, parts.exists_one(b, a == b)))",message="meanwhile has a fault of an instance that is there already: leave one of them out"
+// +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault in ['PoolersKilled', 'VolumeLost', 'LeaderKilled'] ? self.fault : self.fault + self.instance] + self.meanwhile.map(m, m.fault in ['PoolersKilled', 'VolumeLost', 'LeaderKilled'] ? m.fault : m.fault + m.instance)].all(parts, parts.all(a, parts.exists_one(b, a == b)))",message="meanwhile has a fault of an instance that is there already: leave one of them out"
 // +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [(self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] ? [self.instance] : []) + self.meanwhile.filter(m, m.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled']).map(m, m.instance)].all(ended, ended.size() < 2 || ended.size() == 2 && 'Primary' in ended && 'Standby' in ended)",message="an instance is ended once: of ServerKilled, ServerHung, AgentKilled, PodDeleted and PodKilled give one for Primary and one for Standby at most, or one for All or Zone"
-// +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault] + self.meanwhile.map(m, m.fault)].all(faults, !('VolumeLost' in faults) || faults.all(f, f in ['VolumeLost', 'APIAway', 'PoolersKilled']))",message="VolumeLost goes with APIAway and PoolersKilled alone: while a volume is copied, two other instances must have all commits"
+// +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault] + self.meanwhile.map(m, m.fault)].all(faults, !('VolumeLost' in faults) || faults.all(f, f in ['VolumeLost', 'APIAway', 'ArchiveAway', 'PoolersKilled', 'LeaderKilled']))",message="VolumeLost goes with APIAway, ArchiveAway, PoolersKilled and LeaderKilled alone: while a volume is copied, two other instances must have all commits"
 // +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault] + self.meanwhile.map(m, m.fault)].all(faults, !('ReplayPaused' in faults)) || !(self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] && self.instance in ['Standby', 'All'] || self.meanwhile.exists(m, m.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] && m.instance in ['Standby', 'All']))",message="ReplayPaused is over when the server of that standby ends, and can't be ordered while it hangs: give the other fault instance: Primary"
 // +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault] + self.meanwhile.map(m, m.fault)].all(faults, !('APIAway' in faults)) || !(self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] && self.instance != 'Standby' || self.meanwhile.exists(m, m.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] && m.instance != 'Standby')) || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: while the Kubernetes API is away, the Service does not lead to another primary"
 type FaultDrillSpec struct {
@@ -67,13 +67,15 @@ type FaultDrillSpec struct {
 	// as long as duration says, until less is free than a primary needs to take writes. Volumes do not grow for it
 	// (storage.grow). ReplayPaused has a standby replay no WAL, for as long as duration says: what is read there gets
 	// old. It goes with instance: Standby. APIAway has the agent not reach the Kubernetes API, for as long as duration
-	// says, whatever it asks.
+	// says, whatever it asks. ArchiveAway does the same with the store of the archive: WAL waits on the volume. It
+	// takes a SampleDB with an archive. LeaderKilled deletes the Pod that leads each MyApp on this SampleDB, without
+	// a grace period; instance does not matter then. It takes a MyApp with spec.leader and the same annotation.
 	// +required
 	Fault FaultDrillFault `json:"fault"`
 
 	// Which instance: Primary, or Standby for one of the standbys that vote. All are all instances at once, but for
 	// readers, and Zone all that are in the zone that zone names; these two are for faults of servers, agents and
-	// Pods, and for APIAway.
+	// Pods, and for APIAway and ArchiveAway.
 	// +kubebuilder:validation:Enum=Primary;Standby;All;Zone
 	// +kubebuilder:default=Primary
 	// +optional
@@ -95,8 +97,8 @@ type FaultDrillSpec struct {
 	// +optional
 	Meanwhile []FaultDrillPart `json:"meanwhile,omitempty"`
 
-	// For how long a ServerHung, a DiskFull, a ReplayPaused or an APIAway lasts. A server that hangs may be ended by
-	// its agent before.
+	// For how long a ServerHung, a DiskFull, a ReplayPaused, an APIAway or an ArchiveAway lasts. A server that hangs
+	// may be ended by its agent before.
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
@@ -126,6 +128,8 @@ type FaultDrillSpec struct {
 	AbortAfter metav1.Duration `json:"abortAfter,omitempty"`
 
 	// What must be true for the drill to pass. That no acknowledged write is lost is always one of them.
+	// With ArchiveAway the SampleDB is whole again when its archive has caught up, too, with LeaderKilled when another
+	// Pod leads.
 	// +kubebuilder:default={}
 	// +optional
 	Objectives FaultDrillObjectives `json:"objectives,omitempty"`
@@ -146,7 +150,7 @@ type FaultDrillSpec struct {
 
 // FaultDrillPart is one of several faults of a drill.
 //
-// +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled', 'APIAway']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled and APIAway: choose one of these, or instance: Primary or Standby"
+// +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled', 'APIAway', 'ArchiveAway']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled, APIAway and ArchiveAway: choose one of these, or instance: Primary or Standby"
 // +kubebuilder:validation:XValidation:rule="self.fault != 'ReplayPaused' || self.instance == 'Standby'",message="ReplayPaused is for a standby, since a primary replays nothing: give instance: Standby"
 type FaultDrillPart struct {
 	// What happens, as in spec.fault.
@@ -179,7 +183,7 @@ type FaultDrillObjectives struct {
 	// +optional
 	MaxOutage metav1.Duration `json:"maxOutage,omitempty"`
 
-	// How long after the fault the SampleDB may take to be Ready and Durable again.
+	// How long after the fault the SampleDB may take to be whole again: Ready and Durable.
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
@@ -190,7 +194,7 @@ type FaultDrillObjectives struct {
 }
 
 // FaultDrillFault is what happens to an instance.
-// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull;ReplayPaused;APIAway
+// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull;ReplayPaused;APIAway;ArchiveAway;LeaderKilled
 type FaultDrillFault string
 
 // The values of FaultDrillFault.
@@ -205,6 +209,8 @@ const (
 	FaultDiskFull      FaultDrillFault = "DiskFull"
 	FaultReplayPaused  FaultDrillFault = "ReplayPaused"
 	FaultAPIAway       FaultDrillFault = "APIAway"
+	FaultArchiveAway   FaultDrillFault = "ArchiveAway"
+	FaultLeaderKilled  FaultDrillFault = "LeaderKilled"
 )
 
 // FaultDrillInstance is which instance is broken.
@@ -247,7 +253,11 @@ type FaultDrillStatus struct {
 	// +optional
 	StruckAt *metav1.Time `json:"struckAt,omitempty"`
 
-	// Since when the SampleDB has been Ready and Durable again.
+	// Up to where the primary's WAL went when an ArchiveAway was over. The archive has caught up when it has that.
+	// +optional
+	WALAtEnd string `json:"walAtEnd,omitempty"`
+
+	// Since when the SampleDB has been Ready and Durable again, and what else the faults of the drill ask for.
 	// +optional
 	WholeAt *metav1.Time `json:"wholeAt,omitempty"`
 

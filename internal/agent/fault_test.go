@@ -62,7 +62,8 @@ func breaking(server Process, die func()) *faults {
 	api, _ := server.(cuttable)
 	archive := &protocol.Archive{Bucket: bucket.Config{S3: &bucket.S3{Bucket: "b"}}}
 	return newFaults(&current, targets{
-		volume: volume, api: api, store: api, config: func() protocol.Config { return protocol.Config{Archive: archive} },
+		volume: volume, api: api, store: api,
+		config: func() protocol.Config { return protocol.Config{Archive: archive} },
 	}, die, slog.New(slog.DiscardHandler))
 }
 
@@ -275,8 +276,8 @@ func TestNoOtherProgramWhileAFaultLasts(t *testing.T) {
 	release()
 }
 
-// The store of the archive is cut for a while, and apart from the API. Where there is no archive, or none that is reached
-// over a network, that is said.
+// The store of the archive is cut for a while, and apart from the API. Where there is no archive, or none that is
+// reached over a network, that is said.
 func TestTheStoreOfTheArchiveIsCutByOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := breaking(nil, nil)

@@ -59,8 +59,8 @@ func Drill() *cobra.Command {
 	f.StringSliceVar(&o.meanwhile, "meanwhile", nil,
 		"further faults at the same time, such as ServerKilled=Primary,ReplayPaused=Standby")
 	f.StringVarP(&o.selector, "selector", "l", "", "break all SampleDBs with these labels, such as app=shop")
-	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long a ServerHung, DiskFull, ReplayPaused or\n"+
-		"APIAway lasts")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long a ServerHung, DiskFull, ReplayPaused,\n"+
+		"APIAway or ArchiveAway lasts")
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
 	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "how long a client may be without an acknowledged write")
 	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "when to give up: after so long without such a write")
@@ -77,7 +77,7 @@ var (
 		string(v1.FaultServerKilled), string(v1.FaultServerHung), string(v1.FaultAgentKilled),
 		string(v1.FaultPodDeleted), string(v1.FaultPodKilled), string(v1.FaultPoolersKilled),
 		string(v1.FaultVolumeLost), string(v1.FaultDiskFull), string(v1.FaultReplayPaused),
-		string(v1.FaultAPIAway),
+		string(v1.FaultAPIAway), string(v1.FaultArchiveAway), string(v1.FaultLeaderKilled),
 	}
 	drillInstances = []string{
 		string(v1.DrillPrimary), string(v1.DrillStandby), string(v1.DrillAll), string(v1.DrillZone),

@@ -92,7 +92,15 @@ func faultsAndRoles(spec *v1.FaultDrillSpec) (faults, roles string) {
 		if i > 0 {
 			faults, roles = faults+with, roles+with
 		}
-		faults, roles = faults+string(part.Fault), roles+string(part.Instance)
+		faults, roles = faults+string(part.Fault), roles+roleOf(part)
 	}
 	return faults, roles
+}
+
+// roleOf is the role of what a fault is done to.
+func roleOf(part v1.FaultDrillPart) string {
+	if part.Fault == v1.FaultLeaderKilled { // of an application, whatever spec.instance says
+		return "Leader"
+	}
+	return string(part.Instance)
 }

@@ -51,10 +51,12 @@ func TestADrillOfSeveralFaultsIsShownApart(t *testing.T) {
 	one, several := drillOf("x", v1.FaultAPIAway, 5, metav1.ConditionTrue), drillOf("x", v1.FaultAPIAway, 7,
 		metav1.ConditionTrue)
 	several.Spec.Meanwhile = []v1.FaultDrillPart{{Fault: v1.FaultServerKilled, Instance: v1.DrillStandby}}
-	last := lastDrills([]v1.FaultDrill{one, several})
+	leader := drillOf("x", v1.FaultLeaderKilled, 9, metav1.ConditionTrue)
+	last := lastDrills([]v1.FaultDrill{one, several, leader})
 	for key, second := range map[[4]string]int64{
 		{"shop", "x", "APIAway", "Primary"}:                      5,
 		{"shop", "x", "APIAway+ServerKilled", "Primary+Standby"}: 7,
+		{"shop", "x", "LeaderKilled", "Leader"}:                  9,
 	} {
 		if d := last[key]; d == nil || d.Status.CompletedAt.Unix() != second {
 			t.Errorf("%v has %+v", key, d)

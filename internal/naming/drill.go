@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// AnnotationFaultDrills on a SampleDB, with the value FaultDrillsAllowed, lets FaultDrills break it.
+	// AnnotationFaultDrills on a SampleDB or a MyApp, with the value FaultDrillsAllowed, lets FaultDrills break it, or
+	// kill its leader.
 	AnnotationFaultDrills = "toban.dev/fault-drills"
 	// FaultDrillsAllowed is the one value of it that lets.
 	FaultDrillsAllowed = "allowed"

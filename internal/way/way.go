@@ -1,5 +1,5 @@
-// Package way is the way to a service over HTTP, which a FaultDrill may cut on purpose. It knows neither the service nor
-// who asks it.
+// Package way is the way to a service over HTTP, which a FaultDrill may cut on purpose. It knows neither the service
+// nor who asks it.
 package way
 
 import (

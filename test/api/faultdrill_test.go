@@ -36,6 +36,15 @@ type breaker struct {
 	failsAt string
 	// meanwhile is done while an agent carries an order out.
 	meanwhile func()
+	// status is what agents say of their instances, nil where none answers.
+	status *protocol.Status
+}
+
+func (b *breaker) Status(context.Context, types.UID, string, protocol.Config) (protocol.Status, error) {
+	if b.status == nil {
+		return protocol.Status{}, errors.New("no agent answers")
+	}
+	return *b.status, nil
 }
 
 func (b *breaker) Fault(
@@ -477,7 +486,8 @@ func TestNoFaultIsDoneTwice(t *testing.T) {
 		ordered.Status.StruckAt = nil
 		stop()
 	}
-	if _, err := k.drillReconciler().Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)}); err == nil {
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)}
+	if _, err := k.drillReconciler().Reconcile(ctx, request); err == nil {
 		t.Error("it could write what it had done")
 	}
 	k.breaker.meanwhile = nil
@@ -588,6 +598,20 @@ func TestADrillIsRefusedWithASentence(t *testing.T) {
 			"Unsupported value"},
 		"the same twice": {func(s *v1.FaultDrillSpec) { with(s, v1.FaultServerHung, v1.DrillPrimary) },
 			"there already"},
+		"the archive of all, twice": {func(s *v1.FaultDrillSpec) {
+			s.Fault, s.Instance = v1.FaultArchiveAway, v1.DrillAll
+			with(s, v1.FaultArchiveAway, v1.DrillAll)
+		}, "there already"},
+		"an archive that is away for too long": {func(s *v1.FaultDrillSpec) {
+			s.Fault, s.Observe.Duration = v1.FaultArchiveAway, 20*time.Second
+		}, "observe must be at least 15s longer than duration"},
+		"the leaders of all instances": {func(s *v1.FaultDrillSpec) {
+			s.Fault, s.Instance = v1.FaultLeaderKilled, v1.DrillAll
+		}, "choose one of these, or instance: Primary or Standby"},
+		"all leaders twice": {func(s *v1.FaultDrillSpec) {
+			with(s, v1.FaultLeaderKilled, v1.DrillPrimary)
+			with(s, v1.FaultLeaderKilled, v1.DrillStandby)
+		}, "there already"},
 		"all poolers twice": {func(s *v1.FaultDrillSpec) {
 			with(s, v1.FaultPoolersKilled, v1.DrillPrimary)
 			with(s, v1.FaultPoolersKilled, v1.DrillStandby)
@@ -598,7 +622,7 @@ func TestADrillIsRefusedWithASentence(t *testing.T) {
 			"an instance is ended once"},
 		"a volume is lost, and who has all commits ends": {func(s *v1.FaultDrillSpec) {
 			with(s, v1.FaultVolumeLost, v1.DrillStandby)
-		}, "VolumeLost goes with APIAway and PoolersKilled alone"},
+		}, "VolumeLost goes with APIAway, ArchiveAway, PoolersKilled and LeaderKilled alone"},
 		"a server hangs whose replay is to pause": {func(s *v1.FaultDrillSpec) {
 			s.Instance = v1.DrillStandby
 			with(s, v1.FaultReplayPaused, v1.DrillStandby)

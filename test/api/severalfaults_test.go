@@ -100,6 +100,17 @@ func TestWhichFaultsADrillMayCombine(t *testing.T) {
 			part(v1.FaultVolumeLost, v1.DrillStandby), part(v1.FaultAPIAway, v1.DrillAll),
 			part(v1.FaultPoolersKilled, v1.DrillPrimary),
 		},
+		"a failover without the archive": {
+			part(v1.FaultArchiveAway, v1.DrillAll), part(v1.FaultServerKilled, v1.DrillPrimary),
+			part(v1.FaultLeaderKilled, v1.DrillPrimary),
+		},
+		"a volume, without the archive": {
+			part(v1.FaultVolumeLost, v1.DrillStandby), part(v1.FaultArchiveAway, v1.DrillAll),
+		},
+		"an archive that is away while the disk is full, and the API too": {
+			part(v1.FaultDiskFull, v1.DrillPrimary), part(v1.FaultArchiveAway, v1.DrillPrimary),
+			part(v1.FaultAPIAway, v1.DrillPrimary), part(v1.FaultReplayPaused, v1.DrillStandby),
+		},
 		"four": {
 			part(v1.FaultServerKilled, v1.DrillPrimary), part(v1.FaultDiskFull, v1.DrillStandby),
 			part(v1.FaultAPIAway, v1.DrillStandby), part(v1.FaultPoolersKilled, v1.DrillPrimary),

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	v1 "toban.dev/api/v1"
 	"toban.dev/test/outside"
 )
@@ -115,6 +117,54 @@ func (s *story) drillsTogether(db string) {
 		s.Errorf("%s leads, whose server was killed", now)
 	}
 	s.Log(s.toban("drill", db, "--fault", "PodKilled", "--meanwhile", "ReplayPaused=Standby", "--max-outage", "1m"))
+}
+
+// The store of an archive gives no instance an answer while the primary's server is killed: nobody waits for it, and
+// the drill passes when the archive has caught up. Then the leader of the application on that database is killed.
+// TestFaultDrills has a drill in make test, test/local and test/api have both faults.
+func TestLongFaultDrillsOfAnArchiveAndAnApplication(t *testing.T) {
+	s := begin(t)
+	s.apply(sampleDB("shop", 3))
+	s.apply(withLeader + "  database: {kind: SampleDB, name: shop}\n")
+	for _, object := range []string{"sampledb/shop", "myapp/led"} {
+		s.run("annotate", object, "toban.dev/fault-drills=allowed")
+	}
+	s.ready("shop")
+	s.condition("shop", v1.ConditionArchiving, "True", v1.ReasonArchiving)
+	s.apply(`
+apiVersion: toban.dev/v1
+kind: FaultDrill
+metadata: {name: away}
+spec:
+  sampleDB: shop
+  fault: ArchiveAway
+  instance: All
+  duration: 90s
+  observe: 2m
+  meanwhile: [{fault: ServerKilled, instance: Primary}]
+`)
+	said := s.condition("shop", v1.ConditionArchiving, "False", v1.ReasonArchiveFailing)
+	if !strings.Contains(said, "by a FaultDrill") {
+		t.Errorf("while the store is away it says %q", said)
+	}
+	s.run("wait", "faultdrill/away", "--for=condition=Complete", fmt.Sprintf("--timeout=%s", patience))
+	var away v1.FaultDrill
+	must(t, s.Get(s.ctx, "faultdrill/away", &away))
+	if passed := meta.FindStatusCondition(away.Status.Conditions, v1.ConditionPassed); passed == nil ||
+		passed.Status != "True" || away.Status.WALAtEnd == "" || *away.Status.Lost != 0 {
+		t.Errorf("it says %+v", away.Status)
+	} else {
+		t.Log(passed.Message)
+	}
+	s.condition("shop", v1.ConditionArchiving, "True", v1.ReasonArchiving)
+
+	s.run("wait", "myapp/led", "--for=condition=Ready", fmt.Sprintf("--timeout=%s", patience))
+	s.Log(s.toban("drill", "shop", "--fault", "LeaderKilled", "--max-outage", "10s"))
+	killed := s.drillOf(v1.FaultLeaderKilled).Status.Instance
+	now := s.run("get", "myapp", "led", "-o", "jsonpath={.status.leader}")
+	if !strings.HasPrefix(killed, "led-") || now == "" || now == killed {
+		t.Errorf("the Pod %q was killed, and %q leads", killed, now)
+	}
 }
 
 // A database is broken by the schedule of its spec, again and again, and its condition says what came of it.

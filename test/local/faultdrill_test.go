@@ -20,6 +20,7 @@ import (
 	"toban.dev/internal/drill"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 	"toban.dev/internal/worker"
 )
 
@@ -159,6 +160,83 @@ func TestADrillOfSeveralFaults(t *testing.T) {
 	}
 	w.goesOn()
 	w.check()
+}
+
+// cutArchive has instances not reach the store of the archive, for as long as a drill may.
+func (c *cluster) cutArchive(names ...string) {
+	c.Helper()
+	for _, name := range names {
+		c.must(c.orderFault(name, protocol.FaultOrder{
+			Drill: "d", Fault: protocol.FaultCutArchive, For: protocol.MaxFault,
+		}))
+	}
+}
+
+// A drill in which the store of the archive gives no instance an answer, and the primary's server is killed meanwhile:
+// commits go on, nothing gets into the archive, and when the store is back all of both timelines does.
+func TestADrillOfTheArchive(t *testing.T) {
+	t.Parallel()
+	c, _, archive := inS3(t, nil)
+	leader := c.whole()
+	w := c.write3()
+	w.goesOn()
+	c.awaitArchived(leader)
+	c.cutArchive(c.names()...)
+	text, err := c.query(leader, "select pg_current_wal_flush_lsn()::text")
+	c.must(err)
+	end, err := wal.ParseLSN(text)
+	c.must(err)
+	c.exec(leader, "select pg_switch_wal()")
+	w.goesOn()
+	c.must(c.orderFault(leader, protocol.FaultOrder{Drill: "d", Fault: protocol.FaultKillServer}))
+	next := c.leader(leader)
+	w.goesOn()
+	c.exec(next, "select pg_switch_wal()")
+	w.goesOn()
+	c.whole()
+	if _, to, _ := c.coveredIn(archive); to > end {
+		t.Errorf("the archive goes to %s, and the store was away from %s on", to, end)
+	}
+	if s := c.archiveStatus(next); s.Gap != "" {
+		t.Errorf("the new primary says %+v", s)
+	}
+	for _, name := range c.names() {
+		c.must(c.orderFault(name, protocol.FaultOrder{Drill: "d", Fault: protocol.FaultUndo}))
+	}
+	w.goesOn()
+	w.check()
+	c.checkArchived(c.leader(), archive)
+}
+
+// While the store is away by a drill, the primary says so, WAL waits in its slot, and no more than that may keep. It is
+// over when the agent begins anew. TestADrillOfTheArchive has a shorter one.
+func TestLongADrillOfTheArchiveIsOverWithTheAgent(t *testing.T) {
+	t.Parallel()
+	const bound = 96
+	c, _, archive := inS3(t, smallWAL(bound))
+	leader := c.whole()
+	c.awaitArchived(leader)
+	stop, end := c.load(1<<20), c.watch(leader)
+	c.cutArchive(leader)
+	bad := c.await(leader, "not archiving", func(s protocol.Status) bool {
+		return s.Archive != nil && s.Archive.Reason == protocol.ArchiveFailing
+	})
+	if !strings.Contains(bad.Archive.Error, "the way to the store of the archive is cut, by a FaultDrill") {
+		t.Errorf("it says %s", bad.Archive.Error)
+	}
+	c.exec(leader, "select pg_switch_wal()", "checkpoint")
+	c.await(leader, "behind", func(s protocol.Status) bool { return s.Archive.LagBytes > wal.SegmentSize })
+	stop()
+	seen := end()
+	t.Logf("pg_wal had %d MiB at most; the archive was %d bytes behind", seen.walBytes>>20, seen.lagBytes)
+	if seen.walBytes < int64(seen.lagBytes) || seen.walBytes > (bound+64+128)<<20 {
+		t.Errorf("pg_wal had %d MiB", seen.walBytes>>20)
+	}
+	c.kill(leader, syscall.SIGKILL)
+	c.startOne(leader)
+	c.whole()
+	c.sync() // the agent that was started anew has no archive in its file
+	c.checkArchived(c.whole(), archive)
 }
 
 // The clients of a drill see how old standbys answer whose replay is paused, and write on.

@@ -148,6 +148,17 @@ func (a *HTTPS) Fault(
 	return c.Fault(ctx, host, order)
 }
 
+// Status asks an agent how its instance is. The caller says for how long that may take.
+func (a *HTTPS) Status(
+	ctx context.Context, cluster types.UID, host string, config protocol.Config,
+) (protocol.Status, error) {
+	c, err := a.client(cluster, config)
+	if err != nil {
+		return protocol.Status{}, err
+	}
+	return c.Status(ctx, host)
+}
+
 // patienceProgram is how long it may take to give an agent a program, and the agent to rehearse it.
 const patienceProgram = time.Minute
 

@@ -106,29 +106,31 @@ func each[T any](list []T, do func(T) error) error {
 	return errors.Join(failed...)
 }
 
-// breakPod does a fault to one instance, or to one pooler.
+// orders are the faults that an agent does to its own instance.
+var orders = map[v1.FaultDrillFault]protocol.Fault{
+	v1.FaultServerKilled: protocol.FaultKillServer,
+	v1.FaultServerHung:   protocol.FaultHangServer,
+	v1.FaultAgentKilled:  protocol.FaultKillAgent,
+	v1.FaultDiskFull:     protocol.FaultFillVolume,
+	v1.FaultReplayPaused: protocol.FaultPauseReplay,
+	v1.FaultAPIAway:      protocol.FaultCutAPI,
+	v1.FaultArchiveAway:  protocol.FaultCutArchive,
+}
+
+// breakPod does a fault to one instance, or to one pooler or leader.
 func (r *Reconciler) breakPod(ctx context.Context, s *scope, fault v1.FaultDrillFault, pod *corev1.Pod) error {
 	switch fault {
 	case v1.FaultPodDeleted:
 		return r.deletePod(ctx, pod)
-	case v1.FaultPodKilled:
+	case v1.FaultPodKilled, v1.FaultLeaderKilled:
 		return r.deletePod(ctx, pod, client.GracePeriodSeconds(0))
 	case v1.FaultPoolersKilled: // as far as they are there
 		return client.IgnoreNotFound(r.deletePod(ctx, pod, client.GracePeriodSeconds(0)))
 	case v1.FaultVolumeLost:
 		return r.loseVolume(ctx, pod)
-	case v1.FaultServerKilled:
-		return r.order(ctx, s, pod, protocol.FaultKillServer)
-	case v1.FaultServerHung:
-		return r.order(ctx, s, pod, protocol.FaultHangServer)
-	case v1.FaultAgentKilled:
-		return r.order(ctx, s, pod, protocol.FaultKillAgent)
-	case v1.FaultDiskFull:
-		return r.order(ctx, s, pod, protocol.FaultFillVolume)
-	case v1.FaultReplayPaused:
-		return r.order(ctx, s, pod, protocol.FaultPauseReplay)
-	case v1.FaultAPIAway:
-		return r.order(ctx, s, pod, protocol.FaultCutAPI)
+	case v1.FaultServerKilled, v1.FaultServerHung, v1.FaultAgentKilled, v1.FaultDiskFull, v1.FaultReplayPaused,
+		v1.FaultAPIAway, v1.FaultArchiveAway:
+		return r.order(ctx, s, pod, orders[fault])
 	}
 	return fmt.Errorf("this operator knows no fault %s", fault)
 }

@@ -28,6 +28,8 @@ import (
 type Breaker interface {
 	Fault(ctx context.Context, cluster types.UID, host string, config protocol.Config,
 		order protocol.FaultOrder) (protocol.FaultResult, error)
+	// Status asks an agent how its instance is.
+	Status(ctx context.Context, cluster types.UID, host string, config protocol.Config) (protocol.Status, error)
 }
 
 // Reconciler reconciles FaultDrills. All fields must be set.
@@ -61,8 +63,8 @@ type scope struct {
 	ordered, struck time.Time
 }
 
-// Reconcile brings one FaultDrill nearer to its end. It has no finalizer, which could keep it for ever where no operator
-// is left: its Job goes with it by its owner reference, and what lasts is taken back, or ends by itself.
+// Reconcile brings one FaultDrill nearer to its end. It has no finalizer, which could keep it for ever where no
+// operator is left: its Job goes with it by its owner reference, and what lasts is taken back, or ends by itself.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	drill := &v1.FaultDrill{}
 	// Past the cache: what was ordered a moment ago must be seen. There are few FaultDrills.

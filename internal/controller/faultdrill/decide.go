@@ -29,10 +29,12 @@ type view struct {
 	lasts           time.Duration
 	// result is what the clients have left, nil for nothing.
 	result *protocol.DrillResult
-	// wholeSince is since when the SampleDB is Ready and Durable after the fault, zero where it is not.
-	wholeSince time.Time
-	objectives v1.FaultDrillObjectives
-	abortAfter time.Duration
+	// wholeSince is since when the SampleDB is whole after the fault, zero where it is not; lacks is what it lacks
+	// then. besides is what it has to have besides being Ready and Durable.
+	wholeSince     time.Time
+	lacks, besides string
+	objectives     v1.FaultDrillObjectives
+	abortAfter     time.Duration
 }
 
 // jobView is the Job.
@@ -161,7 +163,8 @@ func (v view) ended() Decision {
 	case !v.result.Aborted && v.result.Ended.Before(v.struck.Add(v.lasts)):
 		return over(v1.ReasonFailed, "the clients ended before the fault: give spec.observe more time")
 	case v.wholeSince.IsZero() && v.now.Before(v.struck.Add(v.objectives.WholeWithin.Duration)):
-		return wait(v1.ReasonRunning, "the clients have ended; the SampleDB is not Ready and Durable again yet")
+		return wait(v1.ReasonRunning, "the clients have ended; "+
+			cmp.Or(v.lacks, "the SampleDB is not Ready and Durable again yet"))
 	}
 	verdict := judge(v)
 	d := over(v1.ReasonCompleted, verdict.Message)

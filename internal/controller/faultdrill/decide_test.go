@@ -96,6 +96,10 @@ func TestDecide(t *testing.T) {
 		"not whole yet": {
 			view{job: ended, result: seen(), struck: ago(30 * time.Second)}, Decision{}, v1.ReasonRunning, "not Ready",
 		},
+		"something else is lacking yet": {
+			view{job: ended, result: seen(), struck: ago(30 * time.Second), lacks: "its archive has not caught up yet"},
+			Decision{}, v1.ReasonRunning, "the clients have ended; its archive has not caught up yet",
+		},
 		"whole again": {
 			view{job: ended, result: seen(), struck: ago(30 * time.Second), wholeSince: ago(20 * time.Second)},
 			Decision{Over: true}, v1.ReasonCompleted, "2100 writes acknowledged, none lost",
@@ -181,7 +185,8 @@ func TestForHowLongADrillLasts(t *testing.T) {
 	}{
 		"one that is over when it is done": {[]v1.FaultDrillFault{v1.FaultServerKilled}, 0},
 		"one that lasts":                   {[]v1.FaultDrillFault{v1.FaultAPIAway}, time.Minute},
-		"several that do not":              {[]v1.FaultDrillFault{v1.FaultPodKilled, v1.FaultPoolersKilled}, 0},
+		"an archive that is away":          {[]v1.FaultDrillFault{v1.FaultArchiveAway}, time.Minute},
+		"several that do not":              {[]v1.FaultDrillFault{v1.FaultPodKilled, v1.FaultLeaderKilled}, 0},
 		"one of several": {
 			[]v1.FaultDrillFault{v1.FaultPodKilled, v1.FaultPoolersKilled, v1.FaultReplayPaused}, time.Minute,
 		},

@@ -10,7 +10,8 @@ import (
 	"toban.dev/internal/controller/once"
 )
 
-// eventBroken is told of the SampleDB and of the drill: an instance was broken on purpose.
+// eventBroken is told of the SampleDB, of the drill, and of the MyApps whose leaders were killed: something was broken
+// on purpose.
 const eventBroken = "BrokenOnPurpose"
 
 // state is what the events of a FaultDrill are told of. The events themselves are in once.
@@ -27,5 +28,9 @@ func (r *Reconciler) tell(s *scope) {
 	done := strings.Join(all, ", ")
 	r.Events.Eventf(s.seen.db, s.drill, corev1.EventTypeWarning, eventBroken, once.ActionReported,
 		"FaultDrill %s: %s", s.drill.Name, done)
+	for i := range s.seen.apps {
+		r.Events.Eventf(&s.seen.apps[i], s.drill, corev1.EventTypeWarning, eventBroken, once.ActionReported,
+			"FaultDrill %s: %s", s.drill.Name, done)
+	}
 	r.Events.Eventf(s.drill, s.seen.db, corev1.EventTypeNormal, eventBroken, once.ActionReported, "%s", done)
 }

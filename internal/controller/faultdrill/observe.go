@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	appv1 "toban.dev/api/myapp/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/drills"
 	"toban.dev/internal/controller/jobs"
@@ -38,18 +39,25 @@ type observed struct {
 	run     jobs.Run
 	foreign bool
 	result  *protocol.DrillResult // nil where the Pod has left nothing
+	// archive is how far the archive is after it was away. apps are the MyApps whose leaders are killed, and noApp is
+	// why there is none, "" where there is one.
+	archive archiveView
+	apps    []appv1.MyApp
+	noApp   string
 }
 
 // aim is what one fault of the drill is done to.
 type aim struct {
 	v1.FaultDrillPart
-	// pods are those of the instances that were chosen, or else that fit now, or those of poolers.
+	// pods are those of the instances that were chosen, or else that fit now, or those of poolers, or those that lead
+	// MyApps.
 	pods []corev1.Pod
 	// name is that of what is broken, or the names of the instances; "" where nothing is there.
 	name string
 }
 
 func (a aim) poolers() bool { return a.Fault == v1.FaultPoolersKilled }
+func (a aim) leaders() bool { return a.Fault == v1.FaultLeaderKilled }
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeJob(ctx, s); err != nil {
@@ -67,7 +75,10 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeOthers(ctx, s); err != nil {
 		return err
 	}
-	return r.observeAims(ctx, s)
+	if err := r.observeAims(ctx, s); err != nil {
+		return err
+	}
+	return r.observeArchive(ctx, s)
 }
 
 // observeAims finds what each fault is done to, and what the agents have to be asked with.
@@ -82,6 +93,8 @@ func (r *Reconciler) observeAims(ctx context.Context, s *scope) error {
 		switch {
 		case a.poolers():
 			err = r.observePoolers(ctx, s, &a)
+		case a.leaders():
+			err = r.observeLeaders(ctx, s, &a)
 		case there && i < len(chosen):
 			err = r.observeInstances(ctx, s, &a, strings.Split(chosen[i], between))
 		case there:
@@ -218,7 +231,7 @@ func (s *scope) view() view {
 		job:     jobView{state: s.seen.run.State(), foreign: s.seen.foreign, message: s.jobMessage()},
 		ordered: moment(status.OrderedAt), struck: moment(status.StruckAt), instance: s.broken(),
 		objectives: spec.Objectives, abortAfter: spec.AbortAfter.Duration, result: s.seen.result,
-		lasts: lasts(spec),
+		lasts: lasts(spec), besides: besides(spec),
 	}
 	newest := s.seen.run.Newest()
 	v.steady = newest != nil && pods.Ready(newest)
@@ -226,7 +239,7 @@ func (s *scope) view() view {
 		return v
 	}
 	v.notAllowed, v.notReady = notAllowed(s.seen.db), s.notReady()
-	if s.whole() {
+	if v.lacks = s.lacks(); v.lacks == "" {
 		v.wholeSince = moment(status.WholeAt)
 	}
 	return v
@@ -245,10 +258,10 @@ func lasts(spec v1.FaultDrillSpec) time.Duration {
 // lasting says that a fault lasts, until it is taken back.
 func lasting(fault v1.FaultDrillFault) bool {
 	switch fault {
-	case v1.FaultServerHung, v1.FaultDiskFull, v1.FaultReplayPaused, v1.FaultAPIAway:
+	case v1.FaultServerHung, v1.FaultDiskFull, v1.FaultReplayPaused, v1.FaultAPIAway, v1.FaultArchiveAway:
 		return true
 	case v1.FaultServerKilled, v1.FaultAgentKilled, v1.FaultPodDeleted, v1.FaultPodKilled, v1.FaultPoolersKilled,
-		v1.FaultVolumeLost:
+		v1.FaultVolumeLost, v1.FaultLeaderKilled:
 	}
 	return false
 }
@@ -288,7 +301,15 @@ func (s *scope) notReady() string {
 			return fmt.Sprintf("the SampleDB is not %s now%s", kind, says(c))
 		}
 	}
+	return s.notFit()
+}
+
+// notFit is why the faults of the drill can't be done to what there is now, "" where they can.
+func (s *scope) notFit() string {
+	db := s.seen.db
 	switch {
+	case s.drill.Spec.Has(v1.FaultArchiveAway) && desired.Backup(db) == nil:
+		return "ArchiveAway takes a SampleDB with an archive, and this one has none (spec.backup.none)"
 	case s.drill.Spec.Has(v1.FaultVolumeLost) && voters(db) < leastVoters:
 		return fmt.Sprintf("a fault that costs a volume takes %d instances that vote and are ready: two others must "+
 			"have all commits meanwhile", leastVoters)
@@ -308,6 +329,8 @@ func (s *scope) nothing(a aim) string {
 	switch {
 	case a.poolers():
 		return "no Pod of spec.pooler takes clients"
+	case a.leaders():
+		return s.seen.noApp
 	case a.Instance == v1.DrillZone && a.Fault != v1.FaultVolumeLost:
 		return fmt.Sprintf("no instance is in zone %s: they are in %s", s.drill.Spec.Zone, zones(s.seen.db))
 	}
@@ -345,15 +368,6 @@ func says(c *metav1.Condition) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%s: %s)", c.Reason, c.Message)
-}
-
-// whole says that nothing is missing.
-func (s *scope) whole() bool {
-	is := func(condition string) bool {
-		return meta.IsStatusConditionTrue(s.seen.db.Status.Conditions, condition)
-	}
-	return is(v1.ConditionReady) && is(v1.ConditionDurable) &&
-		(!s.drill.Spec.Has(v1.FaultPoolersKilled) || is(v1.ConditionPoolerReady))
 }
 
 // jobMessage says how the Job is.

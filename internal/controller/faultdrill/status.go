@@ -69,8 +69,9 @@ func (s *scope) setFault(out *v1.FaultDrillStatus) {
 	if out.StruckAt == nil || s.seen.db == nil {
 		return
 	}
+	out.WALAtEnd = s.walAtEnd()
 	switch {
-	case !s.whole():
+	case s.lacks() != "":
 		out.WholeAt = nil
 	case out.WholeAt == nil && s.struck.IsZero(): // what is seen was so before it was struck
 		out.WholeAt = written.Moment(s.now)

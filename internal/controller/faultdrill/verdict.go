@@ -56,9 +56,9 @@ func (v view) wholeAfter(outage time.Duration) time.Duration {
 // again says when the SampleDB was whole again.
 func (v view) again(outage time.Duration) string {
 	if v.wholeSince.IsZero() {
-		return fmt.Sprintf("not Ready and Durable again after %s", v.objectives.WholeWithin.Duration)
+		return fmt.Sprintf("not Ready and Durable again%s after %s", v.besides, v.objectives.WholeWithin.Duration)
 	}
-	return fmt.Sprintf("Ready and Durable again after %s", v.wholeAfter(outage).Round(time.Second))
+	return fmt.Sprintf("Ready and Durable again%s after %s", v.besides, v.wholeAfter(outage).Round(time.Second))
 }
 
 // ways are the outages by how the clients connect.
