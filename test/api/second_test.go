@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,15 @@ func (k *taker) copySays(db *v1.SampleDB, result protocol.CopyResult) *v1.Sample
 	return db
 }
 
+// instancesHave says that a Secret is in the Pods of the instances.
+func (w *world) instancesHave(name, secret string) bool {
+	set := &appsv1.StatefulSet{}
+	w.read(name, set)
+	return slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Secret != nil && v.Secret.SecretName == secret
+	})
+}
+
 // The archive is copied again and again by a Job, and the condition says how far that is.
 func TestAnArchiveIsCopiedIntoTheSecondStore(t *testing.T) {
 	w := newWorld(t)
@@ -138,12 +148,8 @@ func TestAnArchiveIsCopiedIntoTheSecondStore(t *testing.T) {
 	if !metav1.IsControlledBy(job, db) || job.Spec.TTLSecondsAfterFinished == nil {
 		t.Errorf("the Job is %+v of %v", job.Spec, job.OwnerReferences)
 	}
-	set := &appsv1.StatefulSet{}
-	w.read("x", set)
-	for _, v := range set.Spec.Template.Spec.Volumes {
-		if v.Secret != nil && v.Secret.SecretName == "copier" {
-			t.Error("the instances have the credentials of the second store")
-		}
+	if w.instancesHave("x", "copier") {
+		t.Error("the instances have the credentials of the second store")
 	}
 	until := w.now.UTC().Truncate(time.Second)
 	good := protocol.CopyResult{Until: until, CheckedAt: until, LSN: "0/5000000", Objects: 3, Bytes: 99}

@@ -23,8 +23,11 @@ import (
 func TestLongTheFirstStoreIsLost(t *testing.T) {
 	s := begin(t)
 	s.run("create", "secret", "generic", "s3-users", "--from-literal=users.json="+servers.UsersOfS3(t))
-	elsewhere := strings.NewReplacer("name: s3, labels: {app: s3}", "name: far, labels: {app: far}",
-		"metadata: {name: s3}", "metadata: {name: far}", "selector: {app: s3}", "selector: {app: far}").Replace(s3Server)
+	elsewhere := strings.NewReplacer(
+		"name: s3, labels: {app: s3}", "name: far, labels: {app: far}",
+		"metadata: {name: s3}", "metadata: {name: far}",
+		"selector: {app: s3}", "selector: {app: far}",
+	).Replace(s3Server)
 	s.apply(s3Server)
 	s.apply(elsewhere)
 	s.run("wait", "pod/s3", "pod/far", "--for=condition=Ready", "--timeout=2m")

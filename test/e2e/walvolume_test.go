@@ -57,7 +57,8 @@ func TestLongWALOnVolumesOfItsOwn(t *testing.T) {
 	go func() { defer close(churned); churn(churning, access) }()
 	message := s.condition("shop", v1.ConditionAvailable, "False", v1.ReasonWritesRefused)
 	t.Logf("it says: %s", message)
-	if volume := naming.WALClaimOf(db.Status.Primary); !strings.Contains(message, "before its volume "+volume+" is full") ||
+	volume := naming.WALClaimOf(db.Status.Primary)
+	if !strings.Contains(message, "before its volume "+volume+" is full") ||
 		!strings.Contains(message, "storage.wal.size") {
 		t.Errorf("it does not name %s", volume)
 	}

@@ -85,7 +85,9 @@ func (s *session) EndClients(ctx context.Context) (int, error) { return 0, s.que
 func (s *session) EndMisled(ctx context.Context) (int, error)  { return 0, s.query(ctx) }
 
 // Idle is postgres.Session's. The model has no clients with sessions.
-func (s *session) Idle(ctx context.Context) (time.Duration, bool, error) { return 0, false, s.query(ctx) }
+func (s *session) Idle(ctx context.Context) (time.Duration, bool, error) {
+	return 0, false, s.query(ctx)
+}
 
 // EndWriters is postgres.Session's.
 func (s *session) EndWriters(ctx context.Context, _ time.Time, _ bool) (int, error) {

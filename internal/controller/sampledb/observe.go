@@ -194,30 +194,18 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.seen.pods, s.seen.users = map[int]*corev1.Pod{}, map[string]string{}
+	lists := s.seen.podsOfComponents()
 	for i := range pods {
 		pod := &pods[i]
 		usedBy(pod, s.seen.users)
-		switch pod.Labels[naming.LabelComponent] {
-		case naming.ComponentInit:
-			s.seen.initPods = append(s.seen.initPods, *pod)
-		case naming.ComponentRestore:
-			s.seen.restorePods = append(s.seen.restorePods, *pod)
-		case naming.ComponentBackup:
-			s.seen.backupPods = append(s.seen.backupPods, *pod)
-		case naming.ComponentSecond:
-			s.seen.copyPods = append(s.seen.copyPods, *pod)
-		case naming.ComponentImage:
-			s.seen.imagePods = append(s.seen.imagePods, *pod)
-		case naming.ComponentUpgrade:
-			s.seen.upgradePods = append(s.seen.upgradePods, *pod)
-		case naming.ComponentRehearse:
-			s.seen.rehearsalPods = append(s.seen.rehearsalPods, *pod)
+		component := pod.Labels[naming.LabelComponent]
+		if list := lists[component]; list != nil {
+			*list = append(*list, *pod)
+			continue
+		}
+		switch component {
 		case naming.ComponentArchive:
 			s.seen.otherPods++
-		case naming.ComponentPooler, naming.ComponentReadPool:
-			s.seen.poolerPods = append(s.seen.poolerPods, *pod)
-		case naming.ComponentFinish:
-			s.seen.finishPods = append(s.seen.finishPods, *pod)
 		case naming.ComponentReader:
 			s.seen.readers.note(s.db, pod)
 		case naming.ComponentInstance:
@@ -227,6 +215,22 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// podsOfComponents is where the Pods of each component are collected, but for those of which more is noted.
+func (s *observed) podsOfComponents() map[string]*[]corev1.Pod {
+	return map[string]*[]corev1.Pod{
+		naming.ComponentInit:     &s.initPods,
+		naming.ComponentRestore:  &s.restorePods,
+		naming.ComponentBackup:   &s.backupPods,
+		naming.ComponentSecond:   &s.copyPods,
+		naming.ComponentImage:    &s.imagePods,
+		naming.ComponentUpgrade:  &s.upgradePods,
+		naming.ComponentRehearse: &s.rehearsalPods,
+		naming.ComponentPooler:   &s.poolerPods,
+		naming.ComponentReadPool: &s.poolerPods,
+		naming.ComponentFinish:   &s.finishPods,
+	}
 }
 
 func (r *Reconciler) observeClaims(ctx context.Context, s *scope) error {

@@ -273,8 +273,8 @@ func child() int {
 	}
 	var points []string
 	o := major.Options{ID: id, Instance: "db-0", Volume: t.Options.Volume, WALVolume: t.Options.WALVolume,
-		Run: t.Options.Run, Former: t.Options.Former, New: t.Options.New, Method: t.Options.Method, Parameters: t.Options.Parameters,
-		Jobs: 2, Log: os.Stderr,
+		Run: t.Options.Run, Former: t.Options.Former, New: t.Options.New, Method: t.Options.Method,
+		Parameters: t.Options.Parameters, Jobs: 2, Log: os.Stderr,
 		At: func(point string) {
 			points = append(points, point)
 			if point == t.Kill {
@@ -307,7 +307,9 @@ type outcome struct {
 func (i *instance) process(to int, method, kill string, back bool) (o outcome, killed bool) {
 	i.Helper()
 	text, err := json.Marshal(task{Kill: kill, Back: back, Options: taskOptions{
-		Volume: i.Volume, WALVolume: i.WALVolume, Run: i.Server.Run, Method: method, Former: collected(i.T, i.Programs.Major), New: programs(i.T, to)}})
+		Volume: i.Volume, WALVolume: i.WALVolume, Run: i.Server.Run, Method: method,
+		Former: collected(i.T, i.Programs.Major), New: programs(i.T, to),
+	}})
 	must(i, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
