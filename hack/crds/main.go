@@ -51,7 +51,6 @@ func finish(file string) error {
 		visit("", version.Schema.OpenAPIV3Schema, narrow)
 		visit("", version.Schema.OpenAPIV3Schema, shorten)
 		repeated.Strip(version.Schema.OpenAPIV3Schema)
-		visit("", version.Schema.OpenAPIV3Schema, turnRules)
 		if err := withoutListDefaults(version.Schema.OpenAPIV3Schema); err != nil {
 			return err
 		}
