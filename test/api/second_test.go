@@ -221,7 +221,7 @@ func TestASecondStoreThatRefusesKeepsNothingElseWaiting(t *testing.T) {
 func TestNoMoreArchivesAreCopiedThanTheOperatorAllows(t *testing.T) {
 	w := newWorld(t)
 	k := w.taker()
-	w.reconciler.Copies = &turns.Places{Client: client.NewNamespacedClient(w.api, w.namespace), Limit: 1,
+	w.reconciler.Copies = &turns.Places{Client: client.NewNamespacedClient(labelled{w.api}, w.namespace), Limit: 1,
 		Component: naming.ComponentSecond, Owner: "SampleDB"}
 	state := works
 	first := w.reconcile(w.archive(w.started("x", withSecond("copies")), &state))
