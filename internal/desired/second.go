@@ -134,29 +134,21 @@ func copyVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
 			Name: volumeAuthority, MountPath: naming.PathAuthority, ReadOnly: true})
 	}
 	credentials, authority := storeSecrets(Backup(db).SecondStore.Store())
-	for _, s := range []struct{ volume, secret, path string }{
-		{volumeSecond, credentials, naming.PathSecond},
-		{volumeSecondCA, authority, naming.PathSecondCA},
-	} {
-		if s.secret != "" {
-			volumes = append(volumes, optionalSecret(s.volume, s.secret))
-			mounts = append(mounts, corev1.VolumeMount{Name: s.volume, MountPath: s.path, ReadOnly: true})
-		}
-	}
-	return volumes, mounts
+	ofSecond, at := mountSecrets(
+		userSecret{volumeSecond, credentials, naming.PathSecond},
+		userSecret{volumeSecondCA, authority, naming.PathSecondCA},
+	)
+	return append(volumes, ofSecond...), append(mounts, at...)
 }
 
 // copyEnv trusts the authorities of both stores.
 func copyEnv(db *v1.SampleDB) []corev1.EnvVar {
-	folders := []string{"/etc/ssl/certs"}
+	var folders []string
 	if _, authority := storeSecrets(storeOf(db)); authority != "" {
 		folders = append(folders, naming.PathStoreCA)
 	}
 	if _, authority := storeSecrets(Backup(db).SecondStore.Store()); authority != "" {
 		folders = append(folders, naming.PathSecondCA)
 	}
-	if len(folders) == 1 {
-		return nil
-	}
-	return []corev1.EnvVar{{Name: "SSL_CERT_DIR", Value: strings.Join(folders, ":")}}
+	return trustFolders(folders...)
 }

@@ -200,17 +200,33 @@ func storeEnv(store v1.StoreSpec) []corev1.EnvVar {
 	if _, authority := storeSecrets(store); authority == "" {
 		return nil
 	}
-	return []corev1.EnvVar{{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:" + naming.PathStoreCA}}
+	return trustFolders(naming.PathStoreCA)
+}
+
+// trustFolders makes programs trust the authorities in some folders, besides those of the image.
+func trustFolders(folders ...string) []corev1.EnvVar {
+	if len(folders) == 0 {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:" + strings.Join(folders, ":")}}
 }
 
 // storeVolumes mount the user's Secrets. One that is missing keeps no Pod from starting: the
 // database runs without its archive, and says so.
 func storeVolumes(store v1.StoreSpec) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
 	credentials, authority := storeSecrets(store)
-	for _, s := range []struct{ volume, secret, path string }{
-		{volumeStore, credentials, naming.PathStore},
-		{volumeStoreCA, authority, naming.PathStoreCA},
-	} {
+	return mountSecrets(
+		userSecret{volumeStore, credentials, naming.PathStore},
+		userSecret{volumeStoreCA, authority, naming.PathStoreCA},
+	)
+}
+
+// userSecret is a Secret of the user's, "" for none, with the volume that it becomes and where that is mounted.
+type userSecret struct{ volume, secret, path string }
+
+// mountSecrets mount those of the Secrets that are named.
+func mountSecrets(all ...userSecret) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
+	for _, s := range all {
 		if s.secret != "" {
 			volumes = append(volumes, optionalSecret(s.volume, s.secret))
 			mounts = append(mounts, corev1.VolumeMount{Name: s.volume, MountPath: s.path, ReadOnly: true})

@@ -40,13 +40,7 @@ func (c *cluster) retain(count int) (result protocol.BackupResult) {
 	c.Helper()
 	settings := c.taking()
 	settings.Keep.Count = count
-	cmd, file, log := c.command("retain", settings)
-	if err := cmd.Run(); err != nil {
-		c.Fatalf("%v\n%s", err, log)
-	}
-	text, err := os.ReadFile(file)
-	c.must(err)
-	c.must(json.Unmarshal(text, &result))
+	c.work("retain", settings, &result)
 	return result
 }
 

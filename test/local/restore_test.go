@@ -95,6 +95,18 @@ func (c *cluster) tryBackup(
 	return result, err
 }
 
+// work runs a worker that must succeed, and reads what it leaves.
+func (c *cluster) work(name string, settings protocol.BackupSettings, result any, args ...string) {
+	c.Helper()
+	cmd, file, log := c.command(name, settings, args...)
+	if err := cmd.Run(); err != nil {
+		c.Fatalf("%s: %v\n%s", name, err, log)
+	}
+	text, err := os.ReadFile(file)
+	c.must(err)
+	c.must(json.Unmarshal(text, result))
+}
+
 // restoring is what the Pod of a restore into the first instance of a cluster is told.
 func (c *cluster) restoring(source *cluster, target protocol.RestoreTarget) protocol.RestoreSettings {
 	return protocol.RestoreSettings{

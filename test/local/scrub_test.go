@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,18 +18,11 @@ func (c *cluster) scrubbing(id, key string, last protocol.ScrubState) protocol.V
 		Major: c.config.Major, Encrypted: true, Scrub: &protocol.Scrub{Days: 1, Last: last},
 	}
 	volume := c.volume("scratch")
-	cmd, file, log := c.command("verify", settings, "--volume", volume, "--backup", id, "--key", key)
-	err := cmd.Run()
-	if err != nil {
-		c.Fatalf("%v: %s", err, log)
-	}
-	c.must(os.RemoveAll(volume))
 	var result protocol.VerifyResult
-	text, err := os.ReadFile(file)
-	c.must(err)
-	c.must(json.Unmarshal(text, &result))
+	c.work("verify", settings, &result, "--volume", volume, "--backup", id, "--key", key)
+	c.must(os.RemoveAll(volume))
 	if result.Scrub == nil || result.Scrub.Error != "" || result.Error != "" {
-		c.Fatalf("it says %s", text)
+		c.Fatalf("it says %+v", result)
 	}
 	return result
 }

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,13 +16,7 @@ func (c *cluster) copyToSecond(folder string) (result protocol.CopyResult) {
 	c.own(folder)
 	settings := c.taking()
 	settings.Second = &bucket.Config{Folder: folder}
-	cmd, file, log := c.command("second", settings)
-	if err := cmd.Run(); err != nil {
-		c.Fatalf("%v\n%s", err, log)
-	}
-	text, err := os.ReadFile(file)
-	c.must(err)
-	c.must(json.Unmarshal(text, &result))
+	c.work("second", settings, &result)
 	return result
 }
 
