@@ -144,9 +144,9 @@ func (r *report) addVersions(context.Context) error {
 	return r.bundle.add("versions.txt", []byte(text))
 }
 
-func (r *report) addStatus(context.Context) error {
+func (r *report) addStatus(ctx context.Context) error {
 	var text bytes.Buffer
-	if err := writeStatus(&text, r.db); err != nil {
+	if err := writeStatus(&text, r.db, r.askServers(ctx, r.api, r.db.Name)); err != nil {
 		return err
 	}
 	return r.bundle.add("status.txt", []byte(redactText(text.String())))

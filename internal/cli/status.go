@@ -16,25 +16,35 @@ import (
 // Status is `toban status`: a SampleDB's status, for people.
 func Status() *cobra.Command {
 	var at cluster
+	var ask bool
 	c := &cobra.Command{
 		Use:   "status NAME",
-		Short: "Show the primary, the instances and the conditions of a SampleDB",
-		Args:  cobra.ExactArgs(1),
+		Short: "Show the primary, the instances, the conditions and the servers of a SampleDB",
+		Long: "Shows what the operator saw last, and asks the servers for the rest: connections, the oldest\n" +
+			"transaction, the last checkpoint, wraparound, how far standbys are behind, and for whom WAL is\n" +
+			"kept. They are asked by psql in their Pods, with your own rights in Kubernetes (create pods/exec) and\n" +
+			"those of pg_monitor. What can't be asked is shown as unknown.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			_, db, err := at.find(c.Context(), args[0])
+			api, db, err := at.find(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			text := func(out io.Writer) error { return writeStatus(out, db) }
-			return at.output.show(c.OutOrStdout(), statusOf(db), text)
+			shown := statusOf(db)
+			if ask {
+				shown.Servers = at.askServers(c.Context(), api, db.Name)
+			}
+			text := func(out io.Writer) error { return writeStatus(out, db, shown.Servers) }
+			return at.output.show(c.OutOrStdout(), shown, text)
 		},
 	}
 	at.flags(c.Flags())
+	c.Flags().BoolVar(&ask, "servers", true, "ask the servers too, for 5s at most")
 	return c
 }
 
-// writeStatus shows what the operator saw last; nobody else is asked.
-func writeStatus(out io.Writer, db *v1.SampleDB) error {
+// writeStatus shows what the operator saw last, and what the servers say now.
+func writeStatus(out io.Writer, db *v1.SampleDB, servers []shownServer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	status := db.Status
 	fmt.Fprintf(w, "%s/%s: %s, %s ready\n",
@@ -47,6 +57,7 @@ func writeStatus(out io.Writer, db *v1.SampleDB) error {
 	}
 	writeReaders(w, status.Readers)
 	writeVolumes(w, db)
+	writeServers(w, servers)
 	fmt.Fprintln(w, "\nCONDITION\tSTATUS\tREASON\tMESSAGE")
 	for _, c := range status.Conditions {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
@@ -257,6 +268,10 @@ type shownStatus struct {
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
 	Status    v1.SampleDBStatus `json:"status"`
+	// Servers is what the servers say, where they were asked.
+	Servers []shownServer `json:"servers,omitempty"`
 }
 
-func statusOf(db *v1.SampleDB) shownStatus { return shownStatus{db.Namespace, db.Name, db.Status} }
+func statusOf(db *v1.SampleDB) shownStatus {
+	return shownStatus{Namespace: db.Namespace, Name: db.Name, Status: db.Status}
+}

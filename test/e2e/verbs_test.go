@@ -37,10 +37,43 @@ func TestDailyUse(t *testing.T) {
 			return err
 		})
 	}
+	s.showsHowTheServersAre(sh)
 	s.showsWhoBlocks(sh)
 	s.restartsInOrder(sh)
 	s.rebuildsTheStandby(sh)
 	s.reports(sh)
+}
+
+// showsHowTheServersAre asks the servers, as the primary and its standby see each other.
+func (s *story) showsHowTheServersAre(sh *shell) {
+	s.Helper()
+	s.until(func(context.Context) error {
+		var shown struct {
+			Servers []struct {
+				Role, Unknown string
+				Standbys      []struct{ Name, State string }
+			}
+		}
+		out, err := sh.try("kubectl toban status shop -o json")
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(out), &shown); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		roles := map[string]int{}
+		for _, one := range shown.Servers {
+			roles[one.Role] += 1 + len(one.Standbys)
+		}
+		if roles["primary"] != 2 || roles["standby"] != 1 {
+			return fmt.Errorf("the servers are %+v", shown.Servers)
+		}
+		return nil
+	})
+	if out := sh.types("kubectl toban status shop"); !strings.Contains(out, "OLDEST TRANSACTION") ||
+		strings.Contains(out, "nobody sends it WAL") {
+		s.Errorf("status says %s", out)
+	}
 }
 
 // showsWhoBlocks has one session wait for another.
