@@ -28,6 +28,8 @@ type logLine struct {
 	// Source is postgresql or agent.
 	Source string `json:"source"`
 	Line   string `json:"line"`
+	// PostgreSQL has the fields of a line of the server, nil where it has none.
+	PostgreSQL *serverFields `json:"postgresql,omitempty"`
 }
 
 func (l logLine) String() string {
@@ -100,7 +102,10 @@ func (p *podLog) next() bool {
 	if err != nil { // the kubelet's own words, such as that a file is gone
 		at, line = p.line.Time, strings.TrimSuffix(text, "\n")
 	}
-	p.line = logLine{at, p.instance, p.role, sourceOf(line), line}
+	p.line = logLine{Time: at, Instance: p.instance, Role: p.role, Source: sourceOf(line), Line: line}
+	if p.line.Source == sourcePostgreSQL {
+		p.line.PostgreSQL = fieldsOf(line)
+	}
 	return true
 }
 

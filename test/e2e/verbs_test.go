@@ -155,6 +155,10 @@ func (s *story) restartsInOrder(sh *shell) {
 			s.Errorf("not both instances say %q:\n%s", words, logs)
 		}
 	}
+	failed := sh.types("kubectl toban logs shop --postgres --since 10m -o json | grep 'ERROR:  division by zero'")
+	if !strings.Contains(failed, `"error_severity":"ERROR","message":"division by zero"`) {
+		s.Errorf("a line of the server has the fields %s", failed)
+	}
 	if agents := sh.types("kubectl toban logs shop --agent --tail 5"); strings.Contains(agents, "LOG:  ") ||
 		!strings.Contains(agents, `"level"`) {
 		s.Errorf("the agents' logs are:\n%s", agents)
