@@ -1,16 +1,9 @@
 package plan
 
 import (
-	"encoding/json"
-	"flag"
 	"fmt"
-	"maps"
-	"os"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -319,62 +312,6 @@ func TestAPodThatIsOutdatedBefore(t *testing.T) {
 	}
 }
 
-func TestWarnings(t *testing.T) {
-	before := shop()
-	for name, test := range map[string]struct {
-		edit func(*v1.SampleDB)
-		want string
-	}{
-		"async":     {func(db *v1.SampleDB) { db.Spec.Durability = v1.DurabilityAsync }, "durability: async"},
-		"alone":     {func(db *v1.SampleDB) { db.Spec.Instances = 1 }, "one instance"},
-		"noarchive": {func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{None: true} }, "backup.none"},
-		"delete":    {func(db *v1.SampleDB) { db.Spec.DeletionPolicy = v1.DeletionDelete }, "deletionPolicy: Delete"},
-		"volumes":   {func(db *v1.SampleDB) { db.Spec.Storage.WhenScaled = v1.ScaleDelete }, "storage.whenScaled"},
-		"restore":   {func(db *v1.SampleDB) { db.Spec.Restore = &v1.InPlaceRestore{ID: "a"} }, "restore: "},
-		"more":      {func(db *v1.SampleDB) { db.Spec.Instances = 5 }, ""},
-	} {
-		got := of(t, before, running(t, before), test.edit).Warnings
-		if (test.want == "") != (len(got) == 0) || test.want != "" && !strings.HasPrefix(got[0], test.want) {
-			t.Errorf("%s: it warns %q", name, got)
-		}
-	}
-}
-
-func TestTheLastHandOverThatWasMeasured(t *testing.T) {
-	before := shop()
-	seen := running(t, before)
-	drill := func(name, of string, fault v1.FaultDrillFault, on v1.FaultDrillInstance, outage string, hour int) {
-		d := v1.FaultDrill{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.FaultDrillSpec{
-			SampleDB: of, Fault: fault, Instance: on,
-		}}
-		d.Status.Outage = outage
-		if hour > 0 {
-			at := metav1.Date(2026, 11, 1, hour, 0, 0, 0, time.UTC)
-			d.Status.CompletedAt = &at
-		}
-		seen.Drills = append(seen.Drills, d)
-	}
-	drill("former", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "2s", 4)
-	drill("last", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "1.61s", 5)
-	drill("first", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "1s", 3)
-	drill("under-way", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "", 0)
-	drill("other", "crm", v1.FaultPodDeleted, v1.DrillPrimary, "3s", 6)
-	drill("fault", "shop", v1.FaultServerKilled, v1.DrillPrimary, "4s", 6)
-	drill("standby", "shop", v1.FaultPodDeleted, v1.DrillStandby, "0.1s", 6)
-	drill("more", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "20s", 7)
-	seen.Drills[len(seen.Drills)-1].Spec.Meanwhile = []v1.FaultDrillPart{
-		{Fault: v1.FaultAPIAway, Instance: v1.DrillAll},
-	}
-	labelled := func(db *v1.SampleDB) { db.Spec.Pod.Labels = map[string]string{"team": "a"} }
-	if got := of(t, before, seen, labelled).HandOver; got == nil || got.By != "last" || got.Seconds != 1.61 {
-		t.Errorf("it takes %+v", got)
-	}
-	async := func(db *v1.SampleDB) { db.Spec.Durability = v1.DurabilityAsync }
-	if got := of(t, before, seen, async).HandOver; got != nil {
-		t.Errorf("without a hand-over: %+v", got)
-	}
-}
-
 // pooler gives a SampleDB one.
 func pooler(instances int32, image string) func(*v1.SampleDB) {
 	return func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{Instances: instances, Image: image} }
@@ -386,136 +323,5 @@ func TestASampleDBThatIsMade(t *testing.T) {
 	got, err := Of(nil, db, Seen{})
 	if err != nil || got.short() != "Create shop-0,shop-1,shop-2 Down: " || len(got.Warnings) != 1 {
 		t.Errorf("it says\n%s\n%q %v", got.short(), got.Warnings, err)
-	}
-}
-
-// Each field of the spec, with what its change does. A new field is missing here until somebody has thought about that.
-func TestEveryFieldHasItsEffects(t *testing.T) {
-	got := map[string]string{}
-	for path, example := range examples(t, reflect.TypeFor[v1.SampleDBSpec](), "") {
-		before := shop()
-		if strings.HasPrefix(path, "storage.wal.") { // it can't be added later
-			before.Spec.Storage.WAL = &v1.WALSpec{Size: "1Gi"}
-		}
-		seen := running(t, before)
-		spec, err := tree(before.Spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := difference{Field: Field{Path: path}, keys: strings.Split(path, "."), after: example}
-		after := before.DeepCopy()
-		if after.Spec, err = d.alone(before.Spec); err != nil {
-			t.Fatalf("%s = %v in %v: %v", path, example, spec, err)
-		}
-		plan, err := Of(before, after, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var effects []string
-		if slices.Contains(fixed, path) {
-			effects = []string{"refused once there is data"}
-			plan.Steps = nil
-		}
-		for _, s := range plan.Steps {
-			effects = append(effects, string(s.Effect))
-			if len(s.Fields) == 0 {
-				t.Errorf("%s: nothing causes %s", path, s.Effect)
-			}
-		}
-		got[path] = strings.Join(effects, " ")
-	}
-	golden(t, "../../docs/reference/changes.md", got)
-}
-
-// fixed are the fields that the API server lets nobody change (test/api).
-var fixed = []string{"init", "restoreFrom", "storage.wal.storageClassName"}
-
-// own are examples for fields that not every value fits.
-var own = map[string]string{
-	"version": `18`, "instances": `5`, "storage.size": `"20Gi"`, "storage.wal.size": `"2Gi"`,
-	"storage.whenScaled": `"Delete"`,
-	"durability":         `"async"`, "deletionPolicy": `"Delete"`,
-	"resources":             `{"limits":{"cpu":"2","memory":"1Gi"}}`,
-	"pooler.resources":      `{"limits":{"cpu":"2","memory":"1Gi"}}`,
-	"postgresql.parameters": `{"max_connections":"200"}`,
-	"restore":               `{"id":"a","confirm":"shop"}`,
-	"restoreFrom":           `{}`,
-	"init":                  `{"database":"other"}`,
-	"primary.avoid":         `[1]`,
-	"backup.store":          `{"s3":{"bucket":"b","credentials":{"name":"keys"}}}`,
-	"pod.affinity":          `{"podAffinity":{}}`,
-	"pod.tolerations":       `[{"key":"a"}]`,
-}
-
-// examples are the fields of a type by their paths, each with a value that shop does not have.
-func examples(t *testing.T, of reflect.Type, path string) map[string]any {
-	t.Helper()
-	for of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	if text, is := own[path]; is {
-		var value any
-		if err := json.Unmarshal([]byte(text), &value); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		return map[string]any{path: value}
-	}
-	switch kind := of.Kind(); {
-	case of == reflect.TypeFor[metav1.Duration]():
-		return map[string]any{path: "1h"}
-	case kind == reflect.Struct:
-		out := map[string]any{}
-		for i := range of.NumField() {
-			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-			for below, value := range examples(t, of.Field(i).Type, strings.TrimPrefix(path+"."+name, ".")) {
-				out[below] = value
-			}
-		}
-		return out
-	case kind == reflect.String:
-		return map[string]any{path: "other"}
-	case kind == reflect.Bool:
-		return map[string]any{path: true}
-	case kind == reflect.Int32:
-		return map[string]any{path: 7}
-	case kind == reflect.Map:
-		return map[string]any{path: object{"key": "value"}}
-	case kind == reflect.Slice && of.Elem().Kind() == reflect.String:
-		return map[string]any{path: []any{"other"}}
-	case kind == reflect.Slice:
-		return map[string]any{path: []any{object{}}}
-	}
-	t.Fatalf("%s: no example of %s", path, of)
-	return nil
-}
-
-// page is the beginning of the page.
-const page = "# What a change of each field does\n\n" +
-	"This page says for each field of a SampleDB which steps follow when it changes; [plan.md](../plan.md) has what\n" +
-	"they are. The example has three instances. What depends on the value is that of one example: for `resources`\n" +
-	"more processor, for `postgresql.parameters` another `max_connections`. A test of `internal/plan` writes this\n" +
-	"page.\n\n" +
-	"| field | steps |\n| --- | --- |\n"
-
-var update = flag.Bool("update", false, "write docs/reference/changes.md anew")
-
-// golden compares the effects with the page that has them for users.
-func golden(t *testing.T, path string, effects map[string]string) {
-	t.Helper()
-	text := page
-	for _, field := range slices.Sorted(maps.Keys(effects)) {
-		text += fmt.Sprintf("| `%s` | %s |\n", field, effects[field])
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text != string(want) {
-		t.Errorf("%s is not what follows now; see what differs: go test ./internal/plan -update && git diff", path)
 	}
 }
