@@ -26,6 +26,12 @@ type seenVolume struct {
 	shortage  volume.Shortage
 }
 
+// unwritten is for how long a write to one of them has not come back.
+func (v *volumes) unwritten() time.Duration { return max(v.data.unwritten, v.wal.unwritten) }
+
+// endsReads says that those who read are ended, too: one of them has hardly any room left.
+func endsReads(data, wal volume.Shortage) bool { return data.EndReads || wal.EndReads }
+
 // watchVolumes are the actors that watch the volume, and that of the WAL where it has one of its own.
 func (a *Agent) watchVolumes() (actors []func(context.Context) error) {
 	v, log := &volumes{}, a.options.Log
@@ -35,7 +41,7 @@ func (a *Agent) watchVolumes() (actors []func(context.Context) error) {
 			v.writes.Lock()
 			defer v.writes.Unlock()
 			seen.unwritten = unwritten
-			a.post(machine.VolumeSeen{Unwritten: max(v.data.unwritten, v.wal.unwritten)})
+			a.post(machine.VolumeSeen{Unwritten: v.unwritten()})
 		}, log)
 		watch := volume.NewRoomWatch(path, a.options.Allocate, func(s volume.Shortage) {
 			v.rooms.Lock()
@@ -62,7 +68,7 @@ func (a *Agent) watchVolumes() (actors []func(context.Context) error) {
 // seeShortage has a primary take no writes before a volume is full.
 func (a *Agent) seeShortage(data, wal volume.Shortage) {
 	a.flags.sparing.Store(sparing(data, wal))
-	a.flags.endReads.Store(data.EndReads || wal.EndReads)
+	a.flags.endReads.Store(endsReads(data, wal))
 	a.status.Change(func(s *protocol.Status) { s.SparesWAL = wal.Spare })
 	a.observeServer()
 }

@@ -1,12 +1,19 @@
 package pooler
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 )
 
@@ -87,4 +94,43 @@ func TestAPoolerThatNobodyAsksTrustsNobody(t *testing.T) {
 	if pools, err := o.clientCAs(); err == nil || len(pools) > 0 {
 		t.Errorf("it trusts %v, %v", pools, err)
 	}
+}
+
+// Who was trusted when the connection was opened, and is not any more, gets no answer on it.
+func TestAPoolerAnswersNobodyWhoIsNotTrustedAnyMore(t *testing.T) {
+	first, other := anAuthority(t, 1), anAuthority(t, 2)
+	leaf, err := first.Issue(naming.IdentityOperator, nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusts := string(first.CertPEM())
+	o := operator{authority: func() string { return trusts }}
+	asked := 0
+	handler := o.trusted(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	ask := func() int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, protocol.PathWaiting, nil)
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{pki.Certificates(leaf.CertPEM)[0]}}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, r)
+		return answer.Code
+	}
+	if code := ask(); code != http.StatusOK || asked != 1 {
+		t.Errorf("the operator gets %d", code)
+	}
+	for name, now := range map[string]string{"another authority": string(other.CertPEM()), "none": ""} {
+		trusts = now
+		if code := ask(); code != http.StatusForbidden || asked != 1 {
+			t.Errorf("with %s, it gets %d", name, code)
+		}
+	}
+}
+
+// anAuthority is one of a seed.
+func anAuthority(t *testing.T, seed byte) *pki.Authority {
+	t.Helper()
+	a, err := pki.NewAuthority(bytes.Repeat([]byte{seed}, 32), "test", time.Now().Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }

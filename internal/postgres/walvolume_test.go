@@ -255,5 +255,13 @@ func TestWALCountsOnTheVolumeThatItIsOn(t *testing.T) {
 		if err != nil || here != want || anywhere != 16<<20 {
 			t.Errorf("with a link %v, the data volume has %d, and there are %d, %v", linked, here, anywhere, err)
 		}
+		s.WALVolume = "/wal" // new WAL takes the room of that
+		if got := s.WALFileSystem(); got != "/wal" {
+			t.Errorf("with a WAL volume, the room is looked for in %s", got)
+		}
+		s.WALVolume = ""
+		if got := s.WALFileSystem(); got != s.Volume {
+			t.Errorf("without one, the room is looked for in %s", got)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/room"
 )
@@ -146,5 +147,32 @@ func TestVolumesAreBoundWhenBothAre(t *testing.T) {
 	s.seen.wals[0].Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("50Gi")}
 	if v := bound(s); v.reason != v1.ReasonResizing {
 		t.Errorf("while the WAL volume grows it is %+v", v)
+	}
+}
+
+// What an instance says of its volume counts once both of its volumes are there to stay: of one whose WAL volume is
+// gone it is not known whether its data is lost.
+func TestWhatAnInstanceSaysCountsWithBothOfItsVolumes(t *testing.T) {
+	bound := corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}
+	now := metav1.Now()
+	for name, c := range map[string]struct {
+		wal  *corev1.PersistentVolumeClaim
+		want string
+	}{
+		"it is bound":         {&corev1.PersistentVolumeClaim{Status: bound}, volumeHasData},
+		"it is not there":     {nil, ""},
+		"it is not bound yet": {&corev1.PersistentVolumeClaim{}, ""},
+		"it is being deleted": {&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}, Status: bound,
+		}, ""},
+	} {
+		s := walScope("", rooms(volumeOf(1, 0)), nil)
+		s.seen.pods = map[int]*corev1.Pod{0: {}}
+		s.seen.claims = map[int]*corev1.PersistentVolumeClaim{0: {Status: bound}}
+		s.seen.wals = map[int]*corev1.PersistentVolumeClaim{0: c.wal}
+		s.seen.answers = map[string]protocol.Status{naming.Instance(s.db.Name, 0): {Data: protocol.DataPresent}}
+		if got := s.instanceVolume(0).state; got != c.want {
+			t.Errorf("%s: the volume counts as %q", name, got)
+		}
 	}
 }
