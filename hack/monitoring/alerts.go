@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 const critical, warning, info = "critical", "warning", "info"
 
 // alert is one alert, with what raises and ends it in promtool's test.
@@ -229,6 +231,11 @@ func with(labels map[string]string, name, value string) map[string]string {
 	return out
 }
 
+// ratioOf is how full volumes are, with what they are for.
+func ratioOf(metric, volume string) string {
+	return fmt.Sprintf(`label_replace(%s_used_bytes / %s_size_bytes, "volume", "%s", "", "")`, metric, metric, volume)
+}
+
 // recorded are the recording rules.
 var recorded = []map[string]string{
 	{
@@ -243,7 +250,7 @@ var recorded = []map[string]string{
 	},
 	{
 		"record": "toban:volume_used:ratio",
-		"expr":   "toban_instance_volume_used_bytes / toban_instance_volume_size_bytes",
+		"expr":   ratioOf("toban_instance_volume", "data") + "\nor\n" + ratioOf("toban_instance_wal_volume", "wal"),
 	},
 	{
 		"record": "toban:transactions:rate5m",

@@ -23,6 +23,8 @@ const (
 	chosen = `{namespace="$namespace", sampledb="$sampledb"}`
 	byDB   = "{{namespace}}/{{sampledb}}"
 	byPod  = "{{instance}}"
+	// byDrill names the last drill of a fault and a role.
+	byDrill = byDB + ": {{fault}} of {{role}}"
 )
 
 // dashboards are all of them.
@@ -82,6 +84,8 @@ var dashboards = []dashboard{
 			{"toban_instance_volume_used_bytes" + chosen, byPod + " used"},
 			{"toban_instance_volume_size_bytes" + chosen, byPod + " size"},
 		}},
+		{"Volumes used", "percentunit", false,
+			[]line{{"toban:volume_used:ratio" + chosen, byPod + " {{volume}}"}}},
 		{"Sizes of databases", "bytes", false,
 			[]line{{"max by (datname) (pg_database_size_bytes" + chosen + ")", "{{datname}}"}}},
 		{"Age of the oldest transaction id that is not frozen", "short", false,
@@ -105,6 +109,22 @@ var dashboards = []dashboard{
 		{"How long it has waited", "s", false, []line{{"toban_instance_archive_lag_seconds", byDB}}},
 		{"WAL archived per second", "Bps", false,
 			[]line{{"rate(toban_instance_archive_position_bytes[5m])", byDB}}},
+	}},
+	{name: "drills", title: "Toban: drills", panels: []panel{
+		{"Last drills that have not passed", "short", true,
+			[]line{{"count(toban_faultdrill_passed == 0) or vector(0)", ""}}},
+		{"Databases with a drill", "short", true,
+			[]line{{"count(count by (namespace, sampledb) (toban_faultdrill_passed))", ""}}},
+		{"Longest outage", "s", true, []line{{"max(toban_faultdrill_outage_seconds)", ""}}},
+		{"Since the last drill", "s", true,
+			[]line{{"time() - max(toban_faultdrill_completed_timestamp_seconds)", ""}}},
+		{"Longest time without an acknowledged write", "s", false,
+			[]line{{"toban_faultdrill_outage_seconds", byDrill}}},
+		{"1 is passed", "short", false, []line{{"toban_faultdrill_passed", byDrill}}},
+		{"Since the last drill of a fault", "s", false,
+			[]line{{"time() - toban_faultdrill_completed_timestamp_seconds", byDrill}}},
+		{"Failovers and switchovers: the term", "short", false,
+			[]line{{"max by (namespace, sampledb) (toban_instance_term)", byDB}}},
 	}},
 }
 
