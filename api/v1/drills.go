@@ -19,6 +19,7 @@ type DrillsSpec struct {
 	// +kubebuilder:default={ServerKilled,PodDeleted}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull;ReplayPaused;APIAway;ArchiveAway;LeaderKilled
 	// +listType=atomic
 	// +optional
 	Faults []FaultDrillFault `json:"faults,omitempty"`

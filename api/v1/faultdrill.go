@@ -40,7 +40,7 @@ type FaultDrill struct {
 
 // FaultDrillSpec is what a user wants broken.
 //
-// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && has(self.zone) == has(oldSelf.zone) && (!has(self.zone) || self.zone == oldSelf.zone) && has(self.meanwhile) == has(oldSelf.meanwhile) && (!has(self.meanwhile) || self.meanwhile == oldSelf.meanwhile) && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel and deadline can be changed: create another FaultDrill"
+// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && has(self.zone) == has(oldSelf.zone) && (!has(self.zone) || self.zone == oldSelf.zone) && has(self.meanwhile) == has(oldSelf.meanwhile) && (!has(self.meanwhile) || self.meanwhile == oldSelf.meanwhile) && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel, deadline, backupWithin and atOnce can be changed: create another FaultDrill"
 // +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway', 'ArchiveAway'] || has(self.meanwhile) && self.meanwhile.exists(m, m.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway', 'ArchiveAway'])) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
 // +kubebuilder:validation:XValidation:rule="!(self.fault == 'DiskFull' && self.instance == 'Primary' || has(self.meanwhile) && self.meanwhile.exists(m, m.fault == 'DiskFull' && m.instance == 'Primary')) || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: a primary takes no writes while its volume is full"
 // +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled', 'APIAway', 'ArchiveAway']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled, APIAway and ArchiveAway: choose one of these, or instance: Primary or Standby"
@@ -69,7 +69,10 @@ type FaultDrillSpec struct {
 	// old. It goes with instance: Standby. APIAway has the agent not reach the Kubernetes API, for as long as duration
 	// says, whatever it asks. ArchiveAway does the same with the store of the archive: WAL waits on the volume. It
 	// takes a SampleDB with an archive. LeaderKilled deletes the Pod that leads each MyApp on this SampleDB, without
-	// a grace period; instance does not matter then. It takes a MyApp with spec.leader and the same annotation.
+	// a grace period; instance does not matter then. It takes a MyApp with spec.leader and the same annotation. ByHand
+	// breaks nothing: you do, with rights of your own, such as a drain of a node or a cut network, as soon as the
+	// condition Complete says that the clients write. Give observe the time that this takes.
+	// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull;ReplayPaused;APIAway;ArchiveAway;LeaderKilled;ByHand
 	// +required
 	Fault FaultDrillFault `json:"fault"`
 
@@ -143,6 +146,21 @@ type FaultDrillSpec struct {
 	// +optional
 	Deadline metav1.Duration `json:"deadline,omitempty"`
 
+	// Break nothing unless a backup of the SampleDB is complete that is not older than this, for instance 24h. Without
+	// it that does not matter.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="backupWithin must be from 1m to 8760h"
+	// +optional
+	BackupWithin *metav1.Duration `json:"backupWithin,omitempty"`
+
+	// Begin only while at most so many FaultDrills of the namespace are under way, this one among them. Without it
+	// there is no limit, but that those of one SampleDB go one after the other.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	AtOnce int32 `json:"atOnce,omitempty"`
+
 	// Stop it, if it has not ended yet. A fault that lasts is undone.
 	// +optional
 	Cancel bool `json:"cancel,omitempty"`
@@ -154,6 +172,7 @@ type FaultDrillSpec struct {
 // +kubebuilder:validation:XValidation:rule="self.fault != 'ReplayPaused' || self.instance == 'Standby'",message="ReplayPaused is for a standby, since a primary replays nothing: give instance: Standby"
 type FaultDrillPart struct {
 	// What happens, as in spec.fault.
+	// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull;ReplayPaused;APIAway;ArchiveAway;LeaderKilled;ByHand
 	// +required
 	Fault FaultDrillFault `json:"fault"`
 	// To which instance, as in spec.instance. Zone is the one of spec.zone.
@@ -194,7 +213,6 @@ type FaultDrillObjectives struct {
 }
 
 // FaultDrillFault is what happens to an instance.
-// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull;ReplayPaused;APIAway;ArchiveAway;LeaderKilled
 type FaultDrillFault string
 
 // The values of FaultDrillFault.
@@ -211,6 +229,7 @@ const (
 	FaultAPIAway       FaultDrillFault = "APIAway"
 	FaultArchiveAway   FaultDrillFault = "ArchiveAway"
 	FaultLeaderKilled  FaultDrillFault = "LeaderKilled"
+	FaultByHand        FaultDrillFault = "ByHand"
 )
 
 // FaultDrillInstance is which instance is broken.

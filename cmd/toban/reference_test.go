@@ -41,17 +41,21 @@ func TestTheReferenceOfTheCommands(t *testing.T) {
 	for _, c := range plugin.Commands() {
 		says := help(t, command("kubectl-toban"), c.Name())
 		fmt.Fprintf(&page, "\n## kubectl toban %s\n\n```\n%s```\n", c.Name(), says)
+		for _, below := range c.Commands() {
+			says := help(t, command("kubectl-toban"), c.Name(), below.Name())
+			fmt.Fprintf(&page, "\n## kubectl toban %s %s\n\n```\n%s```\n", c.Name(), below.Name(), says)
+		}
 	}
 	same(t, "kubectl-toban.md", page.String())
 	same(t, "operator.md", operator+"\n```\n"+help(t, command("toban"), "operator")+"```\n")
 }
 
 // help is what a command answers to --help.
-func help(t *testing.T, root *cobra.Command, name string) string {
+func help(t *testing.T, root *cobra.Command, words ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	root.SetOut(&out)
-	root.SetArgs([]string{name, "--help"})
+	root.SetArgs(append(words, "--help"))
 	if err := root.Execute(); err != nil {
 		t.Fatal(err)
 	}

@@ -98,6 +98,15 @@ func backups(ctx context.Context, api client.Reader, namespace string) (out []st
 	return out, err
 }
 
+func faultDrills(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
+	var list v1.FaultDrillList
+	err = api.List(ctx, &list, client.InNamespace(namespace))
+	for _, d := range list.Items {
+		out = append(out, d.Name)
+	}
+	return out, err
+}
+
 // instances are those of a SampleDB.
 func instances(db string) names {
 	return func(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {

@@ -24,6 +24,8 @@ type drillOptions struct {
 	fault, instance, zone, selector          string
 	meanwhile                                []string
 	duration, observe, maxOutage, abortAfter time.Duration
+	backupWithin                             time.Duration
+	atOnce                                   int32
 	wait                                     bool
 }
 
@@ -36,7 +38,7 @@ func Drill() *cobra.Command {
 		Long: "With --fault it creates a FaultDrill of a SampleDB, which must allow that by its annotation\n" +
 			naming.AnnotationFaultDrills + "=" + naming.FaultDrillsAllowed +
 			", and watches it. It fails if the drill does not pass.\n" +
-			"Without --fault it shows the drills that there were.\n" +
+			"Without --fault it shows the drills that there were. \"drill report\" is all about one of them.\n" +
 			"With --selector it breaks all SampleDBs with these labels, one after the other, and fails if one\n" +
 			"does not pass.",
 		Args: func(_ *cobra.Command, args []string) error { return o.drillArgs(args) },
@@ -64,25 +66,16 @@ func Drill() *cobra.Command {
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
 	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "how long a client may be without an acknowledged write")
 	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "when to give up: after so long without such a write")
+	f.DurationVar(&o.backupWithin, "backup-within", 0, "break nothing without a backup that is as new, such as 24h")
+	f.Int32Var(&o.atOnce, "at-once", 0, "how many drills of the namespace may be under way with it (default: any)")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
 	// They fail only for a flag that is not there.
 	_ = c.RegisterFlagCompletionFunc("fault", cobra.FixedCompletions(drillFaults, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("on", cobra.FixedCompletions(drillInstances, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("meanwhile", completeMeanwhile)
+	c.AddCommand(drillReport())
 	return c
 }
-
-// drillFaults and drillInstances are what a FaultDrill knows.
-var (
-	drillFaults = []string{
-		string(v1.FaultServerKilled), string(v1.FaultServerHung), string(v1.FaultAgentKilled),
-		string(v1.FaultPodDeleted), string(v1.FaultPodKilled), string(v1.FaultPoolersKilled),
-		string(v1.FaultVolumeLost), string(v1.FaultDiskFull), string(v1.FaultReplayPaused),
-		string(v1.FaultAPIAway), string(v1.FaultArchiveAway), string(v1.FaultLeaderKilled),
-	}
-	drillInstances = []string{
-		string(v1.DrillPrimary), string(v1.DrillStandby), string(v1.DrillAll), string(v1.DrillZone),
-	}
-)
 
 // run creates a FaultDrill, and watches it.
 func (o *drillOptions) run(ctx context.Context, out io.Writer, name string) error {
@@ -115,7 +108,7 @@ func (o *drillOptions) create(ctx context.Context, api client.Client, name strin
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: naming.FaultDrill(name, time.Now())},
 		Spec: v1.FaultDrillSpec{
 			SampleDB: name, Fault: v1.FaultDrillFault(o.fault), Instance: v1.FaultDrillInstance(o.instance),
-			Zone: o.zone, Meanwhile: meanwhile,
+			Zone: o.zone, Meanwhile: meanwhile, AtOnce: o.atOnce,
 			Duration: metav1.Duration{Duration: o.duration}, Observe: metav1.Duration{Duration: o.observe},
 			AbortAfter: metav1.Duration{Duration: o.abortAfter}, Deadline: metav1.Duration{Duration: 30 * time.Minute},
 			Objectives: v1.FaultDrillObjectives{
@@ -124,25 +117,13 @@ func (o *drillOptions) create(ctx context.Context, api client.Client, name strin
 			},
 		},
 	}
+	if o.backupWithin != 0 {
+		wanted.Spec.BackupWithin = &metav1.Duration{Duration: o.backupWithin}
+	}
 	if err := api.Create(ctx, wanted, client.FieldOwner("toban-cli")); err != nil {
 		return nil, fmt.Errorf("create the FaultDrill %s: %w", wanted.Name, err)
 	}
 	return wanted, nil
-}
-
-// partsOf are further faults, as they are typed.
-func partsOf(typed []string) (parts []v1.FaultDrillPart, err error) {
-	for _, text := range typed {
-		fault, instance, ok := strings.Cut(text, "=")
-		if !ok {
-			return nil, fmt.Errorf("--meanwhile %s does not say to which instance: write --meanwhile %s=%s, or =%s",
-				text, text, v1.DrillPrimary, strings.Join(drillInstances[1:], ", ="))
-		}
-		parts = append(parts, v1.FaultDrillPart{
-			Fault: v1.FaultDrillFault(fault), Instance: v1.FaultDrillInstance(instance),
-		})
-	}
-	return parts, nil
 }
 
 // awaitDrill tells how far it is until it is over. Its error is why it has not passed.
@@ -166,20 +147,28 @@ func tellDrill(out io.Writer, now *v1.FaultDrill, complete *metav1.Condition) er
 	if complete.Status != metav1.ConditionTrue {
 		return fmt.Errorf("the drill has no result: %s: %s", complete.Reason, complete.Message)
 	}
-	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "CLIENT\tLONGEST OUTAGE\tACKNOWLEDGED\tLOST\tREADS\tSTALE\tOLDEST\tERRORS\tFIRST ERROR")
-	for _, c := range now.Status.Clients {
-		fmt.Fprintf(table, "%s\t%.2fs\t%d\t%d\t%d\t%d\t%s\t%d\t%s\n", c.Way, c.Outage.Seconds(), c.Acknowledged,
-			c.Lost, c.Reads, c.StaleReads, stalenessOf(c), c.Errors, firstLine(c.FirstError))
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("write the table: %w", err)
+	if err := tellClients(out, now.Status.Clients); err != nil {
+		return err
 	}
 	passed := meta.FindStatusCondition(now.Status.Conditions, v1.ConditionPassed)
 	if passed == nil || passed.Status != metav1.ConditionTrue {
 		return errors.New("not passed: " + complete.Message)
 	}
 	fmt.Fprintf(out, "passed: %s of %s: %s\n", now.Faults(), now.Instances(), complete.Message)
+	return nil
+}
+
+// tellClients is what the clients have seen, as a table.
+func tellClients(out io.Writer, clients []v1.FaultDrillClient) error {
+	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(table, "CLIENT\tLONGEST OUTAGE\tACKNOWLEDGED\tLOST\tREADS\tSTALE\tOLDEST\tERRORS\tFIRST ERROR")
+	for _, c := range clients {
+		fmt.Fprintf(table, "%s\t%.2fs\t%d\t%d\t%d\t%d\t%s\t%d\t%s\n", c.Way, c.Outage.Seconds(), c.Acknowledged,
+			c.Lost, c.Reads, c.StaleReads, stalenessOf(c), c.Errors, firstLine(c.FirstError))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
 	return nil
 }
 

@@ -91,6 +91,32 @@ func TestFurtherFaultsOfADrill(t *testing.T) {
 	}
 }
 
+// The words of further faults are completed one after the other, each by its fault and then by its instance.
+func TestFurtherFaultsAreCompleted(t *testing.T) {
+	for word, want := range map[string]string{
+		"Repl": "ReplayPaused=", "ReplayPaused=": "Primary Standby All Zone", "ReplayPaused=S": "Standby",
+		"APIAway=All,Server": "ServerKilled= ServerHung=", "APIAway=All,ServerHung=P": "Primary", "Fire": "",
+	} {
+		found, _ := completeMeanwhile(nil, nil, word)
+		before, _, _ := strings.Cut(word, ",")
+		for i, one := range found {
+			if strings.Contains(word, ",") {
+				if !strings.HasPrefix(one, before+",") {
+					t.Errorf("%s: %s has lost what was typed", word, one)
+				}
+				one = strings.TrimPrefix(one, before+",")
+			}
+			if _, instance, _ := strings.Cut(one, "="); instance != "" {
+				one = instance
+			}
+			found[i] = one
+		}
+		if got := strings.Join(found, " "); got != want {
+			t.Errorf("%s is completed with %s, want %s", word, got, want)
+		}
+	}
+}
+
 func TestTheHistoryOfDrills(t *testing.T) {
 	var out strings.Builder
 	waiting := overDrill(failed)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,11 @@ func (o *drillOptions) drillArgs(args []string) error {
 	case o.selector != "" && !o.wait:
 		return errors.New("--selector waits for each drill before the next one begins: leave out --wait=false")
 	}
-	return nil
+	if o.fault == "" {
+		return nil
+	}
+	_, err := partsOf(o.meanwhile)
+	return cmp.Or(knownFault(o.fault), err)
 }
 
 // several breaks all SampleDBs with some labels, one after the other. Its answer are the drills.

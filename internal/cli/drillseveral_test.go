@@ -26,6 +26,14 @@ func TestWhatIsWrongWithTheArgumentsOfADrill(t *testing.T) {
 		"one and several":      {[]string{"shop"}, []string{"--fault=PodKilled", "-l=app=shop"}, "give the NAME"},
 		"the history of many":  {nil, []string{"--selector=app=shop"}, "goes with --fault"},
 		"further faults alone": {[]string{"shop"}, []string{"--meanwhile=APIAway=All"}, "goes with --fault"},
+		"a network":            {[]string{"shop"}, []string{"--fault=NetworkCut"}, "CAP_NET_ADMIN"},
+		"a node":               {[]string{"shop"}, []string{"--fault=NodeDrained"}, "Use --fault PodDeleted, by"},
+		"an agent that hangs":  {[]string{"shop"}, []string{"--fault=AgentHung"}, "Use --fault AgentKilled"},
+		"a slow disk":          {nil, []string{"--fault=DiskStalled", "-l=a"}, "Use --fault ServerHung"},
+		"a fault of no sort":   {[]string{"shop"}, []string{"--fault=Fire"}, "choose one of ServerKilled, "},
+		"a further network": {
+			[]string{"shop"}, []string{"--fault=PodKilled", "--meanwhile=PacketsLost=All"}, "--fault ByHand",
+		},
 		"several and no waits": {nil, []string{"--fault=PodKilled", "-l=a", "--wait=false"}, "--wait=false"},
 	} {
 		command := Drill()

@@ -61,7 +61,7 @@ func parsed(program *cobra.Command, words []string) (*cobra.Command, error) {
 	if err := c.ParseFlags(rest); err != nil {
 		return nil, err
 	}
-	if c.HasSubCommands() && len(c.Flags().Args()) > 0 && c.Name() != "create" {
+	if c.HasSubCommands() && len(c.Flags().Args()) > 0 && c.Name() != "create" && c.Name() != "drill" {
 		return nil, fmt.Errorf("%s has no verb %s", c.CommandPath(), c.Flags().Arg(0))
 	}
 	if err := c.ValidateArgs(c.Flags().Args()); err != nil {

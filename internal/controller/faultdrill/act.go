@@ -65,7 +65,7 @@ func (r *Reconciler) strike(ctx context.Context, s *scope, d Decision) (Decision
 	}
 	s.struck = at
 	r.tell(s)
-	return wait(v1.ReasonRunning, broken(s.broken())), nil
+	return wait(v1.ReasonRunning, broken(s.broken(), s.drill.Spec.Has(v1.FaultByHand))), nil
 }
 
 // blow is one fault of one Pod.
@@ -131,6 +131,8 @@ func (r *Reconciler) breakPod(ctx context.Context, s *scope, fault v1.FaultDrill
 	case v1.FaultServerKilled, v1.FaultServerHung, v1.FaultAgentKilled, v1.FaultDiskFull, v1.FaultReplayPaused,
 		v1.FaultAPIAway, v1.FaultArchiveAway:
 		return r.order(ctx, s, pod, orders[fault])
+	case v1.FaultByHand: // it has no Pods
+		return nil
 	}
 	return fmt.Errorf("this operator knows no fault %s", fault)
 }

@@ -27,6 +27,8 @@ type view struct {
 	ordered, struck time.Time
 	instance        string
 	lasts           time.Duration
+	// byHand says that a person breaks something.
+	byHand bool
 	// result is what the clients have left, nil for nothing.
 	result *protocol.DrillResult
 	// wholeSince is since when the SampleDB is whole after the fault, zero where it is not; lacks is what it lacks
@@ -79,10 +81,11 @@ func over(reason, message string) Decision {
 
 // decide says what to do. It is pure. The first rule that holds counts: what has ended has ended, whatever is wished
 // for; then the user's word; then time; and only then what is under way or may begin. Nothing that still lasts outlives
-// the drill.
+// the drill, or the moment at which its clients have given up.
 func decide(v view) Decision {
 	d := v.next()
-	d.Undo = d.Over && !v.struck.IsZero() && v.now.Before(v.struck.Add(v.lasts))
+	ends := d.Over || v.result != nil && v.result.Aborted
+	d.Undo = ends && !v.struck.IsZero() && v.now.Before(v.struck.Add(v.lasts))
 	return d
 }
 
@@ -130,7 +133,7 @@ func (v view) goOn() Decision {
 func (v view) running() Decision {
 	switch {
 	case !v.struck.IsZero():
-		return wait(v1.ReasonRunning, broken(v.instance))
+		return wait(v1.ReasonRunning, broken(v.instance, v.byHand))
 	case !v.ordered.IsZero():
 		return v.stop(v1.ReasonFailed, fmt.Sprintf("the operator stopped while it broke %s, so that it is not known "+
 			"whether and when that was done: create another FaultDrill", v.instance))
@@ -143,8 +146,11 @@ func (v view) running() Decision {
 	return Decision{Action: ActionStrike, Reason: v1.ReasonRunning, Message: "the fault is being done"}
 }
 
-// broken says what was done to which instances.
-func broken(instances string) string {
+// broken says what was done to which instances, or that a person is to do it.
+func broken(instances string, byHand bool) string {
+	if byHand {
+		return "the clients write: break now what you want to break (ByHand)"
+	}
 	was := "was"
 	if strings.Contains(instances, between) {
 		was = "were"

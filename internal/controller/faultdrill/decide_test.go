@@ -113,6 +113,15 @@ func TestDecide(t *testing.T) {
 				struck: ago(30 * time.Second), wholeSince: now},
 			Decision{Over: true, Undo: true}, v1.ReasonCompleted, "given up",
 		},
+		"the clients have given up, the server hangs, and nothing is whole yet": {
+			view{job: ended, result: seen(func(r *protocol.DrillResult) { r.Aborted = true }), lasts: time.Minute,
+				struck: ago(30 * time.Second)},
+			Decision{Undo: true}, v1.ReasonRunning, "not Ready and Durable",
+		},
+		"a person is to break something": {
+			view{job: running, ordered: ago(time.Second), struck: ago(time.Second), instance: "shop", byHand: true},
+			Decision{}, v1.ReasonRunning, "break now what you want to break",
+		},
 		"the Job is somebody else's": {
 			view{job: jobView{state: jobs.Complete, foreign: true}}, Decision{}, v1.ReasonBackupNameTaken, "",
 		},

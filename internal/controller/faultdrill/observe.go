@@ -29,8 +29,10 @@ import (
 type observed struct {
 	db     *v1.SampleDB // nil where there is none
 	config protocol.Config
-	// other is another FaultDrill of the SampleDB that goes first, "" where there is none.
+	// other is another FaultDrill of the SampleDB that goes first, "" where there is none. begun is how many others of
+	// the namespace are under way, where that matters.
 	other string
+	begun int
 	// aims are what each fault of the drill is done to. missing is an instance that fits and is not there, "" where
 	// all are.
 	aims    []aim
@@ -58,6 +60,9 @@ type aim struct {
 
 func (a aim) poolers() bool { return a.Fault == v1.FaultPoolersKilled }
 func (a aim) leaders() bool { return a.Fault == v1.FaultLeaderKilled }
+
+// byHand says that it is not done here: to whatever a person chooses.
+func (a aim) byHand() bool { return a.Fault == v1.FaultByHand }
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeJob(ctx, s); err != nil {
@@ -95,6 +100,8 @@ func (r *Reconciler) observeAims(ctx context.Context, s *scope) error {
 			err = r.observePoolers(ctx, s, &a)
 		case a.leaders():
 			err = r.observeLeaders(ctx, s, &a)
+		case a.byHand():
+			a.name = s.seen.db.Name
 		case there && i < len(chosen):
 			err = r.observeInstances(ctx, s, &a, strings.Split(chosen[i], between))
 		case there:
@@ -155,15 +162,16 @@ func (r *Reconciler) observeOthers(ctx context.Context, s *scope) error {
 	if first.UID != s.drill.UID {
 		s.seen.other = first.Name
 	}
-	return nil
-}
-
-// goesFirst says which of two drills that are not over goes first: the one that has begun, else the older one.
-func goesFirst(a, b *v1.FaultDrill) bool {
-	if begun := a.Status.StartedAt != nil; begun != (b.Status.StartedAt != nil) {
-		return begun
+	if s.drill.Spec.AtOnce == 0 {
+		return nil
 	}
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+	var everywhere v1.FaultDrillList
+	// Past the cache: who has begun a moment ago counts.
+	if err := r.Reader.List(ctx, &everywhere, client.InNamespace(s.drill.Namespace)); err != nil {
+		return fmt.Errorf("list the FaultDrills: %w", err)
+	}
+	s.seen.begun = underWay(everywhere.Items, s.drill.UID)
+	return nil
 }
 
 // observeInstances finds the Pods of instances.
@@ -230,6 +238,7 @@ func (s *scope) view() view {
 		now: s.now, deadline: s.deadline(), cancel: spec.Cancel, notFound: s.seen.db == nil,
 		job:     jobView{state: s.seen.run.State(), foreign: s.seen.foreign, message: s.jobMessage()},
 		ordered: moment(status.OrderedAt), struck: moment(status.StruckAt), instance: s.broken(),
+		byHand:     spec.Has(v1.FaultByHand),
 		objectives: spec.Objectives, abortAfter: spec.AbortAfter.Duration, result: s.seen.result,
 		lasts: lasts(spec), besides: besides(spec),
 	}
@@ -261,7 +270,7 @@ func lasting(fault v1.FaultDrillFault) bool {
 	case v1.FaultServerHung, v1.FaultDiskFull, v1.FaultReplayPaused, v1.FaultAPIAway, v1.FaultArchiveAway:
 		return true
 	case v1.FaultServerKilled, v1.FaultAgentKilled, v1.FaultPodDeleted, v1.FaultPodKilled, v1.FaultPoolersKilled,
-		v1.FaultVolumeLost, v1.FaultLeaderKilled:
+		v1.FaultVolumeLost, v1.FaultLeaderKilled, v1.FaultByHand:
 	}
 	return false
 }
@@ -294,6 +303,9 @@ func (s *scope) notReady() string {
 		return fmt.Sprintf("the FaultDrill %s of the same SampleDB goes first", s.seen.other)
 	case desired.Backup(db) != nil && !meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionArchiving):
 		return "the archive of the SampleDB does not work now, see its condition Archiving"
+	}
+	if why := cmp.Or(s.tooMany(), s.noBackup()); why != "" {
+		return why
 	}
 	for _, kind := range []string{v1.ConditionReady, v1.ConditionDurable} {
 		c := meta.FindStatusCondition(db.Status.Conditions, kind)
