@@ -33,6 +33,10 @@ const (
 	// To do: `status.clients` says which client and for how long, docs/failover.md what decides about that.
 	ReasonOutageTooLong = "OutageTooLong"
 
+	// ReasonAbortedByQuery: the query of `spec.abortWhen` was true, which ended the drill.
+	// To do: see what the query has found.
+	ReasonAbortedByQuery = "AbortedByQuery"
+
 	// ReasonNotWholeInTime: the SampleDB was not Ready and Durable again within `spec.objectives.wholeWithin`.
 	// To do: its conditions and `kubectl toban status NAME` say what it waits for.
 	ReasonNotWholeInTime = "NotWholeInTime"

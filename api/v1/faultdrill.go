@@ -40,7 +40,7 @@ type FaultDrill struct {
 
 // FaultDrillSpec is what a user wants broken.
 //
-// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && has(self.zone) == has(oldSelf.zone) && (!has(self.zone) || self.zone == oldSelf.zone) && has(self.meanwhile) == has(oldSelf.meanwhile) && (!has(self.meanwhile) || self.meanwhile == oldSelf.meanwhile) && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel, deadline, backupWithin and atOnce can be changed: create another FaultDrill"
+// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && has(self.zone) == has(oldSelf.zone) && (!has(self.zone) || self.zone == oldSelf.zone) && has(self.meanwhile) == has(oldSelf.meanwhile) && (!has(self.meanwhile) || self.meanwhile == oldSelf.meanwhile) && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && has(self.abortWhen) == has(oldSelf.abortWhen) && (!has(self.abortWhen) || self.abortWhen == oldSelf.abortWhen) && self.objectives == oldSelf.objectives",message="only cancel, deadline, backupWithin and atOnce can be changed: create another FaultDrill"
 // +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway', 'ArchiveAway'] || has(self.meanwhile) && self.meanwhile.exists(m, m.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway', 'ArchiveAway'])) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
 // +kubebuilder:validation:XValidation:rule="!(self.fault == 'DiskFull' && self.instance == 'Primary' || has(self.meanwhile) && self.meanwhile.exists(m, m.fault == 'DiskFull' && m.instance == 'Primary')) || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: a primary takes no writes while its volume is full"
 // +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled', 'APIAway', 'ArchiveAway']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled, APIAway and ArchiveAway: choose one of these, or instance: Primary or Standby"
@@ -129,6 +129,13 @@ type FaultDrillSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('15m')",message="abortAfter must be from 1s to 15m"
 	// +optional
 	AbortAfter metav1.Duration `json:"abortAfter,omitempty"`
+
+	// A query that says when to give the drill up: it is asked once a second while the clients write, and is over when
+	// the value of its one column is true. It runs as the application's role in its database, in a transaction that
+	// can't write, and has two seconds. Names need their schema. For instance SELECT count(*) > 100 FROM shop.failures.
+	// +kubebuilder:validation:MaxLength=2000
+	// +optional
+	AbortWhen string `json:"abortWhen,omitempty"`
 
 	// What must be true for the drill to pass. That no acknowledged write is lost is always one of them.
 	// With ArchiveAway the SampleDB is whole again when its archive has caught up, too, with LeaderKilled when another

@@ -22,6 +22,7 @@ import (
 type drillOptions struct {
 	cluster
 	fault, instance, zone, selector          string
+	abortWhen                                string
 	meanwhile                                []string
 	duration, observe, maxOutage, abortAfter time.Duration
 	backupWithin                             time.Duration
@@ -66,6 +67,7 @@ func Drill() *cobra.Command {
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
 	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "how long a client may be without an acknowledged write")
 	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "when to give up: after so long without such a write")
+	f.StringVar(&o.abortWhen, "abort-when", "", "also when this query of the application's role is true")
 	f.DurationVar(&o.backupWithin, "backup-within", 0, "break nothing without a backup that is as new, such as 24h")
 	f.Int32Var(&o.atOnce, "at-once", 0, "how many drills of the namespace may be under way with it (default: any)")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
@@ -109,7 +111,8 @@ func (o *drillOptions) create(ctx context.Context, api client.Client, name strin
 		Spec: v1.FaultDrillSpec{
 			SampleDB: name, Fault: v1.FaultDrillFault(o.fault), Instance: v1.FaultDrillInstance(o.instance),
 			Zone: o.zone, Meanwhile: meanwhile, AtOnce: o.atOnce,
-			Duration: metav1.Duration{Duration: o.duration}, Observe: metav1.Duration{Duration: o.observe},
+			AbortWhen: o.abortWhen,
+			Duration:  metav1.Duration{Duration: o.duration}, Observe: metav1.Duration{Duration: o.observe},
 			AbortAfter: metav1.Duration{Duration: o.abortAfter}, Deadline: metav1.Duration{Duration: 30 * time.Minute},
 			Objectives: v1.FaultDrillObjectives{
 				MaxOutage:   metav1.Duration{Duration: o.maxOutage},

@@ -90,6 +90,9 @@ func drillPod(db *v1.SampleDB, settings Settings, drill *v1.FaultDrill) corev1.P
 	if drill.Spec.Has(v1.FaultReplayPaused) {
 		command = append(command, "--standbys")
 	}
+	if query := drill.Spec.AbortWhen; query != "" {
+		command = append(command, "--abort-when="+query)
+	}
 	pod.Containers = []corev1.Container{{
 		Name:            naming.ContainerDrill,
 		Image:           settings.Image,

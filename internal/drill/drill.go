@@ -21,7 +21,7 @@ type Way struct {
 	Connect func(ctx context.Context) (*pgx.Conn, error)
 }
 
-// Options are what a drill needs. All fields must be set.
+// Options are what a drill needs. All fields must be set, but for Standbys and AbortWhen.
 type Options struct {
 	// Ways are how clients connect, one for each. The first one also makes the table, and looks into it at the end.
 	Ways []Way
@@ -33,6 +33,9 @@ type Options struct {
 	// Observe is for how long they write after they have written without an error for a moment. AbortAfter is how long
 	// one may be without an acknowledged write.
 	Observe, AbortAfter time.Duration
+	// AbortWhen is a query that says by a true value when to give up, "" for none. It is asked once a second, by the
+	// second way, or the only one, and answers within patience.
+	AbortWhen string
 	// Steady is called when the time begins that counts.
 	Steady func()
 	Log    *slog.Logger
@@ -41,9 +44,9 @@ type Options struct {
 // Result is what the clients have seen.
 type Result struct {
 	Began, Ended time.Time
-	// Aborted says that a client had no write acknowledged for AbortAfter.
-	Aborted bool
-	Clients []Client
+	// Aborted says that a client had no write acknowledged for AbortAfter, or, with ByQuery, that AbortWhen has said so.
+	Aborted, ByQuery bool
+	Clients          []Client
 }
 
 // Client is what one has seen, in the time that counts. Acknowledged and Lost are of all of its writes.
@@ -80,6 +83,10 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err := d.retry(ctx, d.create); err != nil {
 		return Result{}, err
 	}
+	var err error
+	if d.asks, err = d.guard(ctx); err != nil {
+		return Result{}, errors.Join(err, d.drop(ctx))
+	}
 	writing, stop := context.WithCancel(ctx)
 	defer stop()
 	var over sync.WaitGroup
@@ -92,6 +99,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		r := &reader{way: way, table: d.table(), of: d.clients[0]}
 		d.readers = append(d.readers, r)
 		over.Go(func() { r.run(writing) })
+	}
+	if d.asks != nil {
+		over.Go(func() { d.asks.run(writing) })
 	}
 	result, err := d.observe(ctx)
 	stop()
@@ -109,6 +119,7 @@ type drill struct {
 	Options
 	clients []*client
 	readers []*reader
+	asks    *guard // nil for nobody
 }
 
 func (d *drill) table() string { return d.Schema + ".writes" }
@@ -119,10 +130,15 @@ func (d *drill) observe(ctx context.Context) (Result, error) {
 	for {
 		now := time.Now()
 		switch {
+		case result.Began.IsZero() && d.asks.givesUp():
+			return result, errors.New("the query of spec.abortWhen is true before anything is broken")
 		case result.Began.IsZero() && d.all(func(c *client) bool { return c.steady(now) }):
 			d.begin(now)
 			result.Began = now
 		case result.Began.IsZero():
+		case d.asks.givesUp():
+			result.ByQuery = true
+			fallthrough
 		case !d.all(func(c *client) bool { return c.silence(now) < d.AbortAfter }):
 			result.Aborted = true
 			fallthrough

@@ -57,8 +57,9 @@ type DrillResult struct {
 	// Began and Ended are when the clients wrote without an error first, and wrote last.
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended"`
-	// Aborted says that a client had no write acknowledged for too long.
+	// Aborted says that a client had no write acknowledged for too long, or, with ByQuery, that a query has said so.
 	Aborted bool          `json:"aborted,omitempty"`
+	ByQuery bool          `json:"byQuery,omitempty"`
 	Clients []DrillClient `json:"clients"`
 	// Error is why there is no result, "" where there is one.
 	Error string `json:"error,omitempty"`

@@ -45,6 +45,8 @@ type DrillOptions struct {
 	Schema string
 	// Observe is for how long the clients write, AbortAfter for how long one may be without an acknowledged write.
 	Observe, AbortAfter time.Duration
+	// AbortWhen is a query that says when to give up, "" for none.
+	AbortWhen string
 	// Probe is where the kubelet asks whether the clients write steadily, Termination the file for the result.
 	Probe, Termination string
 }
@@ -53,7 +55,7 @@ type DrillOptions struct {
 // finds it, whatever came of it.
 func Drill(ctx context.Context, o DrillOptions) error {
 	result, err := o.measure(ctx)
-	left := protocol.DrillResult{Began: result.Began, Ended: result.Ended, Aborted: result.Aborted}
+	left := protocol.DrillResult{Began: result.Began, Ended: result.Ended, Aborted: result.Aborted, ByQuery: result.ByQuery}
 	var words []*string
 	for _, c := range result.Clients {
 		left.Clients = append(left.Clients, protocol.DrillClient(c))
@@ -93,8 +95,8 @@ func (o DrillOptions) measure(ctx context.Context) (drill.Result, error) {
 	}
 	return drill.Run(ctx, drill.Options{
 		Ways: ways, Standbys: standbys, Schema: o.Schema, Observe: o.Observe, AbortAfter: o.AbortAfter,
-		Steady: func() { steady.Store(true) },
-		Log:    slog.New(slog.NewJSONHandler(os.Stderr, nil)),
+		AbortWhen: o.AbortWhen, Steady: func() { steady.Store(true) },
+		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	})
 }
 

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -49,6 +51,42 @@ func TestADrillByHand(t *testing.T) {
 		if out, err := k.command(t.Context(), cli.Drill(), args...); err == nil {
 			t.Errorf("%q shows %s", args, out)
 		}
+	}
+}
+
+// A query of the user ends a drill: what lasts is taken back at once, though the database is not whole yet.
+func TestADrillThatAQueryEnds(t *testing.T) {
+	const query = "SELECT count(*) > 0 FROM shop.failures"
+	k, db, d := drilled(t, func(d *v1.FaultDrill) {
+		d.Spec.AbortWhen, d.Spec.Duration.Duration, d.Spec.Observe.Duration = query, time.Minute, 2*time.Minute
+	})
+	job := &batchv1.Job{}
+	k.read(naming.DrillJob(d.Name), job)
+	if command := job.Spec.Template.Spec.Containers[0].Command; !slices.Contains(command, "--abort-when="+query) {
+		t.Errorf("its Pod is told %q", command)
+	}
+	pod := k.clientsPod(d)
+	d = k.drill(d)
+	ready := func(status metav1.ConditionStatus) {
+		k.read(db.Name, db)
+		c := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionReady)
+		c.Status = status
+		k.must(k.api.Status().Update(k.Context(), db))
+	}
+	ready(metav1.ConditionFalse)
+	result := k.result()
+	result.Aborted, result.ByQuery = true, true
+	k.end(pod, result)
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonRunning, "Running", "not Ready and Durable again")
+	if last := k.breaker.orders[len(k.breaker.orders)-1]; last != "undo at 10.1.0.1" {
+		t.Errorf("what lasts is not taken back: %q", k.breaker.orders)
+	}
+	ready(metav1.ConditionTrue)
+	d = k.drill(k.drill(d))
+	k.expectDrill(d, metav1.ConditionTrue, v1.ReasonCompleted, "Completed", "the query of spec.abortWhen said so")
+	if c := meta.FindStatusCondition(d.Status.Conditions, v1.ConditionPassed); c.Reason != v1.ReasonAbortedByQuery {
+		t.Errorf("the verdict is %+v", c)
 	}
 }
 

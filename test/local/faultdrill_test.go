@@ -271,6 +271,55 @@ func TestADrillMeasuresOldAnswers(t *testing.T) {
 	}
 }
 
+// A query of the user ends a drill as soon as it is true. It can't write, and one that can't be asked is told of before
+// anything is broken.
+func TestADrillIsGivenUpByAQuery(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 1)
+	leader := c.whole()
+	c.exec(leader, "create role app login password 'app'", "create database app owner app")
+	conn, err := c.app(leader)
+	c.must(err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(t.Context(), "create schema shop; create table shop.failures (n int)")
+	c.must(err)
+	steady := func() {
+		_, err := conn.Exec(t.Context(), "insert into shop.failures values (1)")
+		c.must(err)
+	}
+	run := func(query string) (drill.Result, error) {
+		return drill.Run(t.Context(), drill.Options{
+			Ways: []drill.Way{{Name: "Service", Connect: func(context.Context) (*pgx.Conn, error) {
+				return c.app(leader)
+			}}},
+			Schema: "toban_drill_x", Observe: deadline, AbortAfter: deadline, AbortWhen: query, Steady: steady,
+			Log: slog.New(slog.DiscardHandler),
+		})
+	}
+	for query, words := range map[string]string{
+		"select true from shop.none":                                "relation \"shop.none\" does not exist",
+		"insert into shop.failures values (1) returning true":       "read-only transaction",
+		"select true; commit; insert into shop.failures values (1)": "multiple commands",
+		"select 'yes'": "can't be used",
+		"select true":  "is true before anything is broken",
+	} {
+		if result, err := run(query); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %+v, %v", query, result, err)
+		}
+	}
+	result, err := run("select count(*) > 0 from shop.failures")
+	c.must(err)
+	if !result.Aborted || !result.ByQuery || result.Ended.Sub(result.Began) >= deadline ||
+		result.Clients[0].Lost != 0 || result.Clients[0].Acknowledged == 0 {
+		t.Errorf("the result is %+v", result)
+	}
+	var left int
+	c.must(conn.QueryRow(t.Context(), "select count(*) from pg_namespace where nspname like 'toban_drill%'").Scan(&left))
+	if left != 0 {
+		t.Errorf("%d schemas are left", left)
+	}
+}
+
 // The Pod of a drill, which has what an application has, is refused its writes while a volume is full, and loses none.
 func TestADrillMeasuresAFullVolume(t *testing.T) {
 	c, leader := onSmallVolumes(t)

@@ -202,6 +202,7 @@ func Drill() *cobra.Command {
 	f.StringVar(&o.Schema, "schema", "", "schema to make for the rows; it is removed at the end")
 	f.DurationVar(&o.Observe, "observe", 30*time.Second, "for how long to write")
 	f.DurationVar(&o.AbortAfter, "abort-after", time.Minute, "how long a client may be without an acknowledged write")
+	f.StringVar(&o.AbortWhen, "abort-when", "", "a query that says when to give up, by a true value")
 	f.StringVar(&o.Probe, "probe", ":"+strconv.Itoa(naming.PortProbe), "where to answer the kubelet over HTTP")
 	terminationFlag(f, &o.Termination, "file for the result")
 	return c

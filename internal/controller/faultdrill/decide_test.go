@@ -229,6 +229,7 @@ func TestJudge(t *testing.T) {
 		r.Clients = append(r.Clients, protocol.DrillClient{Way: "Standbys", Reads: 9, Staleness: 7 * time.Second})
 	}
 	aborted := func(r *protocol.DrillResult) { r.Aborted = true }
+	byQuery := func(r *protocol.DrillResult) { r.ByQuery = true }
 	for name, c := range map[string]struct {
 		result *protocol.DrillResult
 		max    time.Duration
@@ -249,6 +250,9 @@ func TestJudge(t *testing.T) {
 		"writes are lost": {seen(lost, aborted), time.Second, time.Time{}, v1.ReasonWritesLost, "3 lost"},
 		"given up": {
 			seen(aborted), time.Hour, ago(50 * time.Second), v1.ReasonOutageTooLong, "given up after 1m0s",
+		},
+		"a query said so": {
+			seen(aborted, byQuery), time.Hour, ago(50 * time.Second), v1.ReasonAbortedByQuery, "spec.abortWhen said so; ",
 		},
 		"not whole":      {seen(), time.Hour, time.Time{}, v1.ReasonNotWholeInTime, "Durable again after 30s"},
 		"whole too late": {seen(), time.Hour, ago(20 * time.Second), v1.ReasonNotWholeInTime, "again after 40s"},

@@ -34,6 +34,9 @@ func judge(v view) Verdict {
 	switch {
 	case out.Lost > 0:
 		out.Reason = v1.ReasonWritesLost
+	case v.result.ByQuery:
+		out.Reason = v1.ReasonAbortedByQuery
+		out.Message = "given up, because the query of spec.abortWhen said so; " + out.Message
 	case v.result.Aborted:
 		out.Reason = v1.ReasonOutageTooLong
 		out.Message = fmt.Sprintf("given up after %s without a write (spec.abortAfter); %s", v.abortAfter, out.Message)
