@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -162,5 +164,43 @@ func TestWALVolumesAreTakenOver(t *testing.T) {
 	w.read("wal-x-0", claim)
 	if claim.UID != was || len(claim.OwnerReferences) != 1 {
 		t.Errorf("the WAL volume is %s of %v, and was %s", claim.UID, claim.OwnerReferences, was)
+	}
+}
+
+// Who gives up the volume of an instance gives up that of its WAL, too: a drill, and kubectl toban rebuild.
+func TestAVolumeIsGivenUpWithThatOfItsWAL(t *testing.T) {
+	for name, giveUp := range map[string]func(*world, *v1.SampleDB){
+		"a drill": func(w *world, db *v1.SampleDB) {
+			w.edit(db, func(db *v1.SampleDB) {
+				db.Annotations = map[string]string{naming.AnnotationFaultDrills: naming.FaultDrillsAllowed}
+			})
+			k := &driller{world: w}
+			d := k.ask("d", func(d *v1.FaultDrill) { d.Spec.Fault = v1.FaultVolumeLost })
+			k.clientsPod(d)
+			k.drill(d)
+		},
+		"a rebuild": func(w *world, _ *v1.SampleDB) {
+			_, err := w.command(w.Context(), cli.Rebuild(), "x-1", "--wait=false")
+			w.must(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			db := w.started("x", instances(3), withoutArchive, walOf("1Gi"))
+			there := func(claim string) bool {
+				found := &corev1.PersistentVolumeClaim{}
+				return w.find(claim, found) && found.DeletionTimestamp == nil
+			}
+			if !there("data-x-1") || !there("wal-x-1") {
+				t.Fatal("x-1 has not both of its volumes to begin with")
+			}
+			giveUp(w, db)
+			if there("data-x-1") || there("wal-x-1") {
+				t.Error("x-1 still has one of its volumes")
+			}
+			if !there("wal-x-0") || !there("wal-x-2") {
+				t.Error("another instance has lost its WAL volume")
+			}
+		})
 	}
 }
