@@ -29,6 +29,10 @@ func TestFaultDrills(t *testing.T) {
 		t.Errorf("it says %+v", d.Status)
 	}
 	s.Log(s.run("get", "faultdrills", "-o", "wide"))
+	report := s.toban("drill", "report", "kill-the-primary")
+	if !strings.Contains(report, "ServerKilled of "+d.Status.Instance) || !strings.Contains(report, "broken\n") {
+		t.Errorf("its report says\n%s", report)
+	}
 
 	s.ready("drilled")
 	out := s.toban("drill", "drilled", "--fault", "PodKilled", "--on", "Standby")
@@ -167,6 +171,63 @@ spec:
 	}
 }
 
+// A person breaks a database himself while a drill measures, and gives another drill a query that ends it. In make test,
+// test/api has both, and test/local asks the query of a real server.
+func TestLongADrillByHandAndOneThatAQueryEnds(t *testing.T) {
+	s := begin(t)
+	s.apply(bare("shop", 3))
+	s.run("annotate", "sampledb", "shop", "toban.dev/fault-drills=allowed")
+	primary := s.ready("shop").Status.Primary
+	sh := s.shell()
+	if _, err := sh.try("kubectl toban drill shop --fault NodeDrained"); err == nil ||
+		!strings.Contains(err.Error(), "--fault ByHand") {
+		t.Errorf("a node is refused with %v", err)
+	}
+	name := drillThatGoesOn(s, "--fault", "ByHand", "--max-outage", "1ms")
+	s.drillIs(name, func(d v1.FaultDrillStatus) bool { return d.StruckAt != nil })
+	s.run("delete", "pod", primary, "--grace-period=0", "--force")
+	s.drillIs(name, func(d v1.FaultDrillStatus) bool { return d.CompletedAt != nil })
+	report := s.toban("drill", "report", name)
+	t.Log(report)
+	if !strings.Contains(report, "ByHand of shop\nnot passed: ") {
+		t.Error("it has measured nothing")
+	}
+	if page := s.toban("drill", "report", name, "-o", "html"); strings.Count(page, "<rect ") != 2 {
+		t.Errorf("the page is\n%s", page)
+	}
+
+	s.ready("shop")
+	s.sql("shop", "CREATE TABLE failures (n int)")
+	name = drillThatGoesOn(s, "--fault", "ReplayPaused", "--on", "Standby", "--duration", "3m", "--observe", "4m",
+		"--abort-when", "SELECT count(*) > 0 FROM public.failures", "--at-once", "1")
+	s.drillIs(name, func(d v1.FaultDrillStatus) bool { return d.StruckAt != nil })
+	s.sql("shop", "INSERT INTO failures VALUES (1)")
+	s.drillIs(name, func(d v1.FaultDrillStatus) bool { return d.CompletedAt != nil })
+	if report = s.toban("drill", "report", name); !strings.Contains(report, "given up, because the query") {
+		t.Errorf("the query has not ended it:\n%s", report)
+	}
+}
+
+// drillThatGoesOn begins a drill of shop, and returns its name.
+func drillThatGoesOn(s *story, flags ...string) string {
+	s.Helper()
+	name, _, _ := strings.Cut(s.toban(append([]string{"drill", "shop", "--wait=false"}, flags...)...), ":")
+	return name
+}
+
+// drillIs waits until a drill is so.
+func (s *story) drillIs(name string, so func(v1.FaultDrillStatus) bool) {
+	s.Helper()
+	s.until(func(ctx context.Context) error {
+		var d v1.FaultDrill
+		err := s.Get(ctx, "faultdrill/"+name, &d)
+		if err == nil && !so(d.Status) {
+			err = fmt.Errorf("the drill is %+v", d.Status)
+		}
+		return err
+	})
+}
+
 // A database is broken by the schedule of its spec, again and again, and its condition says what came of it.
 func TestLongDrillsByASchedule(t *testing.T) {
 	s := begin(t)
@@ -219,20 +280,9 @@ kind: FaultDrill
 metadata: {name: long}
 spec: {sampleDB: %s, fault: ServerHung, instance: Standby, duration: 5m, observe: 6m}
 `, db))
-	look := func(so func(v1.FaultDrillStatus) bool) {
-		s.Helper()
-		s.until(func(ctx context.Context) error {
-			var d v1.FaultDrill
-			err := s.Get(ctx, "faultdrill/long", &d)
-			if err == nil && !so(d.Status) {
-				err = fmt.Errorf("the drill is %+v", d.Status)
-			}
-			return err
-		})
-	}
-	look(func(d v1.FaultDrillStatus) bool { return d.StruckAt != nil })
+	s.drillIs("long", func(d v1.FaultDrillStatus) bool { return d.StruckAt != nil })
 	s.run("patch", "faultdrill", "long", "--type=merge", "-p", `{"spec":{"cancel":true}}`)
-	look(func(d v1.FaultDrillStatus) bool { return d.Phase == "Cancelled" })
+	s.drillIs("long", func(d v1.FaultDrillStatus) bool { return d.Phase == "Cancelled" })
 	s.ready(db)
 	s.until(func(ctx context.Context) error {
 		now, err := s.SampleDB(ctx, db)
