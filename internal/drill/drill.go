@@ -44,7 +44,7 @@ type Options struct {
 // Result is what the clients have seen.
 type Result struct {
 	Began, Ended time.Time
-	// Aborted says that a client had no write acknowledged for AbortAfter, or, with ByQuery, that AbortWhen has said so.
+	// Aborted says that a client had no write acknowledged for AbortAfter, or, with ByQuery, that AbortWhen said so.
 	Aborted, ByQuery bool
 	Clients          []Client
 }

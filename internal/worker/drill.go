@@ -55,7 +55,9 @@ type DrillOptions struct {
 // finds it, whatever came of it.
 func Drill(ctx context.Context, o DrillOptions) error {
 	result, err := o.measure(ctx)
-	left := protocol.DrillResult{Began: result.Began, Ended: result.Ended, Aborted: result.Aborted, ByQuery: result.ByQuery}
+	left := protocol.DrillResult{
+		Began: result.Began, Ended: result.Ended, Aborted: result.Aborted, ByQuery: result.ByQuery,
+	}
 	var words []*string
 	for _, c := range result.Clients {
 		left.Clients = append(left.Clients, protocol.DrillClient(c))

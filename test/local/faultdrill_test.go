@@ -314,7 +314,8 @@ func TestADrillIsGivenUpByAQuery(t *testing.T) {
 		t.Errorf("the result is %+v", result)
 	}
 	var left int
-	c.must(conn.QueryRow(t.Context(), "select count(*) from pg_namespace where nspname like 'toban_drill%'").Scan(&left))
+	schemas := "select count(*) from pg_namespace where nspname like 'toban_drill%'"
+	c.must(conn.QueryRow(t.Context(), schemas).Scan(&left))
 	if left != 0 {
 		t.Errorf("%d schemas are left", left)
 	}

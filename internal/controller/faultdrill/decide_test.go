@@ -252,7 +252,7 @@ func TestJudge(t *testing.T) {
 			seen(aborted), time.Hour, ago(50 * time.Second), v1.ReasonOutageTooLong, "given up after 1m0s",
 		},
 		"a query said so": {
-			seen(aborted, byQuery), time.Hour, ago(50 * time.Second), v1.ReasonAbortedByQuery, "spec.abortWhen said so; ",
+			seen(aborted, byQuery), time.Hour, ago(50 * time.Second), v1.ReasonAbortedByQuery, "abortWhen said so; ",
 		},
 		"not whole":      {seen(), time.Hour, time.Time{}, v1.ReasonNotWholeInTime, "Durable again after 30s"},
 		"whole too late": {seen(), time.Hour, ago(20 * time.Second), v1.ReasonNotWholeInTime, "again after 40s"},
