@@ -214,6 +214,11 @@ const (
 	// To do: set `spec.backup` of the SampleDB, or see its condition Archiving. It begins when the archive works.
 	ReasonArchiveNotReady = "ArchiveNotReady"
 
+	// ReasonSnapshotAPIMissing: `spec.method` is VolumeSnapshot, and the cluster has no VolumeSnapshots.
+	// To do: install the CRDs and the controller of external-snapshotter, and a CSI driver that has snapshots; it
+	// begins then. Or take a backup without `method`.
+	ReasonSnapshotAPIMissing = "SnapshotAPIMissing"
+
 	// ReasonSampleDBNotFound: there is no SampleDB of that name.
 	// To do: create it, or delete the DatabaseBackup, the DatabaseRestore or the FaultDrill.
 	ReasonSampleDBNotFound = "SampleDBNotFound"

@@ -41,12 +41,29 @@ type DatabaseBackup struct {
 // DatabaseBackupSpec is what a user wants of a backup.
 //
 // +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB",message="sampleDB can't be changed: create another DatabaseBackup"
+// +kubebuilder:validation:XValidation:rule="(has(self.method) ? self.method : 'Archive') == (has(oldSelf.method) ? oldSelf.method : 'Archive')",message="method can't be changed: create another DatabaseBackup"
+// +kubebuilder:validation:XValidation:rule="(has(self.volumeSnapshotClassName) ? self.volumeSnapshotClassName : ”) == (has(oldSelf.volumeSnapshotClassName) ? oldSelf.volumeSnapshotClassName : ”)",message="volumeSnapshotClassName can't be changed: create another DatabaseBackup"
+// +kubebuilder:validation:XValidation:rule="has(self.method) && self.method == 'VolumeSnapshot' || !has(self.volumeSnapshotClassName)",message="volumeSnapshotClassName goes with method: VolumeSnapshot"
+// +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'VolumeSnapshot' || ![has(self.full) && self.full, has(self.verify) && self.verify, has(self.keep) && self.keep].exists(x, x)",message="full, verify and keep do not go with method: VolumeSnapshot: it has all of the volume, is proven by a SampleDB that is made of it, and stays as long as this DatabaseBackup"
 type DatabaseBackupSpec struct {
 	// The SampleDB, in the same namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	// +required
 	SampleDB string `json:"sampleDB"`
+
+	// How: Archive copies the data into the archive. VolumeSnapshot has the storage cut a snapshot of the volume of the
+	// primary, which takes seconds, in addition to the backups in the archive: it lies in the same storage as the
+	// volume. It needs a CSI driver that can do it, and the archive for the WAL. It goes with this DatabaseBackup.
+	// Where it is not given: Archive.
+	// +optional
+	Method BackupMethod `json:"method,omitempty"`
+
+	// The VolumeSnapshotClass of a VolumeSnapshot. Where it is not given: the default one for the driver of the volume.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	VolumeSnapshotClassName string `json:"volumeSnapshotClassName,omitempty"`
 
 	// Which instance is copied: Standby is one that streams, where there is one, and the primary where there is none.
 	// Primary has all that was committed when the backup ends.
@@ -82,6 +99,19 @@ type DatabaseBackupSpec struct {
 	Cancel bool `json:"cancel,omitempty"`
 }
 
+// BackupMethod is how a backup is taken.
+// +kubebuilder:validation:Enum=Archive;VolumeSnapshot
+type BackupMethod string
+
+// The values of BackupMethod.
+const (
+	MethodArchive        BackupMethod = "Archive"
+	MethodVolumeSnapshot BackupMethod = "VolumeSnapshot"
+)
+
+// BySnapshot says that the backup is a snapshot of a volume, and not in the archive.
+func (b *DatabaseBackup) BySnapshot() bool { return b.Spec.Method == MethodVolumeSnapshot }
+
 // BackupFrom is which instance is copied.
 // +kubebuilder:validation:Enum=Standby;Primary
 type BackupFrom string
@@ -99,6 +129,7 @@ type BackupType string
 const (
 	BackupFull        BackupType = "Full"
 	BackupIncremental BackupType = "Incremental"
+	BackupSnapshot    BackupType = "Snapshot"
 )
 
 // DatabaseBackupStatus is what became of a backup.
@@ -133,7 +164,7 @@ type DatabaseBackupStatus struct {
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 
-	// Full, or Incremental: that has only what has changed since its parent, another backup of the
+	// Full, Snapshot (of a volume), or Incremental: that has only what has changed since its parent, another backup of the
 	// archive, by its id there.
 	// +optional
 	Type BackupType `json:"type,omitempty"`
@@ -164,6 +195,10 @@ type DatabaseBackupStatus struct {
 	Archive *ArchiveReference `json:"archive,omitempty"`
 	// +optional
 	ID string `json:"id,omitempty"`
+
+	// What it is with method: VolumeSnapshot.
+	// +optional
+	Snapshot *SnapshotStatus `json:"snapshot,omitempty"`
 
 	// The manifest from which its SampleDB, or the PostgreSQL that this belonged to, can be made again when it is gone,
 	// as it was when the backup began.
@@ -202,6 +237,30 @@ type DatabaseBackupStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// SnapshotStatus is the snapshot of a volume, and what makes a base backup of it.
+type SnapshotStatus struct {
+	// The VolumeSnapshot, in the same namespace.
+	Name string `json:"name"`
+
+	// Which backup it is: that of the session in which it was cut.
+	ID string `json:"id"`
+
+	// What pg_backup_stop has returned as backup_label: a server that starts with this data needs it.
+	BackupLabel string `json:"backupLabel"`
+
+	// The term and the timeline in which it was taken.
+	Term int64 `json:"term"`
+	// +optional
+	Timeline int64 `json:"timeline,omitempty"`
+
+	// When the session had ended.
+	StoppedAt metav1.Time `json:"stoppedAt"`
+
+	// How large a volume must be that is made of it at least, as the driver says.
+	// +optional
+	Size string `json:"size,omitempty"`
 }
 
 // VerificationStatus is what a verification has found.

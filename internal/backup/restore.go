@@ -24,6 +24,8 @@ type RestoreOptions struct {
 	Bucket  bucket.Bucket
 	Decoder *Decoder
 	Wanted  Wanted
+	// Present is the snapshot of which the data in Folder/data is, nil where the data is in the archive.
+	Present *Snapshot
 	// Major is the major version of the Programs, 0 for any: a backup of another one is refused (*VersionError).
 	Major int
 	// Folder has room for the database, and is for restores alone: the data directory becomes Folder/data. What a
@@ -102,6 +104,9 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	}
 	r := &restoring{RestoreOptions: o, scratch: newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)}
 	r.scratch.tablespaces, r.server.WALVolume = o.Tablespaces, o.WALVolume
+	if o.Present != nil {
+		r.scratch.starting = r.noteReplay
+	}
 	defer r.kill(ctx)
 	for _, step := range []func(context.Context) error{r.choose, r.fetch, r.replay, r.finish} {
 		if err := step(ctx); err != nil {
@@ -116,6 +121,10 @@ func (r *restoring) choose(ctx context.Context) error {
 	var err error
 	if r.catalogue, err = Read(ctx, r.Bucket); err != nil {
 		return err
+	}
+	if r.Present != nil { // what the archive has of it is WAL
+		r.catalogue.Backups = append(r.catalogue.Backups, r.Present.Backup)
+		r.Wanted.Backup = r.Present.ID
 	}
 	choice, err := r.catalogue.Choose(r.Wanted)
 	if err != nil {
@@ -142,6 +151,9 @@ func (r *restoring) choose(ctx context.Context) error {
 
 // room looks whether the data fits, with what is there of it.
 func (r *restoring) room(ctx context.Context) error {
+	if r.Present != nil {
+		return nil // it is there
+	}
 	chain, err := r.catalogue.Chain(r.restored.Choice.Backup.ID)
 	if err != nil {
 		return err
@@ -161,6 +173,9 @@ func (r *restoring) room(ctx context.Context) error {
 }
 
 func (r *restoring) fetch(ctx context.Context) error {
+	if r.Present != nil {
+		return r.prepareSnapshot(ctx)
+	}
 	chain, err := r.catalogue.Chain(r.restored.Choice.Backup.ID)
 	if err != nil {
 		return err

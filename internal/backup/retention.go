@@ -22,6 +22,9 @@ type Policy struct {
 	// Pinned are ids of backups that are kept whatever the rules say, as they were when they ended; InUse those that
 	// are being restored or verified.
 	Pinned, InUse []string
+	// Snapshots are backups by the snapshots of volumes: they keep the WAL that they need themselves, and count for
+	// nothing else.
+	Snapshots []Backup
 	// Newer is set for the archive of a former major version: how many backups of each kind that can be restored the
 	// newer archives have. They count before those here, and nothing is written here any more.
 	Newer map[string]int
@@ -104,13 +107,17 @@ func (c Catalogue) retain(p Policy) (d Deletions, kept []keptBackup) {
 		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.contentsOf(b))...)
 	}
 	begun := c.retainUnfinished(p, &d)
-	if total(p.Newer) > 0 && len(d.Kept) == 0 {
+	if total(p.Newer) > 0 && len(d.Kept) == 0 && len(p.Snapshots) == 0 {
 		d.Empty = true
 		return d, nil
 	}
 	// Where nothing can be restored, nothing says which WAL is of use.
 	if len(kept) > 0 && !held.wal {
-		c.retainWAL(kept, held.term, begun, p.Newer != nil, &d)
+		needing := slices.Clone(kept)
+		for _, b := range p.Snapshots {
+			needing = append(needing, keptBackup{b, true})
+		}
+		c.retainWAL(needing, held.term, begun, p.Newer != nil, &d)
 	}
 	return d, kept
 }

@@ -24,6 +24,8 @@ type scratch struct {
 	tablespaces string
 	parameters  map[string]string
 	log         io.Writer
+	// starting, if set, is called before the server begins to recover.
+	starting func() error
 }
 
 // scratchPort is part of the socket's name; nothing listens on the network.
@@ -61,6 +63,11 @@ func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, err
 	r := NewRecovery(o)
 	if err := r.Prepare(ctx); err != nil {
 		return Recovered{}, err
+	}
+	if s.starting != nil {
+		if err := s.starting(); err != nil {
+			return Recovered{}, err
+		}
 	}
 	if s.process, err = s.server.Start(ctx, s.log); err != nil {
 		return Recovered{}, err

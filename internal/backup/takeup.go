@@ -49,6 +49,9 @@ func (r *restoring) begun() (begun, error) {
 // prefer takes the backup that was begun with in place of a later one, where both lead to the same: else each backup
 // that is taken meanwhile would have all fetched anew.
 func (r *restoring) prefer(choice Choice) (Choice, error) {
+	if r.Present != nil {
+		return choice, nil
+	}
 	before, err := r.begun()
 	if err != nil || before.Backup == "" || before.Backup == choice.Backup.ID {
 		return choice, err

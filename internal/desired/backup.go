@@ -54,7 +54,11 @@ func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSett
 }
 
 // Spared are backups that retention leaves alone whatever its rules say, by their ids.
-type Spared struct{ Pinned, InUse []string }
+type Spared struct {
+	Pinned, InUse []string
+	// Snapshots are those of volumes, of which the WAL is spared that they need themselves.
+	Snapshots []protocol.Snapshot
+}
 
 // Former is the archive of a former major version, and what is spared there.
 type Former struct {
@@ -70,10 +74,11 @@ func BackupConfigMap(
 	settings.SampleDB = manifest.Raw
 	for _, f := range former {
 		settings.Former = append(settings.Former, protocol.FormerArchive{
-			Path: f.Path, Major: int(f.Version), Pinned: f.Pinned, InUse: f.InUse,
+			Path: f.Path, Major: int(f.Version), Pinned: f.Pinned, InUse: f.InUse, Snapshots: f.Snapshots,
 		})
 	}
 	settings.Keep.Pinned, settings.Keep.InUse = spared.Pinned, spared.InUse
+	settings.Keep.Snapshots = spared.Snapshots
 	text, err := json.MarshalIndent(settings, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", naming.KeyBackup, err)
@@ -162,7 +167,7 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
 	spec := backupPod(db, settings, storeOf(db), takeCommand(db, backup))
 	lookAtKeys(db, settings, &spec)
-	incremental := Backup(db).Incremental != nil && !backup.Spec.Full // it reads the manifest of the backup before
+	incremental := Backup(db).Incremental != nil && !backup.Spec.Full && !backup.BySnapshot() // it reads the manifest of the backup before
 	if incremental || trigger(db, backup) == naming.TriggerFinal {
 		withKey(db, &spec)
 	}
@@ -230,6 +235,9 @@ func takeCommand(db *v1.SampleDB, backup *v1.DatabaseBackup) []string {
 	}
 	if backup.Spec.Full {
 		command = append(command, "--full")
+	}
+	if backup.BySnapshot() {
+		command = append(command, "--"+naming.FlagSnapshot)
 	}
 	if trigger(db, backup) == naming.TriggerFinal { // what it is of goes: it is read before it counts
 		command = append(command, "--prove")

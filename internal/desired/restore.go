@@ -25,6 +25,10 @@ type Source struct {
 	Archive v1.ArchiveReference
 	// Backup is the id of the base backup to begin with, "" for the best.
 	Backup string
+	// Snapshot is the one that the volume is made of, and VolumeSnapshot its name; nil and "" where the data comes from
+	// the archive.
+	Snapshot       *protocol.Snapshot
+	VolumeSnapshot string
 	// Major is the major version of PostgreSQL that it is of, 0 where that is not known.
 	Major int
 	// Server is the SampleDB whose server has the archive's volume, Authority the certificate (PEM) of its authority.
@@ -91,6 +95,7 @@ func RestoreSettings(
 		Path:       source.Archive.Path,
 		Encrypted:  source.Archive.Encryption != nil,
 		Backup:     source.Backup,
+		Snapshot:   source.Snapshot,
 		Target:     target,
 		AtLeast:    source.AtLeast,
 		Parameters: ofExtensions(config.Parameters),

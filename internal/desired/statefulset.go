@@ -137,6 +137,7 @@ func (v Volume) Claim(
 	if current != nil {
 		spec.StorageClassName = current.Spec.StorageClassName
 		spec.AccessModes = current.Spec.AccessModes
+		spec.DataSource, spec.DataSourceRef = current.Spec.DataSource, current.Spec.DataSourceRef
 		have := current.Spec.Resources.Requests[corev1.ResourceStorage]
 		if want := spec.Resources.Requests[corev1.ResourceStorage]; want.Cmp(have) < 0 {
 			spec.Resources.Requests[corev1.ResourceStorage] = have

@@ -90,6 +90,10 @@ const (
 	// AnnotationStorage on a claim is for which SampleDB, and which size and class of spec.storage, its volume is.
 	AnnotationStorage = "toban.dev/storage"
 
+	// AnnotationMadeOf on the claim of a first instance is the VolumeSnapshot that it was made of, until the data on it
+	// is a database.
+	AnnotationMadeOf = "toban.dev/made-of"
+
 	// AnnotationDue on a DatabaseBackup is when the schedule asked for it, and on the Job of a retention when it was
 	// made (RFC 3339).
 	AnnotationDue = "toban.dev/due"
@@ -187,6 +191,8 @@ const (
 	VolumeWAL     = "wal"
 	PathWAL       = "/pgwal"
 	FlagWALVolume = "wal-volume"
+	// FlagSnapshot has the Pod of a backup wait for a snapshot of the volume.
+	FlagSnapshot = "snapshot"
 	// FileVerified on the scratch volume is what a verification has found before SQL is run: for
 	// the container that runs it.
 	FileVerified = "verified.json"

@@ -134,6 +134,9 @@ func request(db string, at time.Time) string {
 // FinalBackup is the name of the last DatabaseBackup of a SampleDB, which is taken when it is deleted.
 func FinalBackup(db, uid string) string { return db + "-final-" + uid[:min(len(uid), 8)] }
 
+// VolumeSnapshot is the name of the VolumeSnapshot of a DatabaseBackup that was cut in the session of an id.
+func VolumeSnapshot(backup, session string) string { return backup + "-" + strings.ToLower(session) }
+
 // FindPod is the name of a Pod that looks for backups in a store.
 func FindPod(unique string) string { return "toban-find-" + unique }
 

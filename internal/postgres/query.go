@@ -135,7 +135,7 @@ func (s *Session) Standbys(ctx context.Context) ([]string, error) {
 }
 
 // EnsureReplication makes the role of the standbys, and that of base backups, which sees besides
-// whether a standby streams. They have no password.
+// whether a standby streams, and may begin a backup by SQL, for a snapshot of the volume. They have no password.
 func (s *Session) EnsureReplication(ctx context.Context) error {
 	const statement = `do $$ begin
 		if not exists (select from pg_roles where rolname = 'toban_replication') then
@@ -146,6 +146,10 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 		if not exists (select from pg_roles where rolname = 'toban_backup') then
 			create role toban_backup login replication;
 			grant pg_read_all_stats to toban_backup;
+		end if;
+		-- Roles of earlier releases do not have this.
+		if not has_function_privilege('toban_backup', 'pg_backup_stop(boolean)', 'execute') then
+			grant execute on function pg_backup_start(text, boolean), pg_backup_stop(boolean) to toban_backup;
 		end if;
 	end $$`
 	if _, err := s.conn.Exec(ctx, statement); err != nil {

@@ -44,6 +44,8 @@ type FormerArchive struct {
 	// Pinned and InUse are as in Retention.
 	Pinned []string `json:"pinned,omitempty"`
 	InUse  []string `json:"inUse,omitempty"`
+	// Snapshots are as in Retention.
+	Snapshots []Snapshot `json:"snapshots,omitempty"`
 }
 
 // FormerResult is what retention has found and done in the archive of a former major version.
@@ -67,6 +69,8 @@ type Retention struct {
 	// Pinned are the ids of backups that stay, InUse of those that are being restored or verified.
 	Pinned []string `json:"pinned,omitempty"`
 	InUse  []string `json:"inUse,omitempty"`
+	// Snapshots are those of volumes, which need WAL too.
+	Snapshots []Snapshot `json:"snapshots,omitempty"`
 }
 
 // BackupProgress is how far a backup is.
@@ -82,6 +86,8 @@ type BackupProgress struct {
 	Rate int64 `json:"rate,omitempty"`
 	// Backup is the id of the base backup that a restore fetches, "" before it is chosen.
 	Backup string `json:"backup,omitempty"`
+	// Session is the id of the one in which the server awaits that a snapshot of its volume is cut, "" for none.
+	Session string `json:"session,omitempty"`
 	// Upgrade is what the Pod of an upgrade has made, nil before it is whole and nobody works on the volume any more.
 	// The Pod leaves the same as its termination message, which the kubelet tells seconds later.
 	Upgrade *UpgradeResult `json:"upgrade,omitempty"`
@@ -130,6 +136,8 @@ type BackupResult struct {
 	Former []FormerResult `json:"former,omitempty"`
 	// Refused is what the store does not let be removed that is not to be kept, and what to do; "" for nothing.
 	Refused string `json:"refused,omitempty"`
+	// Snapshot is what makes a base backup of the snapshot of a volume, nil where the data is in the archive.
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
 // ArchiveKey is a key of an archive: what needs it, and whether the Secret has it.

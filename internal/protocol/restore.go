@@ -24,6 +24,8 @@ type RestoreSettings struct {
 	Encrypted bool `json:"encrypted,omitempty"`
 	// Backup is the one to begin with, "" for the best.
 	Backup string `json:"backup,omitempty"`
+	// Snapshot is the one that the volume was made of, nil where the data comes from the archive.
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
 	// Target is where it ends.
 	Target RestoreTarget `json:"target"`
 	// AtLeast is the LSN up to which the archive has had WAL, "" where that is not asked: one that ends before it is

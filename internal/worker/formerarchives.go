@@ -42,7 +42,11 @@ func (t *take) retainFormer(
 	for _, f := range former[:min(len(former), mostFormer)] {
 		policy.Pinned, policy.InUse, policy.Newer = f.Pinned, f.InUse, maps.Clone(newer)
 		told := protocol.FormerResult{Path: f.Path, Major: f.Major}
-		catalogue, err := t.retainOne(ctx, policy, &told)
+		var catalogue backup.Catalogue
+		snapshots, err := snapshotBackups(f.Snapshots)
+		if policy.Snapshots = snapshots; err == nil {
+			catalogue, err = t.retainOne(ctx, policy, &told)
+		}
 		if err != nil {
 			told.Held = fmt.Sprintf("the archive %s could not be read or cleaned: %v", f.Path, err)
 			t.log.Warn("retention holds back", "message", told.Held)

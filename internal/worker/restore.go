@@ -101,6 +101,12 @@ func (r *restore) lock(ctx context.Context) error {
 // steps goes on where a Pod before has left off. In place the data stays where it is made: the instance's
 // next agent takes it over.
 func (r *restore) steps(ctx context.Context) error {
+	if s := r.settings.Snapshot; s != nil {
+		r.progress.step("takes up the snapshot of the volume")
+		if err := volume.TakeUpSnapshot(r.volume, s.ID); err != nil {
+			return err
+		}
+	}
 	done, err := volume.ReadPrepared(r.volume)
 	if err != nil {
 		return err
@@ -224,13 +230,17 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 	if err != nil {
 		return backup.RestoreOptions{}, err
 	}
+	present, err := r.present()
+	if err != nil {
+		return backup.RestoreOptions{}, err
+	}
 	size := "spec.storage.size"
 	if s.Scratch {
 		size = "spec.backup.verification.size"
 	}
 	return backup.RestoreOptions{
 		Reserve: reserve, Size: size, Major: s.Major,
-		Bucket: bucket.Sub(whole, s.Path), Decoder: decoder,
+		Bucket: bucket.Sub(whole, s.Path), Decoder: decoder, Present: present,
 		Wanted: backup.Wanted{
 			Target: target, Branch: s.Target.Branch, Backup: s.Backup, AtLeast: atLeast, Now: time.Now(),
 		},
@@ -239,6 +249,15 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 		Parameters: s.Parameters, Workers: backup.Streams(), Log: os.Stderr,
 		Chosen: r.chosen, Progress: r.report,
 	}, nil
+}
+
+// present is the snapshot that the volume was made of, nil for none.
+func (r *restore) present() (*backup.Snapshot, error) {
+	if r.settings.Snapshot == nil {
+		return nil, nil //nolint:nilnil // the data comes from the archive
+	}
+	s, err := snapshotBackup(*r.settings.Snapshot)
+	return &s, err
 }
 
 // open opens the store. To the server of a volume it shows a certificate of the authority of the
@@ -322,6 +341,7 @@ func Refused(err error) bool {
 	var stuck *backup.StuckError
 	var version *backup.VersionError
 	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrSeveral) ||
+		errors.Is(err, backup.ErrUsedUp) || errors.Is(err, volume.ErrNoSnapshot) ||
 		errors.Is(err, major.ErrRefused) || errors.Is(err, bring.ErrRefused) || errors.Is(err, former.ErrImage) ||
 		errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck) || errors.As(err, &version)

@@ -206,8 +206,12 @@ func (t *take) policy() (backup.Policy, []protocol.FormerArchive, error) {
 		return backup.Policy{}, nil, err
 	}
 	keep := now.Keep
+	snapshots, err := snapshotBackups(keep.Snapshots)
+	if err != nil {
+		return backup.Policy{}, nil, err
+	}
 	return backup.Policy{
 		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(),
-		Pinned: keep.Pinned, InUse: keep.InUse, Unfinished: cmp.Or(t.unfinished, givenUp),
+		Pinned: keep.Pinned, InUse: keep.InUse, Snapshots: snapshots, Unfinished: cmp.Or(t.unfinished, givenUp),
 	}, now.Former, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ type TakeOptions struct {
 	// Primary has the primary copied though there may be standbys, Full has a full backup taken whatever the settings
 	// say, and Prove has it read with the key before it counts.
 	Primary, Full, Prove bool
+	// Snapshot has a snapshot of the primary's volume cut in place of a copy.
+	Snapshot bool
 	// Key is the folder with the key of the archive, Trigger why the backup is taken.
 	Key, Trigger string
 }
@@ -45,8 +48,9 @@ type TakeOptions struct {
 func Take(ctx context.Context, o TakeOptions) error {
 	t := &take{
 		pod: newPod(o.PodOptions), port: o.Port, primary: o.Primary, full: o.Full, prove: o.Prove, key: o.Key,
-		trigger: o.Trigger,
+		trigger: o.Trigger, bySnapshot: o.Snapshot,
 	}
+	t.progress.more = map[string]http.HandlerFunc{"POST " + protocol.PathCut: t.onCut}
 	err := t.do(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
@@ -70,6 +74,9 @@ type take struct {
 	archive              bucket.Bucket // rooted at the archive
 	owner                backup.Owner  // of the archive
 	result               protocol.BackupResult
+	// bySnapshot has a snapshot of the volume cut, and cut is what it waits for then.
+	bySnapshot bool
+	cut        awaitedCut
 	// unfinished is after how long a backup that did not end is given up; 0 is givenUp.
 	unfinished time.Duration
 	// damaged are the hosts whose data could not be copied, and why.
@@ -90,6 +97,9 @@ func (t *take) do(ctx context.Context) error {
 	}
 	if err := t.open(ctx); err != nil {
 		return err
+	}
+	if t.bySnapshot {
+		return t.takeSnapshot(ctx)
 	}
 	if err := t.tryKey(); err != nil {
 		return err

@@ -312,6 +312,7 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 		Client:      m.GetClient(),
 		Reader:      m.GetAPIReader(),
 		Pods:        r.Pods,
+		Cutter:      asks,
 		Credentials: r.Credentials,
 		Settings:    r.Settings,
 		Events:      r.Events,

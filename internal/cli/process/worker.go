@@ -40,6 +40,7 @@ func Take() *cobra.Command {
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathBackup, naming.KeyBackup))
 	f.BoolVar(&o.Primary, "from-primary", false, "copy the primary, though there may be standbys")
 	f.BoolVar(&o.Full, "full", false, "take a full backup, whatever the settings say")
+	f.BoolVar(&o.Snapshot, naming.FlagSnapshot, false, "have a snapshot of the volume cut, and copy no data")
 	f.BoolVar(&o.Prove, "prove", false, "read the backup with the key before it counts")
 	f.StringVar(&o.Key, "key", naming.PathKey,
 		"folder with the key of the archive, which an incremental backup needs, and one that is proved")

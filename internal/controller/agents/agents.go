@@ -264,6 +264,18 @@ func (a *HTTPS) Begin(
 	return err
 }
 
+// Cut tells the Pod of a backup, at a host, that the snapshot of the volume is cut.
+func (a *HTTPS) Cut(ctx context.Context, host string, config protocol.Config, cut protocol.Cut) error {
+	roots, err := pki.Pool(config.Authority)
+	if err != nil {
+		return err
+	}
+	c := a.connect(pki.ClientTLS(a.by(config.Operator), roots, naming.IdentityBackup))
+	defer c.Close()
+	_, err = c.Cut(ctx, host, cut)
+	return err
+}
+
 // Forget drops what is kept for a SampleDB that is gone.
 func (a *HTTPS) Forget(cluster types.UID) {
 	a.silences.forget(cluster)

@@ -31,6 +31,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Pods asks the Pods of backups.
 	Pods pods.Asker
+	// Cutter tells the Pods of backups by snapshots that these are cut.
+	Cutter Cutter
 	// Credentials derives passwords, keys and certificates.
 	Credentials *credentials.Store
 	// Settings are the operator's.
@@ -89,6 +91,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	d := decide(s.view())
 	d, err := r.act(ctx, s, d)
 	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.actSnapshot(ctx, s, d); err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := r.reportRemoved(ctx, s); err != nil {

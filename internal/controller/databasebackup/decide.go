@@ -8,10 +8,13 @@ import (
 
 // view is all that the decision depends on.
 type view struct {
+	name          string
 	now, deadline time.Time
 	cancel        bool
 	db            dbView
 	job           jobView
+	// snapshot is nil for a backup in the archive.
+	snapshot *snapshotView
 	// before names what has to end first, "" for nothing.
 	before string
 }
@@ -69,11 +72,14 @@ func over(reason, message string) Decision { return Decision{ActionNone, true, r
 func decide(v view) Decision {
 	switch v.job.state {
 	case jobComplete:
+		if v.snapshot != nil {
+			return v.finish()
+		}
 		return over(v1.ReasonCompleted, v.job.message)
 	case jobFailed:
-		return over(v1.ReasonFailed, v.job.message)
+		return over(v1.ReasonFailed, v.job.message+v.snapshot.trouble())
 	case jobLate:
-		return over(v1.ReasonDeadlineExceeded, late(v.job.message))
+		return over(v1.ReasonDeadlineExceeded, late(v.job.message+v.snapshot.trouble()))
 	}
 	switch {
 	case v.cancel:
@@ -95,11 +101,13 @@ func (v view) waits() Decision {
 	case v.job.state == jobEnding:
 		return wait(v1.ReasonWaiting, v.job.message)
 	case v.job.state == jobRunning:
-		return wait(v1.ReasonRunning, v.job.message)
+		return wait(v1.ReasonRunning, v.job.message+v.snapshot.trouble())
 	case !v.db.found:
 		return wait(v1.ReasonSampleDBNotFound, "there is no SampleDB of that name in the namespace")
 	case v.db.notReady != "":
 		return wait(v1.ReasonArchiveNotReady, v.db.notReady)
+	case v.snapshot != nil && !v.snapshot.api:
+		return wait(v1.ReasonSnapshotAPIMissing, noAPI)
 	case v.before != "":
 		return wait(v1.ReasonWaiting, v.before)
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,6 +38,9 @@ type observed struct {
 	backups  []v1.DatabaseBackup
 	progress *protocol.BackupProgress // nil where the Pod could not be asked
 	result   *protocol.BackupResult   // what the last Pod left, nil where it left nothing
+	// hasAPI says that the cluster has snapshots of volumes; snapshots are those of the backup.
+	hasAPI    bool
+	snapshots []unstructured.Unstructured
 }
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
@@ -48,6 +52,9 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	}
 	all, err := backups.Of(ctx, r.Client, s.backup.Namespace, s.backup.Spec.SampleDB)
 	if err != nil {
+		return err
+	}
+	if err := r.observeSnapshots(ctx, s); err != nil {
 		return err
 	}
 	s.seen.backups = slices.DeleteFunc(all, func(b v1.DatabaseBackup) bool { return b.UID == s.backup.UID })
@@ -126,8 +133,8 @@ func (s *scope) said() (out []protocol.BackupResult) {
 // view is what the decision depends on.
 func (s *scope) view() view {
 	return view{
-		now: s.now, deadline: s.deadline(), cancel: s.backup.Spec.Cancel,
-		db: s.dbView(), job: s.jobView(), before: s.before(),
+		name: s.backup.Name, now: s.now, deadline: s.deadline(), cancel: s.backup.Spec.Cancel,
+		db: s.dbView(), job: s.jobView(), snapshot: s.snapshotView(), before: s.before(),
 	}
 }
 
@@ -183,6 +190,9 @@ func (s *scope) completed() string {
 	r := s.seen.result
 	if r == nil {
 		return "the backup is in the archive; its Pod was removed before it could say which it is"
+	}
+	if r.Snapshot != nil {
+		return "the snapshot of the volume is cut, and the archive has the WAL that it needs"
 	}
 	words := "the backup is in the archive as " + r.ID
 	for _, more := range []string{r.Warning, r.Held, r.Refused} {

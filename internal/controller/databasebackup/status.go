@@ -48,6 +48,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 			complete = metav1.ConditionTrue
 			out.Done = "100%"
 			setResult(&out, s.seen.result)
+			s.setSnapshot(&out)
 		}
 	}
 	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
@@ -68,7 +69,7 @@ func (s *scope) setProgress(out *v1.DatabaseBackupStatus, p protocol.BackupProgr
 }
 
 func setResult(out *v1.DatabaseBackupStatus, r *protocol.BackupResult) {
-	if r == nil {
+	if r == nil || r.Snapshot != nil {
 		return
 	}
 	out.Instance = cmp.Or(r.Instance, out.Instance)

@@ -43,16 +43,21 @@ func Ask(
 func ask(
 	ctx context.Context, reader client.Reader, asker Asker, identity string, pod *corev1.Pod,
 ) (protocol.BackupProgress, error) {
-	config := &corev1.ConfigMap{}
-	key := types.NamespacedName{Namespace: pod.Namespace, Name: naming.ConfigMap(pod.Labels[naming.LabelSampleDB])}
-	if err := reader.Get(ctx, key, config); err != nil {
-		return protocol.BackupProgress{}, err
-	}
-	parsed, err := desired.ParseConfig(config)
+	config, err := ConfigOf(ctx, reader, pod)
 	if err != nil {
 		return protocol.BackupProgress{}, err
 	}
-	return asker.Progress(ctx, identity, pod.Status.PodIP, parsed)
+	return asker.Progress(ctx, identity, pod.Status.PodIP, config)
+}
+
+// ConfigOf is that of the SampleDB that a Pod works for, which has the authority of the Pod's certificate.
+func ConfigOf(ctx context.Context, reader client.Reader, pod *corev1.Pod) (protocol.Config, error) {
+	config := &corev1.ConfigMap{}
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: naming.ConfigMap(pod.Labels[naming.LabelSampleDB])}
+	if err := reader.Get(ctx, key, config); err != nil {
+		return protocol.Config{}, err
+	}
+	return desired.ParseConfig(config)
 }
 
 // Sentence says how far a Pod is.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -76,6 +77,13 @@ func (s *scope) spared(path string) desired.Spared {
 			out.InUse = append(out.InUse, b.Status.ID)
 		}
 	}
+	for i := range s.seen.snapshots {
+		b := &s.seen.snapshots[i]
+		if x := desired.Snapshot(b); x != nil && b.Status.Archive != nil && b.Status.Archive.Path == path {
+			x.Label = "" // retention needs to know of WAL alone
+			out.Snapshots = append(out.Snapshots, *x)
+		}
+	}
 	for _, r := range s.seen.restores {
 		if r.Archive == path && r.Backup != "" && r.CompletedAt == nil && r.PreparedAt == nil {
 			out.InUse = append(out.InUse, r.Backup)
@@ -84,6 +92,7 @@ func (s *scope) spared(path string) desired.Spared {
 	if path == s.archivePath() {
 		out.InUse = append(out.InUse, s.rehearsedBackups()...)
 	}
+	slices.SortFunc(out.Snapshots, func(a, b protocol.Snapshot) int { return strings.Compare(a.ID, b.ID) })
 	slices.Sort(out.Pinned)
 	slices.Sort(out.InUse)
 	out.InUse = slices.Compact(out.InUse)

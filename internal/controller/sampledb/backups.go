@@ -23,9 +23,16 @@ func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
 	if s.backup == nil {
 		return nil
 	}
-	var err error
-	if s.seen.backups, err = backups.Of(ctx, r.Client, s.db.Namespace, s.db.Name); err != nil {
+	all, err := backups.Of(ctx, r.Client, s.db.Namespace, s.db.Name)
+	if err != nil {
 		return err
+	}
+	for _, b := range all {
+		if b.BySnapshot() { // none is in the archive, and no rule counts on one
+			s.seen.snapshots = append(s.seen.snapshots, b)
+		} else {
+			s.seen.backups = append(s.seen.backups, b)
+		}
 	}
 	s.seen.restores, err = backups.Restores(ctx, r.Client, s.db.Namespace)
 	return err

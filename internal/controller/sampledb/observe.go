@@ -45,6 +45,7 @@ type observed struct {
 	otherPods     int                 // of the server of an archive on a volume
 	poolerPods    []corev1.Pod        // of poolers
 	backups       []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
+	snapshots     []v1.DatabaseBackup // the same of those that are snapshots of a volume
 	restores      []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	drills        []v1.FaultDrill     // those that name this SampleDB, the newest last
 	lease         *coordinationv1.Lease

@@ -37,6 +37,9 @@ func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
 	if s.holdsWork() && !s.restoreBegun() {
 		return s.holdRestore()
 	}
+	if err := r.ofOtherSnapshot(ctx, s); err != nil {
+		return s.notRestored(err)
+	}
 	if s.config.SystemIdentifier != "" &&
 		(s.db.Spec.Restore != nil || s.inPlace() || s.loss.reason == lossRestores) {
 		return r.applyInPlace(ctx, s)
@@ -54,7 +57,11 @@ func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
 	if s.db.Spec.RestoreFrom == nil {
 		return r.giveUpRestore(ctx, s)
 	}
-	err := r.restore(ctx, s, desired.FirstRestore(s.db))
+	return s.notRestored(r.restore(ctx, s, desired.FirstRestore(s.db)))
+}
+
+// notRestored has the condition Restored say what a problem is.
+func (s *scope) notRestored(err error) error {
 	var stop *problem
 	if errors.As(err, &stop) {
 		s.restored = no(stop.reason, stop.message)
@@ -156,6 +163,9 @@ func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Resto
 	}
 	source, err := r.restoreSource(ctx, s, x)
 	if err != nil {
+		return err
+	}
+	if err := s.madeOfSource(x, source); err != nil {
 		return err
 	}
 	settings, err := desired.RestoreSettings(s.db, s.config, x, source)

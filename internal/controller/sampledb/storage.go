@@ -155,6 +155,11 @@ func (r *Reconciler) applyClaim(
 	if sized != nil {
 		claim.Spec.Resources.Requests = sized.Spec.Resources.Requests
 	}
+	if v == desired.DataVolume && ordinal == 0 {
+		if err := r.madeOf(ctx, s, claim); err != nil {
+			return err
+		}
+	}
 	s.markSetAside(claim, ordinal)
 	if v == desired.DataVolume {
 		s.noteStorage(claim, ordinal)
