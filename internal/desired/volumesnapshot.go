@@ -28,7 +28,7 @@ func VolumeSnapshot(db *v1.SampleDB, backup *v1.DatabaseBackup, instance, sessio
 	out.SetGroupVersionKind(VolumeSnapshotKind)
 	out.SetName(naming.VolumeSnapshot(backup.Name, session))
 	out.SetNamespace(backup.Namespace)
-	out.SetLabels(merged(naming.Common(db.Name), map[string]string{naming.LabelSampleDB: db.Name}))
+	out.SetLabels(naming.Common(db.Name))
 	out.SetOwnerReferences([]metav1.OwnerReference{
 		*metav1.NewControllerRef(backup, v1.GroupVersion.WithKind("DatabaseBackup")),
 	})

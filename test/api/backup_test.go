@@ -60,6 +60,8 @@ type taker struct {
 	pods *backupPods
 	// turns bounds how many run at once, nil for any number.
 	turns *turns.Turns
+	// cuts is told that snapshots are cut.
+	cuts *cutter
 }
 
 func (w *world) taker() *taker { return &taker{world: w, pods: &backupPods{}} }
@@ -77,7 +79,7 @@ func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 func (k *taker) controller() *databasebackup.Reconciler {
 	return &databasebackup.Reconciler{
 		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials,
-		Settings: k.reconciler.Settings, Events: k.events, Turns: k.turns, Now: func() time.Time { return k.now },
+		Settings: k.reconciler.Settings, Events: k.events, Turns: k.turns, Cutter: k.cuts, Now: func() time.Time { return k.now },
 	}
 }
 
