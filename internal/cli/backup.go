@@ -26,6 +26,9 @@ type backupOptions struct {
 	deadline time.Duration
 	keep     bool
 	wait     bool
+	// snapshot is whether a snapshot of the volume is cut, class its VolumeSnapshotClass.
+	snapshot bool
+	class    string
 }
 
 // Backup is `toban backup`: it takes a base backup.
@@ -46,6 +49,8 @@ func Backup() *cobra.Command {
 	f.StringVar(&o.name, "name", "", "name of the DatabaseBackup (default: NAME with the time)")
 	f.DurationVar(&o.deadline, "deadline", backupDeadline, "how long it may take")
 	f.BoolVar(&o.keep, "keep", false, "pin it: retention never removes it (spec.keep)")
+	f.BoolVar(&o.snapshot, "snapshot", false, "a snapshot of the volume, beside the archive (spec.method)")
+	f.StringVar(&o.class, "snapshot-class", "", "its VolumeSnapshotClass (default: that of the volume's driver)")
 	f.BoolVar(&o.wait, "wait", true, "wait until it has ended")
 	return c
 }
@@ -64,6 +69,10 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 		},
 		Spec: v1.DatabaseBackupSpec{SampleDB: name, Keep: o.keep, Deadline: metav1.Duration{Duration: o.deadline}},
 	}
+	if o.snapshot {
+		backup.Spec.Method = v1.MethodVolumeSnapshot
+	}
+	backup.Spec.VolumeSnapshotClassName = o.class
 	if err := api.Create(ctx, backup, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the DatabaseBackup %s: %w", backup.Name, err)
 	}
@@ -97,9 +106,17 @@ func backupLine(b *v1.DatabaseBackup) string {
 		line += fmt.Sprintf(" (%s, %d MiB/s)", b.Status.Done, p.Rate>>20)
 	}
 	if b.Status.CompletedAt != nil && b.Status.Size != "" {
-		line += fmt.Sprintf(" (%s, %s stored, from %s)", b.Status.Size, b.Status.StoredSize, b.Status.Instance)
+		line += fmt.Sprintf(" (%s%s, from %s)", b.Status.Size, stored(b), b.Status.Instance)
 	}
 	return line
+}
+
+// stored is what it takes in the archive, "" where it is not there.
+func stored(b *v1.DatabaseBackup) string {
+	if b.Status.StoredSize == "" {
+		return ""
+	}
+	return ", " + b.Status.StoredSize + " stored"
 }
 
 func backupOutcome(b *v1.DatabaseBackup) error {

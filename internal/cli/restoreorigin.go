@@ -41,11 +41,23 @@ func (o *restoreToOptions) origin(ctx context.Context, api client.Client, name s
 	if err := api.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: o.backup}, b); err != nil {
 		return from, fmt.Errorf("read the DatabaseBackup %s in namespace %s: %w", o.backup, o.namespace, err)
 	}
-	if err := ofUse(b, name); err != nil {
+	if err := o.ofUse(b, name); err != nil {
 		return from, err
 	}
 	from.backup = b
 	return from, nil
+}
+
+// ofUse is an error where a backup can't be restored in the way that is asked for.
+func (o *restoreToOptions) ofUse(b *v1.DatabaseBackup, name string) error {
+	switch {
+	case b.Status.Snapshot == nil || b.Spec.SampleDB != name:
+		return ofUse(b, name)
+	case o.into == "" || o.parts.some():
+		return fmt.Errorf("the DatabaseBackup %s is a snapshot of a volume, of which only a new SampleDB can be made: "+
+			"name that with --into", b.Name)
+	}
+	return nil
 }
 
 // ofUse is an error where a backup can't be restored as one of a SampleDB.
