@@ -51,7 +51,8 @@ func (o *restoreToOptions) origin(ctx context.Context, api client.Client, name s
 // ofUse is an error where a backup can't be restored in the way that is asked for.
 func (o *restoreToOptions) ofUse(b *v1.DatabaseBackup, name string) error {
 	switch {
-	case b.Status.Snapshot == nil || b.Spec.SampleDB != name:
+	case b.Status.Snapshot == nil || b.Spec.SampleDB != name ||
+		!meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete):
 		return ofUse(b, name)
 	case o.into == "" || o.parts.some():
 		return fmt.Errorf("the DatabaseBackup %s is a snapshot of a volume, of which only a new SampleDB can be made: "+

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// cutPatience is how long a session waits until the snapshot is cut: some drivers have a queue.
-	cutPatience = time.Hour
+	// cutPatience is how long a session waits until the snapshot is cut: some drivers have a queue. Other backups wait
+	// meanwhile.
+	cutPatience = 10 * time.Minute
 	// sessionInterval is how often it is looked meanwhile whether the session holds.
 	sessionInterval = 2 * time.Second
 )

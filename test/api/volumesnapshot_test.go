@@ -167,8 +167,8 @@ func (w *world) ends(k *taker, b *v1.DatabaseBackup, pod *corev1.Pod) *v1.Databa
 	k.must(k.api.Status().Update(k.Context(), job))
 	b = k.take(b)
 	words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running")
-	if !strings.Contains(words, "until it can be used") || b.Status.Snapshot != nil {
-		w.Errorf("before it can be used it says %q", words)
+	if !strings.Contains(words, "until it can be used") || b.Status.Snapshot == nil {
+		w.Errorf("before it can be used it says %q, of %+v", words, b.Status.Snapshot)
 	}
 	name := naming.VolumeSnapshot(b.Name, laterSession)
 	w.say(name, map[string]any{"creationTime": "2026-11-20T03:20:01Z", "readyToUse": true, "restoreSize": "20Gi"})

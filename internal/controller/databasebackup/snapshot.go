@@ -236,10 +236,11 @@ func (r *Reconciler) removeSnapshot(ctx context.Context, s *scope, name string) 
 	return nil
 }
 
-// setSnapshot puts into the status which snapshot it is.
+// setSnapshot puts into the status which snapshot it is, as soon as its session has ended well: from then on it needs
+// its WAL.
 func (s *scope) setSnapshot(out *v1.DatabaseBackupStatus) {
 	r := s.seen.result
-	if r == nil || r.Snapshot == nil {
+	if r == nil || r.Snapshot == nil || r.Error != "" {
 		return
 	}
 	out.Instance = cmp.Or(r.Instance, out.Instance)

@@ -41,6 +41,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 	if p := s.seen.progress; p != nil {
 		s.setProgress(&out, *p)
 	}
+	s.setSnapshot(&out)
 	complete := metav1.ConditionFalse
 	if d.Over {
 		out.CompletedAt = &now
@@ -48,7 +49,8 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 			complete = metav1.ConditionTrue
 			out.Done = "100%"
 			setResult(&out, s.seen.result)
-			s.setSnapshot(&out)
+		} else {
+			out.Snapshot = nil // it was deleted
 		}
 	}
 	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
