@@ -42,7 +42,7 @@ type DatabaseBackup struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB",message="sampleDB can't be changed: create another DatabaseBackup"
 // +kubebuilder:validation:XValidation:rule="(has(self.method) ? self.method : 'Archive') == (has(oldSelf.method) ? oldSelf.method : 'Archive')",message="method can't be changed: create another DatabaseBackup"
-// +kubebuilder:validation:XValidation:rule="(has(self.volumeSnapshotClassName) ? self.volumeSnapshotClassName : ”) == (has(oldSelf.volumeSnapshotClassName) ? oldSelf.volumeSnapshotClassName : ”)",message="volumeSnapshotClassName can't be changed: create another DatabaseBackup"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeSnapshotClassName) == has(oldSelf.volumeSnapshotClassName) && (!has(self.volumeSnapshotClassName) || self.volumeSnapshotClassName == oldSelf.volumeSnapshotClassName)",message="volumeSnapshotClassName can't be changed: create another DatabaseBackup"
 // +kubebuilder:validation:XValidation:rule="has(self.method) && self.method == 'VolumeSnapshot' || !has(self.volumeSnapshotClassName)",message="volumeSnapshotClassName goes with method: VolumeSnapshot"
 // +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'VolumeSnapshot' || ![has(self.full) && self.full, has(self.verify) && self.verify, has(self.keep) && self.keep].exists(x, x)",message="full, verify and keep do not go with method: VolumeSnapshot: it has all of the volume, is proven by a SampleDB that is made of it, and stays as long as this DatabaseBackup"
 type DatabaseBackupSpec struct {
