@@ -53,10 +53,12 @@ const session, laterSession = "20261120T031500Z-3f2a", "20261120T032000Z-0001"
 // installSnapshots installs the kind as external-snapshotter does. What plays its controller and a CSI driver is say.
 func (w *world) installSnapshots() {
 	w.Helper()
-	_, err := envtest.InstallCRDs(server, envtest.CRDInstallOptions{
+	options := envtest.CRDInstallOptions{
 		Paths: []string{filepath.Join("testdata", "volumesnapshots.yaml")}, ErrorIfPathMissing: true,
-	})
+	}
+	_, err := envtest.InstallCRDs(server, options)
 	w.must(err)
+	w.Cleanup(func() { w.must(envtest.UninstallCRDs(server, options)) })
 }
 
 func (w *world) snapshot(name string) *unstructured.Unstructured {
@@ -83,11 +85,13 @@ func (w *world) say(name string, status map[string]any) {
 }
 
 // A backup by a snapshot waits until the cluster has such a thing, then for the session, the cut and the driver, and
-// retention spares its WAL. A new SampleDB of it has a volume that is made of it.
+// retention spares its WAL. A new SampleDB of it has a volume that is made of it, and no other. It is one test, because
+// the kind is there or not for all tests.
 func TestABackupIsASnapshotOfTheVolume(t *testing.T) {
 	w := newWorld(t)
 	k, source := w.ready("x")
 	k.cuts = &cutter{}
+	source = w.reconcile(source)
 	last := source.Status.Backup.LastBackup
 	b := k.ask("x-cut", source.Name, bySnapshot("fast"))
 	words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonSnapshotAPIMissing, "Pending")
@@ -103,6 +107,8 @@ func TestABackupIsASnapshotOfTheVolume(t *testing.T) {
 	b = w.ends(k, b, first)
 	source = w.sparesWAL(source, b, last)
 	w.beginsWith(b)
+	w.spoilsNoVolume(b)
+	w.endsEarly(k)
 	w.must(w.api.Delete(t.Context(), b))
 	if source = w.reconcile(source); len(w.backupSettings("x").Keep.Snapshots) > 0 {
 		t.Error("retention spares the WAL of a snapshot that is gone with its DatabaseBackup")
@@ -235,7 +241,7 @@ func (w *world) beginsWith(b *v1.DatabaseBackup) {
 func (w *world) noServerStartsWith(db *v1.SampleDB) {
 	w.Helper()
 	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.RestoreFrom = nil })
-	words := w.expect(db, v1.ConditionRestored, metav1.ConditionFalse, v1.ReasonRestoreFailed)
+	words := w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonRestoreFailed)
 	if !strings.Contains(words, "data-again-0 was made of VolumeSnapshot") {
 		w.Errorf("it says %q", words)
 	}
@@ -244,52 +250,38 @@ func (w *world) noServerStartsWith(db *v1.SampleDB) {
 	}
 }
 
-// A volume that was there before is not taken for the snapshot.
-func TestAVolumeThatWasThereIsNoSnapshot(t *testing.T) {
-	w := newWorld(t)
-	k, source := w.ready("x")
-	k.cuts = &cutter{}
-	w.installSnapshots()
-	b := k.ask("x-cut", source.Name, bySnapshot(""))
-	w.until("the kind is not found", func() bool { b = k.take(b); return w.find(b.Name, &batchv1.Job{}) })
-	pod := k.pod(b, "x-cut-a")
-	k.pods.progress = &protocol.BackupProgress{Instance: "x-0", Session: laterSession}
-	k.take(b)
-	b = w.ends(k, b, pod)
-	other := w.create("there", withoutBackup, func(db *v1.SampleDB) { db.Spec.Storage.Size = "20Gi" })
-	w.must(w.api.Delete(t.Context(), other))
-	w.reconcile(other)
-	w.read("data-there-0", &corev1.PersistentVolumeClaim{})
+// spoilsNoVolume has a volume there before the SampleDB that is to be made of a snapshot.
+func (w *world) spoilsNoVolume(b *v1.DatabaseBackup) {
+	w.Helper()
+	former, err := desired.Claim(w.sampleDB("there"), 0, nil)
+	w.must(err)
+	w.must(w.api.Create(w.Context(), former))
 	db := w.create("there", from(v1.RestoreSpec{Backup: b.Name}), archived,
 		func(db *v1.SampleDB) { db.Spec.Storage.Size = "20Gi" })
 	db = w.reconcile(db)
 	words := w.expect(db, v1.ConditionRestored, metav1.ConditionFalse, v1.ReasonRestoreFailed)
 	if !strings.Contains(words, "data-there-0 was there before") {
-		t.Errorf("it says %q", words)
+		w.Errorf("it says %q", words)
 	}
 }
 
-// A backup that is cancelled leaves no snapshot, and rules refuse what does not go with one.
-func TestABackupBySnapshotThatEndsEarlyLeavesNothing(t *testing.T) {
-	w := newWorld(t)
-	k, source := w.ready("x")
-	k.cuts = &cutter{}
-	w.installSnapshots()
-	b := k.ask("x-cut", source.Name, bySnapshot(""))
-	w.until("the kind is not found", func() bool { b = k.take(b); return w.find(b.Name, &batchv1.Job{}) })
-	k.pod(b, "x-cut-a")
+// endsEarly cancels a backup, which leaves no snapshot. Rules refuse what does not go with one.
+func (w *world) endsEarly(k *taker) {
+	w.Helper()
+	b := k.ask("x-early", "x", bySnapshot(""))
+	k.pod(b, "x-early-a")
 	k.pods.progress = &protocol.BackupProgress{Instance: "x-0", Session: session}
 	b = k.take(b)
 	name := naming.VolumeSnapshot(b.Name, session)
 	if w.snapshot(name) == nil {
-		t.Fatal("there is no VolumeSnapshot")
+		w.Fatal("there is no VolumeSnapshot")
 	}
 	b.Spec.Cancel = true
-	w.must(w.api.Update(t.Context(), b))
+	w.must(w.api.Update(w.Context(), b))
 	b = k.take(b)
 	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonCancelled, "Cancelled")
 	if w.snapshot(name) != nil {
-		t.Error("its VolumeSnapshot is still there")
+		w.Error("its VolumeSnapshot is still there")
 	}
 	for words, modify := range map[string]func(*v1.DatabaseBackup){
 		"stays as long as this DatabaseBackup": func(b *v1.DatabaseBackup) { bySnapshot("")(b); b.Spec.Keep = true },
@@ -299,8 +291,8 @@ func TestABackupBySnapshotThatEndsEarlyLeavesNothing(t *testing.T) {
 		refused := &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "refused"},
 			Spec: v1.DatabaseBackupSpec{SampleDB: "x", Deadline: metav1.Duration{Duration: time.Hour}}}
 		modify(refused)
-		if err := w.api.Create(t.Context(), refused); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("the rules say %v, expected %q", err, words)
+		if err := w.api.Create(w.Context(), refused); err == nil || !strings.Contains(err.Error(), words) {
+			w.Errorf("the rules say %v, expected %q", err, words)
 		}
 	}
 }
