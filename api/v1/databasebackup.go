@@ -164,8 +164,8 @@ type DatabaseBackupStatus struct {
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 
-	// Full, Snapshot (of a volume), or Incremental: that has only what has changed since its parent, another backup of the
-	// archive, by its id there.
+	// Full, Snapshot (of a volume), or Incremental: that has only what has changed since its parent, another backup of
+	// the archive, by its id there.
 	// +optional
 	Type BackupType `json:"type,omitempty"`
 	// +optional

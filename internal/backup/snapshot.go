@@ -63,7 +63,8 @@ func BeginSession(ctx context.Context, o SessionOptions) (*Session, error) {
 func (s *Session) begin(ctx context.Context, o SessionOptions) error {
 	row, err := s.ask(ctx, "select pg_is_in_recovery(), (select system_identifier from pg_control_system()), "+
 		"(select string_agg(pg_tablespace_location(oid), ', ') from pg_tablespace "+
-		"where not pg_tablespace_location(oid) in ('', $1) and not starts_with(pg_tablespace_location(oid), $1 || '/'))",
+		"where not pg_tablespace_location(oid) in ('', $1) "+
+		"and not starts_with(pg_tablespace_location(oid), $1 || '/'))",
 		o.Volume)
 	switch {
 	case err != nil:

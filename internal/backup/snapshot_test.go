@@ -13,7 +13,9 @@ import (
 // A snapshot of a volume of day 3 keeps the WAL of that day, and nothing else: it takes no backup's place.
 func TestRetentionKeepsTheWALOfASnapshotAndCountsOnNone(t *testing.T) {
 	lsn := wal.LSN(3) * wal.SegmentSize
-	snapshot := Backup{ID: "s3", Type: TypeSnapshot, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100, Stopped: day(3)}
+	snapshot := Backup{
+		ID: "s3", Type: TypeSnapshot, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100, Stopped: day(3),
+	}
 	young := snapshot
 	young.ID, young.StartLSN, young.StopLSN, young.Stopped = "s10", lsn*3+0x28, lsn*3+0x100, day(9)
 	for name, c := range map[string]struct {

@@ -167,7 +167,8 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
 	spec := backupPod(db, settings, storeOf(db), takeCommand(db, backup))
 	lookAtKeys(db, settings, &spec)
-	incremental := Backup(db).Incremental != nil && !backup.Spec.Full && !backup.BySnapshot() // it reads the manifest of the backup before
+	// It reads the manifest of the backup before.
+	incremental := Backup(db).Incremental != nil && !backup.Spec.Full && !backup.BySnapshot()
 	if incremental || trigger(db, backup) == naming.TriggerFinal {
 		withKey(db, &spec)
 	}

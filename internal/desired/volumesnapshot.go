@@ -42,7 +42,7 @@ func Snapshot(backup *v1.DatabaseBackup) *protocol.Snapshot {
 		return nil
 	}
 	return &protocol.Snapshot{
-		ID: s.ID, Label: s.BackupLabel, Term: uint64(max(s.Term, 0)), //nolint:gosec // it is not negative
+		ID: s.ID, Label: s.BackupLabel, Term: uint64(max(s.Term, 0)),
 		Timeline: uint32(s.Timeline), //nolint:gosec // it comes from one
 		StartLSN: backup.Status.StartLSN, StopLSN: backup.Status.StopLSN, Stopped: s.StoppedAt.Time.UTC(),
 		ServerVersion: backup.Status.ServerVersion, SystemIdentifier: backup.Status.SystemIdentifier,

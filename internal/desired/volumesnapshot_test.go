@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -34,7 +35,8 @@ func TestAVolumeSnapshot(t *testing.T) {
 	backup := snapshotOf("main")
 	backup.Name, backup.Spec.VolumeSnapshotClassName = strings.Repeat("b", 57), ""
 	longest := VolumeSnapshot(sampleDB(strings.Repeat("d", 40)), backup, "d-1", "20261120T031500Z-3f2a")
-	if _, named := longest.Object["spec"].(map[string]any)["volumeSnapshotClassName"]; named || len(longest.GetName()) > 253 {
+	_, named, err := unstructured.NestedString(longest.Object, "spec", "volumeSnapshotClassName")
+	if err != nil || named || len(longest.GetName()) > 253 {
 		t.Errorf("it is %+v", longest.Object)
 	}
 }

@@ -105,7 +105,8 @@ func (t *take) takeSnapshot(ctx context.Context) error {
 
 // inSession begins a backup at a host, waits until the volume is cut, and stops it.
 func (t *take) inSession(ctx context.Context, host string, term uint64) (backup.Snapshot, error) {
-	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: "begins a backup: waits for a checkpoint"})
+	step := "begins a backup: waits for a checkpoint"
+	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
 	session, err := backup.BeginSession(ctx, backup.SessionOptions{
 		Server: t.connection(host), Term: term, Trigger: t.trigger, System: t.owner.SystemIdentifier,
 		Volume: naming.PathVolume,

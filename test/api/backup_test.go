@@ -79,7 +79,8 @@ func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 func (k *taker) controller() *databasebackup.Reconciler {
 	return &databasebackup.Reconciler{
 		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials,
-		Settings: k.reconciler.Settings, Events: k.events, Turns: k.turns, Cutter: k.cuts, Now: func() time.Time { return k.now },
+		Settings: k.reconciler.Settings, Events: k.events, Turns: k.turns, Cutter: k.cuts,
+		Now: func() time.Time { return k.now },
 	}
 }
 

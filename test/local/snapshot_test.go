@@ -55,10 +55,14 @@ func (c *cluster) takeSnapshot(leader, to string) protocol.BackupResult {
 	c.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	c.must(err)
-	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is one
+	address := listener.Addr().String()
 	c.must(listener.Close())
 	cmd, file, log := c.command("take", c.taking(), "--"+naming.FlagSnapshot,
-		"--listen", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		"--listen", address)
+	_, text, err := net.SplitHostPort(address)
+	c.must(err)
+	port, err := strconv.Atoi(text)
+	c.must(err)
 	c.must(cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -72,10 +76,10 @@ func (c *cluster) takeSnapshot(leader, to string) protocol.BackupResult {
 	case <-time.After(2 * deadline):
 		c.Fatal("the backup does not end")
 	}
-	text, err := os.ReadFile(file)
+	said, err := os.ReadFile(file)
 	c.must(err)
 	var result protocol.BackupResult
-	c.must(json.Unmarshal(text, &result))
+	c.must(json.Unmarshal(said, &result))
 	return result
 }
 

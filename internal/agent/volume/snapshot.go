@@ -12,8 +12,8 @@ import (
 )
 
 // ErrNoSnapshot says that what ought to be the snapshot of an instance's volume has no data.
-var ErrNoSnapshot = errors.New("the volume has no data directory: what it was made of is no snapshot of an instance's " +
-	"volume, or its driver has made an empty volume")
+var ErrNoSnapshot = errors.New("the volume has no data directory: what it was made of is no snapshot of an " +
+	"instance's volume, or its driver has made an empty volume")
 
 // snapshotFile notes on a volume that was made of a snapshot which one that was, when nothing of its instance is there
 // any more.

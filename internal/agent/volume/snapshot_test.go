@@ -13,11 +13,12 @@ func aSnapshot(t *testing.T) string {
 	t.Helper()
 	volume := t.TempDir()
 	for _, file := range []string{
-		"data/PG_VERSION", "data/base/1", "tablespaces/16400/PG_17/1", "toban/state.json", "locks/owner", "restored.json",
-		"restore/data/PG_VERSION", "incoming/PG_VERSION", "outgoing/x", "before-1/y", "rewinding",
+		"data/PG_VERSION", "data/base/1", "tablespaces/16400/PG_17/1", "toban/state.json", "locks/owner",
+		"restored.json", "restore/data/PG_VERSION", "incoming/PG_VERSION", "outgoing/x", "before-1/y", "rewinding",
 	} {
 		path := filepath.Join(volume, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("s"), 0o600)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("s"), 0o600))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

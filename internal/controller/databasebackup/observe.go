@@ -269,7 +269,7 @@ func (s *scope) before() string {
 	for i := range s.seen.backups {
 		other := &s.seen.backups[i]
 		if other.Status.CompletedAt != nil || other.DeletionTimestamp != nil || other.BySnapshot() {
-			continue // one by a snapshot may wait long for what is not the archive's, and while its Pod runs that is seen
+			continue // one by a snapshot may wait long; while its Pod runs, that is seen
 		}
 		if other.Status.StartedAt != nil || earlier(other, s.backup) {
 			return fmt.Sprintf("waits for the backup %s, which comes first", other.Name)

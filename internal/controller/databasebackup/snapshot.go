@@ -27,8 +27,8 @@ type Cutter interface {
 }
 
 // noAPI says that a cluster has no snapshots of volumes.
-const noAPI = "the cluster has no VolumeSnapshots (volumesnapshots.snapshot.storage.k8s.io): install the CRDs and the " +
-	"controller of external-snapshotter and a CSI driver that has snapshots, or take a backup without spec.method"
+const noAPI = "the cluster has no VolumeSnapshots (volumesnapshots.snapshot.storage.k8s.io): install the CRDs and " +
+	"the controller of external-snapshotter and a CSI driver that has snapshots, or take a backup without spec.method"
 
 // snapshotView is what the decisions about the snapshots of a backup depend on.
 type snapshotView struct {

@@ -46,7 +46,8 @@ func TestWhatIsDoneAboutSnapshots(t *testing.T) {
 			snapshotView{all: []snapshotSeen{{name: ofSession, cut: true}}}, running, snapshotSteps{},
 		},
 		"the session has ended well": {
-			snapshotView{done: theSession, all: []snapshotSeen{{name: ofSession, cut: true}, {name: ofFormer}}}, running,
+			snapshotView{done: theSession, all: []snapshotSeen{{name: ofSession, cut: true}, {name: ofFormer}}},
+			running,
 			snapshotSteps{remove: []string{ofFormer}},
 		},
 		"complete": {
@@ -93,19 +94,39 @@ func TestWhenABackupBySnapshotIsOver(t *testing.T) {
 		reason string
 		words  string
 	}{
-		"it can be used":                           {with(), true, v1.ReasonCompleted, "words"},
-		"it is cut, and can't be used yet":         {with(notReady), false, v1.ReasonRunning, "until it can be used"},
-		"the driver complains":                     {with(notReady, problem), false, v1.ReasonRunning, "no class for"},
-		"it can't be used in time":                 {with(notReady, problem, late), true, v1.ReasonDeadlineExceeded, "no class"},
-		"it can be used, though late":              {with(late), true, v1.ReasonCompleted, "words"},
-		"somebody has deleted it":                  {with(gone), true, v1.ReasonFailed, "is gone"},
-		"nobody knows which it is":                 {with(job(jobComplete)), true, v1.ReasonFailed, "which snapshot"},
-		"the API is away when the Pod has ended":   {with(noAPI), false, v1.ReasonRunning, "no VolumeSnapshots"},
-		"the API is missing":                       {with(job(jobNone), noAPI), false, v1.ReasonSnapshotAPIMissing, "CRDs"},
-		"the API is missing until the deadline":    {with(job(jobNone), noAPI, late), true, v1.ReasonDeadlineExceeded, "CRDs"},
-		"it begins":                                {with(job(jobNone), gone), false, v1.ReasonRunning, "Pod"},
-		"it waits for the cut, and it is told why": {with(job(jobRunning), problem), false, v1.ReasonRunning, "no class"},
-		"it has failed, and it is told why":        {with(job(jobFailed), problem), true, v1.ReasonFailed, "no class"},
+		"it can be used": {with(), true, v1.ReasonCompleted, "words"},
+		"it is cut, and can't be used yet": {
+			with(notReady), false, v1.ReasonRunning, "until it can be used",
+		},
+		"the driver complains": {
+			with(notReady, problem), false, v1.ReasonRunning, "no class for",
+		},
+		"it can't be used in time": {
+			with(notReady, problem, late), true, v1.ReasonDeadlineExceeded, "no class",
+		},
+		"it can be used, though late": {with(late), true, v1.ReasonCompleted, "words"},
+		"somebody has deleted it":     {with(gone), true, v1.ReasonFailed, "is gone"},
+		"nobody knows which it is": {
+			with(job(jobComplete)), true, v1.ReasonFailed, "which snapshot",
+		},
+		"the API is away when the Pod has ended": {
+			with(noAPI), false, v1.ReasonRunning, "no VolumeSnapshots",
+		},
+		"the API is missing": {
+			with(job(jobNone), noAPI), false, v1.ReasonSnapshotAPIMissing, "CRDs",
+		},
+		"the API is missing until the deadline": {
+			with(job(jobNone), noAPI, late), true, v1.ReasonDeadlineExceeded, "CRDs",
+		},
+		"it begins": {
+			with(job(jobNone), gone), false, v1.ReasonRunning, "Pod",
+		},
+		"it waits for the cut, and it is told why": {
+			with(job(jobRunning), problem), false, v1.ReasonRunning, "no class",
+		},
+		"it has failed, and it is told why": {
+			with(job(jobFailed), problem), true, v1.ReasonFailed, "no class",
+		},
 	} {
 		got := decide(c.view)
 		if got.Over != c.over || got.Reason != c.reason || !strings.Contains(got.Message, c.words) {

@@ -60,6 +60,19 @@ func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// sparedSnapshots are those of volumes that need WAL of one of the archives.
+func (s *scope) sparedSnapshots(path string) (out []protocol.Snapshot) {
+	for i := range s.seen.snapshots {
+		b := &s.seen.snapshots[i]
+		if x := desired.Snapshot(b); x != nil && b.Status.Archive != nil && b.Status.Archive.Path == path {
+			x.Label = "" // retention needs to know of WAL alone
+			out = append(out, *x)
+		}
+	}
+	slices.SortFunc(out, func(a, b protocol.Snapshot) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
 // spared are the backups that are pinned, and those that are being verified or restored, here or into another SampleDB
 // of the namespace, in one of its archives.
 func (s *scope) spared(path string) desired.Spared {
@@ -77,13 +90,7 @@ func (s *scope) spared(path string) desired.Spared {
 			out.InUse = append(out.InUse, b.Status.ID)
 		}
 	}
-	for i := range s.seen.snapshots {
-		b := &s.seen.snapshots[i]
-		if x := desired.Snapshot(b); x != nil && b.Status.Archive != nil && b.Status.Archive.Path == path {
-			x.Label = "" // retention needs to know of WAL alone
-			out.Snapshots = append(out.Snapshots, *x)
-		}
-	}
+	out.Snapshots = s.sparedSnapshots(path)
 	for _, r := range s.seen.restores {
 		if r.Archive == path && r.Backup != "" && r.CompletedAt == nil && r.PreparedAt == nil {
 			out.InUse = append(out.InUse, r.Backup)
@@ -92,7 +99,6 @@ func (s *scope) spared(path string) desired.Spared {
 	if path == s.archivePath() {
 		out.InUse = append(out.InUse, s.rehearsedBackups()...)
 	}
-	slices.SortFunc(out.Snapshots, func(a, b protocol.Snapshot) int { return strings.Compare(a.ID, b.ID) })
 	slices.Sort(out.Pinned)
 	slices.Sort(out.InUse)
 	out.InUse = slices.Compact(out.InUse)

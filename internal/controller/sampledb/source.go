@@ -57,8 +57,8 @@ func (r *Reconciler) ownSource(ctx context.Context, s *scope, spec v1.RestoreSpe
 	}
 	named, err := r.backupSource(ctx, s.db, backup)
 	if err == nil && named.Snapshot != nil {
-		return source, noSource("the DatabaseBackup %s is a snapshot of a volume: create a new SampleDB with restoreFrom "+
-			"of it. A restore in place reads the archive", backup)
+		return source, noSource("the DatabaseBackup %s is a snapshot of a volume: create a new SampleDB with "+
+			"restoreFrom of it. A restore in place reads the archive", backup)
 	}
 	own := naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
 	if first, _ := naming.FirstArchivePath(named.Archive.Path); err == nil && first == own &&
@@ -93,7 +93,7 @@ func (r *Reconciler) backupSource(ctx context.Context, db *v1.SampleDB, name str
 	case backup == nil:
 		return desired.Source{}, noSource("there is no DatabaseBackup %s in the namespace", name)
 	case backup.BySnapshot():
-		return r.snapshotSource(ctx, db, backup)
+		return snapshotSource(backup)
 	case !meta.IsStatusConditionTrue(backup.Status.Conditions, v1.ConditionComplete),
 		backup.Status.Archive == nil, backup.Status.ID == "":
 		return desired.Source{}, noSource("the DatabaseBackup %s is not complete", name)

@@ -28,8 +28,8 @@ func (r *Reconciler) firstSnapshot(ctx context.Context, s *scope) (*v1.DatabaseB
 	return backup, nil
 }
 
-// madeOf has the claim of the first instance's data, where it is not there yet, be made of the snapshot of a volume that
-// the database is restored from. It waits for the backup to be complete: an empty volume would stay.
+// madeOf has the claim of the first instance's data, where it is not there yet, be made of the snapshot of a volume
+// that the database is restored from. It waits for the backup to be complete: an empty volume would stay.
 func (r *Reconciler) madeOf(ctx context.Context, s *scope, claim *corev1.PersistentVolumeClaim) error {
 	if current := s.seen.claims[0]; current != nil {
 		if name := current.Annotations[naming.AnnotationMadeOf]; name != "" && s.config.SystemIdentifier == "" {
@@ -65,8 +65,8 @@ func (r *Reconciler) ofOtherSnapshot(ctx context.Context, s *scope) error {
 	if err != nil || backup != nil && backup.Status.Snapshot != nil && backup.Status.Snapshot.Name == name {
 		return err
 	}
-	return &problem{v1.ReasonRestoreFailed, fmt.Sprintf("PersistentVolumeClaim %s was made of VolumeSnapshot %s, which "+
-		"is not that of spec.restoreFrom any more: delete the claim, or name the former DatabaseBackup again",
+	return &problem{v1.ReasonRestoreFailed, fmt.Sprintf("PersistentVolumeClaim %s was made of VolumeSnapshot %s, "+
+		"which is not that of spec.restoreFrom any more: delete the claim, or name the former DatabaseBackup again",
 		claim.Name, name), waitUser}
 }
 
@@ -87,15 +87,13 @@ func largeEnough(backup *v1.DatabaseBackup, claim *corev1.PersistentVolumeClaim)
 	}
 	if have := claim.Spec.Resources.Requests[corev1.ResourceStorage]; have.Cmp(need) < 0 {
 		return &problem{v1.ReasonInvalidSpec, fmt.Sprintf("spec.storage.size is %s, and the snapshot of the "+
-			"DatabaseBackup %s needs a volume of %s", have.String(), backup.Name, backup.Status.Snapshot.Size), waitUser}
+			"DatabaseBackup %s needs a volume of %s", have.String(), backup.Name, need.String()), waitUser}
 	}
 	return nil
 }
 
 // snapshotSource is a backup by the snapshot of a volume, for a restore whose volume was made of it.
-func (r *Reconciler) snapshotSource(
-	ctx context.Context, db *v1.SampleDB, backup *v1.DatabaseBackup,
-) (desired.Source, error) {
+func snapshotSource(backup *v1.DatabaseBackup) (desired.Source, error) {
 	if err := usableSnapshot(backup); err != nil {
 		return desired.Source{}, err
 	}

@@ -40,7 +40,8 @@ func (n *node) write() (stop func() int) {
 	go func() {
 		count := 0
 		for ctx.Err() == nil {
-			_, err := conn.Exec(context.Background(), "insert into loaded values ($1::int, repeat(md5($1::int::text), 30))", count)
+			_, err := conn.Exec(context.Background(),
+				"insert into loaded values ($1::int, repeat(md5($1::int::text), 30))", count)
 			if err != nil {
 				n.Errorf("write: %v", err)
 				break
