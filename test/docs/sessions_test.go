@@ -13,7 +13,10 @@ import (
 var connects = regexp.MustCompile(`\b(?:pgx|pgconn|pgxpool|sql)\.(Connect|ConnectConfig|New|NewWithConfig|Open)\(`)
 
 // given has the files whose settings another one makes.
-var given = map[string]string{"internal/backup/stream.go": "internal/worker/takehost.go"}
+var given = map[string]string{
+	"internal/backup/stream.go":   "internal/worker/takehost.go",
+	"internal/backup/snapshot.go": "internal/worker/takehost.go",
+}
 
 // noServers has the files that connect to something else than a PostgreSQL server: PgBouncer's console.
 var noServers = []string{"internal/pooler/console.go"}
