@@ -88,7 +88,7 @@ func TestEveryMetricThatIsNamedExists(t *testing.T) {
 	there := map[string]bool{"up": true}
 	var served names
 	metrics.New(&served)
-	served.MustRegister(&metrics.Drills{}, &exporter.Exporter{})
+	served.MustRegister(&metrics.Drills{}, &metrics.Kinds{}, &exporter.Exporter{})
 	for _, name := range served.names {
 		there[name] = true
 	}
