@@ -121,8 +121,8 @@ var dashboards = []dashboard{
 			{"sum by (pooler) (rate(pgbouncer_stats_queries_duration_seconds_total" + chosen + "[5m]))\n/\n" +
 				"sum by (pooler) (rate(pgbouncer_stats_queries_pooled_total" + chosen + "[5m]))", byPool}}},
 		{"Pooler: bytes per second", "Bps", false, []line{
-			{"sum by (pooler) (rate(pgbouncer_stats_received_bytes_total" + chosen + "[5m]))", byPool + " from clients"},
-			{"sum by (pooler) (rate(pgbouncer_stats_sent_bytes_total" + chosen + "[5m]))", byPool + " to clients"},
+			{"sum by (pooler) (rate(pgbouncer_stats_received_bytes_total" + chosen + "[5m]))", byPool + " received"},
+			{"sum by (pooler) (rate(pgbouncer_stats_sent_bytes_total" + chosen + "[5m]))", byPool + " sent"},
 		}},
 		{"Pooler: 1 takes transactions, 0 holds clients", "short", false, []line{
 			{"toban_pooler_open" + chosen + " * pgbouncer_up" + chosen, byPool}}},
@@ -189,10 +189,13 @@ var dashboards = []dashboard{
 	}},
 }
 
-// whyNot counts the conditions of a kind that are not true by their reasons, and has 0 for the reasons of those that are.
+// whyNot counts the conditions of a kind that are not true by their reasons, and has 0 for the reasons of those that
+// are.
 func whyNot(kind string) string {
-	return fmt.Sprintf("sum by (type, reason) (\n  toban_%[1]s_condition_reason * on (namespace, %[1]s, type) "+
-		"(toban_%[1]s_condition != bool 1)\n)", kind)
+	return fmt.Sprintf("sum by (type, reason) (\n"+
+		"  max by (namespace, %[1]s, type, reason) (toban_%[1]s_condition_reason)\n"+
+		"  * on (namespace, %[1]s, type) group_left ()\n"+
+		"  max by (namespace, %[1]s, type) (toban_%[1]s_condition != bool 1)\n)", kind)
 }
 
 // Widths and heights in Grafana's grid, which has 24 columns.
