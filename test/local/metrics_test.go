@@ -308,7 +308,8 @@ func (o oneOfEach) backup(name metav1.ObjectMeta) v1.DatabaseBackup {
 		}}
 }
 
-// prometheus runs one that scrapes the cluster, its pooler and an operator each second, and returns the address of its API.
+// prometheus runs one that scrapes the cluster, its pooler and an operator each second, and returns the address of its
+// API.
 func (c *cluster) prometheus(program, operator string) string {
 	c.Helper()
 	targets := ""
