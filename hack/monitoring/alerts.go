@@ -14,6 +14,8 @@ type alert struct {
 	series []series
 	// again are further tests, for an alert that more than one thing raises.
 	again []raising
+	// never are series that raise none.
+	never []series
 }
 
 // raising is what raises an alert, and what that one says then, as the fields of the same names in alert.

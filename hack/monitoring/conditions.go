@@ -9,11 +9,14 @@ import (
 	"toban.dev/hack/conditions"
 )
 
-// conditionAlert says how an alert about a condition of a SampleDB is raised. without says why there is none.
+// conditionAlert says how an alert about a condition is raised. without says why there is none.
 type conditionAlert struct{ severity, after, says, without string }
 
-// conditionAlerts has every type of condition. A type that is missing fails make generate.
-var conditionAlerts = map[string]conditionAlert{
+// readySays is without, of a condition that Ready waits for.
+const readySays = "Ready has its reason"
+
+// ofSampleDB has every type of condition of a SampleDB.
+var ofSampleDB = map[string]conditionAlert{
 	"Ready":             {warning, "15m", "is not as its spec wants it", ""},
 	"Available":         {critical, "1m", "has no primary that takes writes", ""},
 	"Durable":           {critical, "10m", "could lose commits with one instance", ""},
@@ -37,50 +40,66 @@ var conditionAlerts = map[string]conditionAlert{
 	"SurvivesZoneLoss":  {info, "1d", "takes no writes while one of its zones is lost", ""},
 	"PrimaryPreferred":  {info, "1d", "is led by an instance that is not the preferred one", ""},
 
-	"Initialized":          {without: "Ready has its reason"},
-	"ConfigurationApplied": {without: "Ready has its reason"},
-	"StorageReady":         {without: "Ready has its reason"},
-	"Restored":             {without: "Ready has its reason"},
-	"Upgraded":             {without: "Ready has its reason"},
-	"Complete":             {without: "of a DatabaseBackup, whose SampleDB has Scheduled"},
-	"Verified":             {without: "of a DatabaseBackup; TobanBackupNotVerified is the alert"},
+	"Initialized":          {without: readySays},
+	"ConfigurationApplied": {without: readySays},
+	"StorageReady":         {without: readySays},
+	"Restored":             {without: readySays},
+	"Upgraded":             {without: readySays},
+	"Complete":             {without: "of a DatabaseBackup, of which kinds.go has it"},
+	"Verified":             {without: "of a DatabaseBackup, of which kinds.go has it"},
 	"Passed":               {without: "of a FaultDrill; TobanDrillNotPassed is the alert"},
 }
 
 // todo is what a user does about a reason.
 type todo struct{ reason, text string }
 
-// aboutConditions are the alerts about conditions.
+// aboutConditions are the alerts about conditions of all kinds.
 func aboutConditions() ([]alert, error) {
-	types, groups, err := conditions.Read("api/v1/conditions.go")
-	if err != nil {
-		return nil, err //nolint:wrapcheck // it says of which file
+	var out []alert
+	for _, k := range kinds {
+		types, groups, err := conditions.Read(k.file)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it says of which file
+		}
+		about, err := k.about(types, groups)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.name, err)
+		}
+		out = append(out, about...)
 	}
+	return out, nil
+}
+
+// about are the alerts about its conditions. A type that is missing in its alerts fails make generate.
+func (k kind) about(types []conditions.Constant, groups []conditions.Group) ([]alert, error) {
 	var out []alert
 	for _, c := range types {
-		how, known := conditionAlerts[c.Value]
+		how, known := k.alerts[c.Value]
 		switch {
-		case !known:
-			return nil, fmt.Errorf("the condition %s has no alert: give it one in conditionAlerts, or say "+
-				"why not", c.Value)
-		case how.without == "":
-			out = append(out, how.alert(c.Value, reasonsOf(c.Value, groups)))
+		case !known && k.reasons == nil:
+			return nil, fmt.Errorf("the condition %s has no alert: give it one in the kind's alerts, or say why not",
+				c.Value)
+		case known && how.without == "":
+			out = append(out, k.alert(c.Value, how, k.reasonsOf(c.Value, groups)))
 		}
 	}
-	return out, told(out, groups)
+	return out, k.told(out, groups)
 }
 
 // reasonsOf are the reasons of a type of condition, without those of one that is said in other alerts: Ready has the
 // reason of any condition without an alert.
-func reasonsOf(kind string, groups []conditions.Group) []todo {
+func (k kind) reasonsOf(of string, groups []conditions.Group) []todo {
 	var out []todo
 	for _, g := range groups {
-		mine := typesOf(g)
-		takes := slices.Contains(mine, kind) || kind == "Ready" && slices.ContainsFunc(mine, func(other string) bool {
-			return conditionAlerts[other].without == "Ready has its reason"
+		mine := k.typesOf(g)
+		takes := slices.Contains(mine, of) || of == "Ready" && slices.ContainsFunc(mine, func(other string) bool {
+			return k.alerts[other].without == readySays
 		})
 		for _, r := range g.Constants {
-			if takes || strings.Contains(r.Says, "also a reason of") && strings.Contains(r.Says, kind) {
+			if k.reasons != nil && !slices.Contains(k.reasons[of], r.Value) {
+				continue
+			}
+			if takes || strings.Contains(r.Says, "also a reason of") && strings.Contains(r.Says, of) {
 				out = append(out, todo{r.Value, r.Todo})
 			}
 		}
@@ -89,31 +108,47 @@ func reasonsOf(kind string, groups []conditions.Group) []todo {
 }
 
 // typesOf are the conditions that a group's heading names: "Reasons of Ready and Available of a database …".
-func typesOf(g conditions.Group) []string {
+func (k kind) typesOf(g conditions.Group) []string {
 	var out []string
 	for _, word := range strings.FieldsFunc(g.Heading, func(r rune) bool { return r == ' ' || r == ',' }) {
-		if _, known := conditionAlerts[word]; known {
+		if _, known := k.alerts[word]; known {
 			out = append(out, word)
 		}
 	}
 	return out
 }
 
-// told fails where a reason with something to do is in no alert, unless its condition says why there is none.
-func told(alerts []alert, groups []conditions.Group) error {
+// told fails where a reason with something to do is in no alert, unless its condition says why there is none. Of a kind
+// with chosen reasons it fails where there is no such reason.
+func (k kind) told(alerts []alert, groups []conditions.Group) error {
+	missing := func(reason string) bool {
+		return !slices.ContainsFunc(alerts, func(a alert) bool { return strings.Contains(a.todo, `"`+reason+`"`) })
+	}
+	if k.reasons != nil {
+		return k.chosenAreKnown(groups)
+	}
 	for _, g := range groups {
-		types := typesOf(g)
+		types := k.typesOf(g)
 		if len(types) == 0 {
 			return fmt.Errorf("%q names no condition", g.Heading)
 		}
-		if slices.ContainsFunc(types, func(t string) bool { return conditionAlerts[t].without != "" }) {
+		if slices.ContainsFunc(types, func(t string) bool { return k.alerts[t].without != "" }) {
 			continue
 		}
 		for _, r := range g.Constants {
-			if !idle(todo{r.Value, r.Todo}) && !slices.ContainsFunc(alerts,
-				func(a alert) bool { return strings.Contains(a.todo, `"`+r.Value+`"`) }) {
+			if !idle(todo{r.Value, r.Todo}) && missing(r.Value) {
 				return fmt.Errorf("the reason %s is in no alert", r.Value)
 			}
+		}
+	}
+	return nil
+}
+
+// chosenAreKnown fails where a chosen reason does not exist, for instance because it was renamed.
+func (k kind) chosenAreKnown(groups []conditions.Group) error {
+	for of, chosen := range k.reasons {
+		if found := k.reasonsOf(of, groups); len(found) != len(chosen) {
+			return fmt.Errorf("of the reasons %q of %s there are only %v", chosen, of, found)
 		}
 	}
 	return nil
@@ -125,9 +160,10 @@ var nameOfUser = regexp.MustCompile(`\bNAME\b`)
 
 // alert is the one about a type of condition. A reason for which there is nothing to do raises none. What is to be done
 // is looked up when the alert is shown, so that an alert goes on when the reason changes.
-func (how conditionAlert) alert(kind string, all []todo) alert {
-	labels := fmt.Sprintf(`type="%s"`, kind)
-	var quiet, words []string
+func (k kind) alert(of string, how conditionAlert, all []todo) alert {
+	labels := fmt.Sprintf(`type="%s"`, of)
+	var words []string
+	var quiet []string
 	var first *todo
 	for _, t := range all {
 		if idle(t) {
@@ -138,30 +174,59 @@ func (how conditionAlert) alert(kind string, all []todo) alert {
 			first = &t
 		}
 		words = append(words, fmt.Sprintf(`{{ if eq .Labels.reason "%s" }}%s{{ end }}`, t.reason,
-			nameOfUser.ReplaceAllString(t.text, "{{ .Labels.sampledb }}")))
+			nameOfUser.ReplaceAllString(t.text, "{{ .Labels."+k.label+" }}")))
 	}
-	expr := fmt.Sprintf("toban_sampledb_condition{%s} != 1", labels)
+	expr := fmt.Sprintf("%s_condition{%s} != 1", k.metric, labels)
 	if len(quiet) > 0 {
-		expr += fmt.Sprintf("\nunless on (namespace, sampledb)\n"+`toban_sampledb_condition_reason{%s, reason=~"%s"}`,
-			labels, strings.Join(quiet, "|"))
+		expr += fmt.Sprintf("\nunless on (namespace, %s)\n"+`%s_condition_reason{%s, reason=~"%s"}`,
+			k.label, k.metric, labels, strings.Join(quiet, "|"))
 	}
-	about := func(labels string) string {
-		return fmt.Sprintf(`{namespace="shop", sampledb="x", type="%s"%s}`, kind, labels)
+	if k.while != "" {
+		expr += fmt.Sprintf("\nand on (namespace, %s)\n%s", k.label, k.while)
 	}
+	summary := k.subject + " %s/%s " + how.says
 	return alert{
-		name: "Toban" + kind, severity: how.severity, after: how.after, expr: expr,
-		summary: "SampleDB {{ $labels.namespace }}/{{ $labels.sampledb }} " + how.says,
-		todo: fmt.Sprintf(`{{ range printf "toban_sampledb_condition_reason{namespace='%%s',sampledb='%%s',type='%s'}"`+
-			` $labels.namespace $labels.sampledb | query }}{{ .Labels.reason }}: %s{{ end }}`, kind, strings.Join(words,
-			"")),
-		labels: map[string]string{"namespace": "shop", "sampledb": "x", "type": kind},
+		name: "Toban" + k.prefix + of, severity: how.severity, after: how.after, expr: expr,
+		summary: fmt.Sprintf(summary, "{{ $labels.namespace }}", "{{ $labels."+k.label+" }}"),
+		todo: fmt.Sprintf(`{{ range printf "%[1]s_condition_reason{namespace='%%s',%[2]s='%%s',type='%[3]s'}"`+
+			` $labels.namespace $labels.%[2]s | query }}{{ .Labels.reason }}: %[4]s{{ end }}`, k.metric, k.label, of,
+			strings.Join(words, "")),
+		labels: map[string]string{"namespace": "shop", k.label: "x", "type": of},
 		shows: map[string]string{
-			"summary": "SampleDB shop/x " + how.says,
+			"summary": fmt.Sprintf(summary, "shop", "x"),
 			"todo":    first.reason + ": " + nameOfUser.ReplaceAllString(first.text, "x"),
 		},
-		series: []series{
-			{"toban_sampledb_condition" + about(""), "0", "1"},
-			{"toban_sampledb_condition_reason" + about(`, reason="`+first.reason+`"`), "1", "1"},
-		},
+		series: k.played("x", of, first.reason, true),
+		never:  k.never(of, first.reason, quiet),
 	}
+}
+
+// played are the series of a condition of an object with a reason, in which the alert is raised and ends. With there,
+// what has to be there while it is raised is.
+func (k kind) played(name, of, reason string, there bool) []series {
+	about := func(labels string) string {
+		return fmt.Sprintf(`{namespace="shop", %s="%s"%s}`, k.label, name, labels)
+	}
+	kind := fmt.Sprintf(`, type="%s"`, of)
+	out := []series{
+		{k.metric + "_condition" + about(kind), "0", "1"},
+		{k.metric + "_condition_reason" + about(kind+`, reason="`+reason+`"`), "1", "1"},
+	}
+	if k.while != "" && there {
+		out = append(out, series{k.while + about(""), "1", "1"})
+	}
+	return out
+}
+
+// never are series that raise no alert: of an object for each reason for which there is nothing to do, and of one of
+// which what has to be there while it is raised is not.
+func (k kind) never(of, reason string, quiet []string) []series {
+	var out []series
+	for _, q := range quiet {
+		out = append(out, k.played("quiet-"+q, of, q, true)...)
+	}
+	if k.while != "" {
+		out = append(out, k.played("gone", of, reason, false)...)
+	}
+	return out
 }

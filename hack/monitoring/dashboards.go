@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // dashboard is one of Grafana's.
 type dashboard struct {
 	name, title string
@@ -23,6 +25,8 @@ const (
 	chosen = `{namespace="$namespace", sampledb="$sampledb"}`
 	byDB   = "{{namespace}}/{{sampledb}}"
 	byPod  = "{{instance}}"
+	byApp  = "{{namespace}}/{{myapp}}"
+	byPool = "{{pooler}}"
 	// byDrill names the last drill of a fault and a role.
 	byDrill = byDB + ": {{fault}} of {{role}}"
 )
@@ -84,6 +88,10 @@ var dashboards = []dashboard{
 			{"toban_instance_volume_used_bytes" + chosen, byPod + " used"},
 			{"toban_instance_volume_size_bytes" + chosen, byPod + " size"},
 		}},
+		{"Volumes for the WAL", "bytes", false, []line{
+			{"toban_instance_wal_volume_used_bytes" + chosen, byPod + " used"},
+			{"toban_instance_wal_volume_size_bytes" + chosen, byPod + " size"},
+		}},
 		{"Volumes used", "percentunit", false,
 			[]line{{"toban:volume_used:ratio" + chosen, byPod + " {{volume}}"}}},
 		{"Sizes of databases", "bytes", false,
@@ -94,11 +102,39 @@ var dashboards = []dashboard{
 		{"Time for a scrape, by collector", "s", false,
 			[]line{{"sum by (instance, collector) (pg_scrape_collector_duration_seconds" + chosen + ")",
 				byPod + " {{collector}}"}}},
+		{"Pooler: clients", "short", false, []line{
+			{"sum by (pooler) (pgbouncer_pools_client_active_connections" + chosen + ")", byPool + " active"},
+			{"sum by (pooler) (pgbouncer_pools_client_waiting_connections" + chosen + ")", byPool + " waiting"},
+		}},
+		{"Pooler: connections to servers", "short", false, []line{
+			{"sum by (pooler) (pgbouncer_pools_server_active_connections" + chosen + ")", byPool + " active"},
+			{"sum by (pooler) (pgbouncer_pools_server_idle_connections" + chosen + ")", byPool + " idle"},
+			{"sum by (pooler) (pgbouncer_pools_server_login_connections" + chosen + ")", byPool + " being opened"},
+		}},
+		{"Pooler: how long the first client has waited", "s", false,
+			[]line{{"max by (pooler) (pgbouncer_pools_client_maxwait_seconds" + chosen + ")", byPool}}},
+		{"Pooler: clients that wait, on average", "short", false,
+			[]line{{"sum by (pooler) (rate(pgbouncer_stats_client_wait_seconds_total" + chosen + "[5m]))", byPool}}},
+		{"Pooler: transactions per second", "ops", false, []line{
+			{"sum by (pooler) (rate(pgbouncer_stats_sql_transactions_pooled_total" + chosen + "[5m]))", byPool}}},
+		{"Pooler: time of a query, on average", "s", false, []line{
+			{"sum by (pooler) (rate(pgbouncer_stats_queries_duration_seconds_total" + chosen + "[5m]))\n/\n" +
+				"sum by (pooler) (rate(pgbouncer_stats_queries_pooled_total" + chosen + "[5m]))", byPool}}},
+		{"Pooler: bytes per second", "Bps", false, []line{
+			{"sum by (pooler) (rate(pgbouncer_stats_received_bytes_total" + chosen + "[5m]))", byPool + " received"},
+			{"sum by (pooler) (rate(pgbouncer_stats_sent_bytes_total" + chosen + "[5m]))", byPool + " sent"},
+		}},
+		{"Pooler: 1 takes transactions, 0 holds clients", "short", false, []line{
+			{"toban_pooler_open" + chosen + " * pgbouncer_up" + chosen, byPool}}},
 	}},
 	{name: "backups", title: "Toban: backups", panels: []panel{
 		{"Oldest last backup", "s", true, []line{{"max(time() - toban_sampledb_last_backup_timestamp_seconds)", ""}}},
 		{"Longest since a verification", "s", true,
 			[]line{{"max(time() - toban_sampledb_last_verified_timestamp_seconds)", ""}}},
+		{"Last backups without success", "short", true,
+			[]line{{`sum(toban_databasebackup_condition{type="Complete"} != bool 1)`, ""}}},
+		{"Last verifications without success", "short", true,
+			[]line{{`sum(toban_databasebackup_condition{type="Verified"} != bool 1)`, ""}}},
 		{"Since the last backup", "s", false,
 			[]line{{"time() - toban_sampledb_last_backup_timestamp_seconds", byDB}}},
 		{"Since a backup was verified", "s", false,
@@ -109,6 +145,31 @@ var dashboards = []dashboard{
 		{"How long it has waited", "s", false, []line{{"toban_instance_archive_lag_seconds", byDB}}},
 		{"WAL archived per second", "Bps", false,
 			[]line{{"rate(toban_instance_archive_position_bytes[5m])", byDB}}},
+		{"DatabaseBackups by their phase", "short", false,
+			[]line{{"sum by (phase) (toban_databasebackup_phase)", "{{phase}}"}}},
+		{"What the last verification says a restore takes", "s", false,
+			[]line{{"toban_databasebackup_recovery_seconds", byDB}}},
+		{"How long the last complete backup has taken", "s", false,
+			[]line{{"toban_databasebackup_duration_seconds", byDB + " {{type}}"}}},
+		{"Its data, and what it took in the archive", "bytes", false, []line{
+			{"toban_databasebackup_size_bytes", byDB + " {{type}}"},
+			{"toban_databasebackup_stored_bytes", byDB + " {{type}} in the archive"},
+		}},
+	}},
+	{name: "applications", title: "Toban: applications and their databases", panels: []panel{
+		{"MyApps", "short", true, []line{{`count(toban_myapp_condition{type="Ready"})`, ""}}},
+		{"MyApps that are not ready", "short", true,
+			[]line{{`sum(toban_myapp_condition{type="Ready"} != bool 1)`, ""}}},
+		{"PostgreSQLs", "short", true, []line{{`count(toban_postgresql_condition{type="Ready"})`, ""}}},
+		{"PostgreSQLs that are not ready", "short", true,
+			[]line{{`sum(toban_postgresql_condition{type="Ready"} != bool 1)`, ""}}},
+		{"Why conditions of MyApps are not true", "short", false, []line{{whyNot("myapp"), "{{type}}: {{reason}}"}}},
+		{"Why conditions of PostgreSQLs are not true", "short", false,
+			[]line{{whyNot("postgresql"), "{{type}}: {{reason}}"}}},
+		{"Pods that are ready", "short", false, []line{{"toban_myapp_replicas_ready", byApp}}},
+		{"Pods that are missing", "short", false,
+			[]line{{"toban_myapp_replicas_wanted - toban_myapp_replicas_ready", byApp}}},
+		{"1 is led", "short", false, []line{{"toban_myapp_leader_known", byApp}}},
 	}},
 	{name: "drills", title: "Toban: drills", panels: []panel{
 		{"Last drills that have not passed", "short", true,
@@ -126,6 +187,15 @@ var dashboards = []dashboard{
 		{"Failovers and switchovers: the term", "short", false,
 			[]line{{"max by (namespace, sampledb) (toban_instance_term)", byDB}}},
 	}},
+}
+
+// whyNot counts the conditions of a kind that are not true by their reasons, and has 0 for the reasons of those that
+// are.
+func whyNot(kind string) string {
+	return fmt.Sprintf("sum by (type, reason) (\n"+
+		"  max by (namespace, %[1]s, type, reason) (toban_%[1]s_condition_reason)\n"+
+		"  * on (namespace, %[1]s, type) group_left ()\n"+
+		"  max by (namespace, %[1]s, type) (toban_%[1]s_condition != bool 1)\n)", kind)
 }
 
 // Widths and heights in Grafana's grid, which has 24 columns.

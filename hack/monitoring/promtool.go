@@ -21,6 +21,10 @@ func promtoolTests(alerts []alert) map[string]any {
 			a.labels, a.shows, a.series = r.labels, r.shows, r.series
 			tests = append(tests, a.test())
 		}
+		if len(a.never) > 0 && duration(a.after) <= time.Hour { // longer ones take long to play
+			a.series = a.never
+			tests = append(tests, a.silent())
+		}
 	}
 	return map[string]any{
 		"rule_files": []string{"../../config/monitoring/rules.yaml"}, "evaluation_interval": step.String(),
@@ -28,15 +32,37 @@ func promtoolTests(alerts []alert) map[string]any {
 	}
 }
 
-func (a alert) test() map[string]any {
-	after := duration(a.after)
-	raised := int(after/step) + 4
-	var input []map[string]string
+// raisedIn is in how many steps an alert is raised for sure.
+func (a alert) raisedIn() int { return int(duration(a.after)/step) + 4 }
+
+// input are the series of its test.
+func (a alert) input() []map[string]string {
+	var out []map[string]string
 	for _, s := range a.series {
-		input = append(input, map[string]string{
-			"series": s.name, "values": fmt.Sprintf("%s %s", repeat(s.raised, raised), repeat(s.ended, 4)),
+		out = append(out, map[string]string{
+			"series": s.name, "values": fmt.Sprintf("%s %s", repeat(s.raised, a.raisedIn()), repeat(s.ended, 4)),
 		})
 	}
+	return out
+}
+
+// at is what is expected of it after so many steps.
+func (a alert) at(steps int, alerts ...any) map[string]any {
+	return map[string]any{
+		"alertname": a.name, "eval_time": (time.Duration(steps) * step).String(), "exp_alerts": alerts,
+	}
+}
+
+// silent tests that its series do not raise it.
+func (a alert) silent() map[string]any {
+	return map[string]any{
+		"name": a.name, "interval": step.String(), "input_series": a.input(),
+		"alert_rule_test": []any{a.at(a.raisedIn() - 1)},
+	}
+}
+
+// test tests that its series raise it and end it.
+func (a alert) test() map[string]any {
 	labels := map[string]string{"severity": a.severity}
 	for k, v := range a.labels {
 		labels[k] = v
@@ -47,15 +73,12 @@ func (a alert) test() map[string]any {
 			return a.labels[label.FindStringSubmatch(m)[1]]
 		}), "todo": a.todo}
 	}
-	at := func(steps int, alerts ...any) map[string]any {
-		return map[string]any{"alertname": a.name, "eval_time": (time.Duration(steps) * step).String(),
-			"exp_alerts": alerts}
-	}
+	raised := a.raisedIn()
 	return map[string]any{
-		"name": a.name, "interval": step.String(), "input_series": input,
+		"name": a.name, "interval": step.String(), "input_series": a.input(),
 		"alert_rule_test": []any{
-			at(raised-1, map[string]any{"exp_labels": labels, "exp_annotations": with(shows, "runbook", runbook)}),
-			at(raised + 3),
+			a.at(raised-1, map[string]any{"exp_labels": labels, "exp_annotations": with(shows, "runbook", runbook)}),
+			a.at(raised + 3),
 		},
 	}
 }

@@ -12,16 +12,14 @@ import (
 )
 
 // Drills shows how the last FaultDrills have ended: of each SampleDB, fault and role the last one that has a result. It
-// reads them when it is asked, so that nothing is shown of what was deleted.
+// reads them when it is asked, so that nothing is shown of what was deleted. It may be asked only of an operator that
+// acts, or each replica would show the same.
 type Drills struct {
 	// Reader reads from the operator's cache.
 	Reader client.Reader
 	// Has says that a SampleDB is this operator's.
 	Has func(namespace, name string) bool
 }
-
-// drillsPatience bounds the look into the cache, which is not there before the operator leads.
-const drillsPatience = 2 * time.Second
 
 var (
 	drillLabels = []string{"namespace", "sampledb", "fault", "role"}
@@ -42,7 +40,7 @@ func (d *Drills) Describe(out chan<- *prometheus.Desc) {
 
 // Collect tells what is known now; nothing where FaultDrills can't be read.
 func (d *Drills) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), drillsPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var all v1.FaultDrillList
 	if d.Reader.List(ctx, &all) != nil {

@@ -9,17 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gauge is a metric of SampleDBs. Its labels are namespace, sampledb, and these.
+// gauge is a metric of objects of a kind. Its labels are namespace, the kind's, whose value is the object's name, and
+// more.
 type gauge struct {
 	desc *prometheus.Desc
+	kind string
 	more []string
 }
 
+// newGauge makes one of SampleDBs.
 func newGauge(name, help string, more ...string) *gauge {
-	return &gauge{prometheus.NewDesc(name, help, append([]string{labelNamespace, labelSampleDB}, more...), nil), more}
+	return gaugeOf(labelSampleDB, name, help, more...)
 }
 
-// series is one that is shown of a SampleDB, with the values of what more labels its metric has.
+// gaugeOf makes one of the kind with this label.
+func gaugeOf(kind, name, help string, more ...string) *gauge {
+	return &gauge{prometheus.NewDesc(name, help, append([]string{labelNamespace, kind}, more...), nil), kind, more}
+}
+
+// series is one that is shown of an object, with the values of what more labels its metric has.
 type series struct {
 	of    *gauge
 	more  [2]string
@@ -49,9 +57,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	pairs := labelPairs{}
 	for of, s := range m.now() {
 		for _, list := range [][]series{s.status, s.volumes, s.kept} {
-			for _, one := range list {
-				out <- &sample{one.of.desc, pairs.of(of, one), one.value}
-			}
+			pairs.show(out, of, list)
 		}
 	}
 }
@@ -81,10 +87,17 @@ func (m *Metrics) change(namespace, name string, change func(*shown)) {
 // labelPairs are labels with their values. All series of a scrape share them.
 type labelPairs map[[2]string]*dto.LabelPair
 
-// of are the labels of a series of a SampleDB, in the order of their names.
-func (p labelPairs) of(db types.NamespacedName, s series) []*dto.LabelPair {
+// show sends what is shown of an object to a scrape.
+func (p labelPairs) show(out chan<- prometheus.Metric, of types.NamespacedName, all []series) {
+	for _, one := range all {
+		out <- &sample{one.of.desc, p.of(of, one), one.value}
+	}
+}
+
+// of are the labels of a series of an object, in the order of their names.
+func (p labelPairs) of(object types.NamespacedName, s series) []*dto.LabelPair {
 	out := make([]*dto.LabelPair, 0, 2+len(s.of.more))
-	out = append(out, p.pair(labelNamespace, db.Namespace), p.pair(labelSampleDB, db.Name))
+	out = append(out, p.pair(labelNamespace, object.Namespace), p.pair(s.of.kind, object.Name))
 	for i, label := range s.of.more {
 		out = append(out, p.pair(label, s.more[i]))
 	}

@@ -41,7 +41,7 @@ func TestEveryAnnotationIsInTheReference(t *testing.T) {
 func TestEveryMetricIsInTheReference(t *testing.T) {
 	var r registry
 	metrics.New(&r)
-	r.MustRegister(&metrics.Drills{}, &exporter.Exporter{}, &pooler.Metrics{})
+	r.MustRegister(&metrics.Drills{}, &metrics.Kinds{}, &exporter.Exporter{}, &pooler.Metrics{})
 	if len(r.rows) < 5 {
 		t.Fatalf("only %d metrics were found: %q", len(r.rows), r.rows)
 	}

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,6 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	myappv1 "toban.dev/api/myapp/v1"
+	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/metrics"
@@ -194,16 +195,20 @@ func (c *cluster) awaitProblems(leader string) map[string]string {
 	return out
 }
 
-// A Prometheus that scrapes two agents and an operator takes the rules, and every expression of every rule and
-// dashboard has an answer; of an alert, every metric that it names.
+// A Prometheus that scrapes two agents, a pooler and an operator takes the rules, and every expression of every rule
+// and dashboard has an answer; of an alert, every metric that it names. The agents have volumes for their WAL.
 func TestAPrometheusHasAllThatRulesAndDashboardsName(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		t.Skip("prometheus is not here: hack/deps.sh tests installs it")
 	}
-	c := formed(t, 2)
+	bouncer := bouncerHere(t)
+	c := apart(t, 2)
+	c.form()
 	c.archiveHere()
+	c.pool(bouncer)
+	c.pooledApp()
 	leader := c.leader()
 	c.exec(leader, "insert into t values (7)", "select pg_switch_wal()")
 	c.awaitArchived(leader)
@@ -247,37 +252,64 @@ func (c *cluster) operatorMetrics() string {
 		},
 		Backup: &v1.BackupStatus{Earliest: &now, LastBackupAt: &now, LastVerifiedAt: &now},
 	})
-	registry.MustRegister(&metrics.Drills{Reader: oneDrill{at: now}, Has: shards.Shard{}.Has})
+	cache := oneOfEach{at: now}
+	registry.MustRegister(&metrics.Drills{Reader: cache, Has: shards.Shard{}.Has},
+		&metrics.Kinds{Reader: cache, Has: shards.Shard{}.Has})
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	c.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// oneDrill is an operator's cache with a FaultDrill that ended at a moment, and has passed.
-type oneDrill struct {
+// oneOfEach is an operator's cache with one object of each kind, all of which are well, and ended at a moment.
+type oneOfEach struct {
 	client.Reader
 	at metav1.Time
 }
 
-func (d oneDrill) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	list, ok := into.(*v1.FaultDrillList)
-	if !ok {
-		return errors.New("there are FaultDrills only")
+func (o oneOfEach) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	name := metav1.ObjectMeta{Namespace: "test", Name: "db"}
+	ready := func(kind string) []metav1.Condition {
+		return []metav1.Condition{{Type: kind, Status: metav1.ConditionTrue, Reason: kind}}
 	}
-	list.Items = []v1.FaultDrill{{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "drill"},
-		Spec: v1.FaultDrillSpec{
-			SampleDB: "db", Fault: v1.FaultServerKilled, Instance: v1.DrillPrimary,
-		},
-		Status: v1.FaultDrillStatus{
-			CompletedAt: &d.at,
-			Conditions:  []metav1.Condition{{Type: v1.ConditionPassed, Status: metav1.ConditionTrue}},
-		},
-	}}
+	switch list := into.(type) {
+	case *v1.FaultDrillList:
+		list.Items = []v1.FaultDrill{{ObjectMeta: name,
+			Spec:   v1.FaultDrillSpec{SampleDB: "db", Fault: v1.FaultServerKilled, Instance: v1.DrillPrimary},
+			Status: v1.FaultDrillStatus{CompletedAt: &o.at, Conditions: ready(v1.ConditionPassed)},
+		}}
+	case *pgv1.PostgreSQLList:
+		list.Items = []pgv1.PostgreSQL{{ObjectMeta: name,
+			Status: pgv1.PostgreSQLStatus{Conditions: ready(pgv1.ConditionReady)}}}
+	case *myappv1.MyAppList:
+		list.Items = []myappv1.MyApp{{ObjectMeta: name, Spec: myappv1.MyAppSpec{Leader: true},
+			Status: myappv1.MyAppStatus{Ready: "1/1", ReadyReplicas: 1, Leader: "db-7d9f",
+				Conditions: ready(myappv1.ConditionReady)}}}
+	case *v1.DatabaseBackupList:
+		list.Items = []v1.DatabaseBackup{o.backup(name)}
+	default:
+		return fmt.Errorf("there is no %T", into)
+	}
 	return nil
 }
 
-// prometheus runs one that scrapes the cluster and an operator each second, and returns the address of its API.
+// backup is one that is complete and was verified.
+func (o oneOfEach) backup(name metav1.ObjectMeta) v1.DatabaseBackup {
+	return v1.DatabaseBackup{ObjectMeta: name, Spec: v1.DatabaseBackupSpec{SampleDB: "db"},
+		Status: v1.DatabaseBackupStatus{
+			Phase: "Completed", Type: v1.BackupFull, StartedAt: &o.at, CompletedAt: &o.at, StoredSize: "1Mi",
+			Progress: &v1.BackupProgress{Bytes: 1 << 20},
+			Verification: &v1.VerificationStatus{
+				CompletedAt: &o.at, RecoveryTime: &metav1.Duration{Duration: time.Second},
+			},
+			Conditions: []metav1.Condition{
+				{Type: v1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1.ReasonCompleted},
+				{Type: v1.ConditionVerified, Status: metav1.ConditionTrue, Reason: v1.ReasonVerified},
+			},
+		}}
+}
+
+// prometheus runs one that scrapes the cluster, its pooler and an operator each second, and returns the address of its
+// API.
 func (c *cluster) prometheus(program, operator string) string {
 	c.Helper()
 	targets := ""
@@ -290,6 +322,9 @@ func (c *cluster) prometheus(program, operator string) string {
 	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: " +
 		"['" + rules + "']\nscrape_configs:\n" +
 		"  - job_name: toban-instances\n    static_configs:\n" + targets +
+		fmt.Sprintf("  - job_name: toban-poolers\n    static_configs:\n"+
+			"      - {targets: ['%s:%d'], labels: {namespace: test, sampledb: db, pooler: %s}}\n",
+			c.poolHost(), naming.PortMetrics, poolName) +
 		"  - job_name: toban-operator-metrics\n    honor_labels: true\n    static_configs:\n      - {targets: ['" +
 		operator + "']}\n"
 	folder := c.T.TempDir()

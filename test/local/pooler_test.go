@@ -33,11 +33,25 @@ const (
 // pooled is a formed cluster with a pooler, a database and a user of it.
 func pooled(t *testing.T, instances int) *cluster {
 	t.Helper()
+	bouncer := bouncerHere(t)
+	c := formed(t, instances)
+	c.pool(bouncer)
+	return c
+}
+
+// bouncerHere is the program of PgBouncer.
+func bouncerHere(t *testing.T) string {
+	t.Helper()
 	bouncer, err := releases.PgBouncer(t.Context())
 	if err != nil {
 		t.Skipf("not here: %v", err)
 	}
-	c := formed(t, instances)
+	return bouncer
+}
+
+// pool gives a cluster a pooler, a database and a user of it.
+func (c *cluster) pool(bouncer string) {
+	c.Helper()
 	leader := c.whole()
 	c.exec(leader, "create role app login password 'of app'", "create database app owner app",
 		"create role root2 login superuser password 'of root2'")
@@ -45,7 +59,6 @@ func pooled(t *testing.T, instances int) *cluster {
 	c.sync()
 	c.awaitQuery(leader, "select count(*)::text from pg_roles where rolname = 'toban_pooler'", "1")
 	c.startPooler(bouncer)
-	return c
 }
 
 func (c *cluster) poolHost() string { return fmt.Sprintf("127.10.%d.100", c.subnet) }

@@ -96,7 +96,7 @@ func read(file string, into any) error {
 }
 
 var (
-	name   = regexp.MustCompile(`\b(?:pg_|toban[_:])[a-z0-9_:]+|\bup\b`)
+	name   = regexp.MustCompile(`\b(?:pg_|pgbouncer_|toban[_:])[a-z0-9_:]+|\bup\b`)
 	quoted = regexp.MustCompile(`"[^"]*"`)
 )
 

@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/agent/exporter"
 	"toban.dev/internal/metrics"
+	"toban.dev/internal/pooler"
 )
 
 const root = "../.."
@@ -88,7 +89,7 @@ func TestEveryMetricThatIsNamedExists(t *testing.T) {
 	there := map[string]bool{"up": true}
 	var served names
 	metrics.New(&served)
-	served.MustRegister(&metrics.Drills{}, &exporter.Exporter{})
+	served.MustRegister(&metrics.Drills{}, &metrics.Kinds{}, &exporter.Exporter{}, &pooler.Metrics{})
 	for _, name := range served.names {
 		there[name] = true
 	}

@@ -293,11 +293,14 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 	return nil
 }
 
-// showActing has the metrics say that the operator acts as soon as it holds its lease.
+// showActing has the metrics say that the operator acts as soon as it holds its lease, and from then on show what its
+// cache has. A replica that waits could read the same, and all would be there twice.
 func (o operatorOptions) showActing(m manager.Manager, shown *metrics.Metrics) error {
 	shown.Waits(o.shard.Count)
 	err := m.Add(manager.RunnableFunc(func(context.Context) error { // the manager runs it once it leads
 		shown.Acts(o.shard.Number)
+		ctrlmetrics.Registry.MustRegister(&metrics.Drills{Reader: m.GetClient(), Has: o.shard.Has},
+			&metrics.Kinds{Reader: m.GetClient(), Has: o.shard.Has})
 		return nil
 	}))
 	if err != nil {
@@ -349,7 +352,6 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 		Client: b.Client, Reader: b.Reader, Breaker: asks, Settings: b.Settings, Events: b.Events, Shard: o.shard,
 		Now: time.Now,
 	}
-	ctrlmetrics.Registry.MustRegister(&metrics.Drills{Reader: b.Client, Has: o.shard.Has})
 	if err := f.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of FaultDrills: %w", err)
 	}
