@@ -171,8 +171,8 @@ spec:
 	}
 }
 
-// A person breaks a database himself while a drill measures, and gives another drill a query that ends it. In make test,
-// test/api has both, and test/local asks the query of a real server.
+// A person breaks a database himself while a drill measures, and gives another drill a query that ends it. In
+// make test, test/api has both, and test/local asks the query of a real server.
 func TestLongADrillByHandAndOneThatAQueryEnds(t *testing.T) {
 	s := begin(t)
 	s.apply(bare("shop", 3))
