@@ -177,7 +177,7 @@ func (w *world) retainUnread(policy Policy) {
 		w.fatal("%v", err)
 	}
 	still := reaches(after)
-	for _, r := range needed(policy, before, d) {
+	for _, r := range needed(policy, c, before, d) {
 		own := r.history[len(r.history)-1].Term
 		goes, of := slices.Contains(d.Names, r.backup.folder()+FileBackup), name == TermFolder(own)+FileLineage
 		known := of && len(c.Terms[own].TermHistory) > 0 // from another that goes on with it

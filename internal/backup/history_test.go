@@ -439,7 +439,7 @@ func (w *world) retainIn(
 		w.fatal("after retention: %v %v", err, after.Unread)
 	}
 	still := reaches(after)
-	counted := needed(policy, before, d)
+	counted := needed(policy, c, before, d)
 	w.leadAsFar(b, counted, still, after)
 	w.promised(policy, before, counted, still)
 	w.lookAtBranches(b, after)
@@ -451,29 +451,46 @@ func (w *world) retainIn(
 	return after, names
 }
 
-// needed is how far each backup has to lead after retention: one of another kind than the schedule's, older than as
-// many of the schedule's as are wanted, no further than its own end; nor one that is only pinned, or of which only one
-// that is kept consists too.
-func needed(policy Policy, before []reach, d Deletions) []reach {
-	out := slices.Clone(before)
+// needed is how far each backup has to lead after retention: no further than its own end where it stands alone.
+func needed(policy Policy, c Catalogue, before []reach, d Deletions) []reach {
+	alone, out := standingAlone(policy, c, before, d), slices.Clone(before)
 	for i, r := range out {
-		if slices.ContainsFunc(d.Kept, func(v Verdict) bool {
-			return v.Name == r.backup.folder() &&
-				(v.Reason == KeptPinned || v.Reason == KeptParent && pins(policy, before))
-		}) {
+		if alone[r.backup.ID] {
 			out[i].to = min(r.to, r.backup.StopLSN)
 		}
+	}
+	return out
+}
+
+// standingAlone are the backups that need not lead further than to their own end: one of another kind than the
+// schedule's, older than as many of the schedule's as are wanted; one that is only pinned; and one that is kept only as
+// a parent, if all that it is kept for stand alone.
+func standingAlone(policy Policy, c Catalogue, before []reach, d Deletions) map[string]bool {
+	alone, reasons := map[string]bool{}, map[string]string{}
+	for _, v := range d.Kept {
+		reasons[v.Name] = v.Reason
+	}
+	for _, r := range before {
 		newer := map[string]bool{}
 		for _, o := range before {
 			if o.backup.kind() == naming.TriggerSchedule && o.backup.Stopped.After(r.backup.Stopped) {
 				newer[o.backup.ID] = true
 			}
 		}
-		if policy.Count > 0 && len(newer) >= policy.Count && r.backup.kind() != naming.TriggerSchedule {
-			out[i].to = min(r.to, r.backup.StopLSN)
+		alone[r.backup.ID] = policy.Count > 0 && len(newer) >= policy.Count &&
+			r.backup.kind() != naming.TriggerSchedule
+	}
+	for _, b := range slices.Backward(c.Backups) { // children before their parents
+		switch reasons[b.folder()] {
+		case KeptPinned:
+			alone[b.ID] = true
+		case KeptParent:
+			alone[b.ID] = !slices.ContainsFunc(c.Backups, func(child Backup) bool {
+				return child.Parent == b.ID && reasons[child.folder()] != "" && !alone[child.ID]
+			})
 		}
 	}
-	return out
+	return alone
 }
 
 // leadAsFar looks whether each backup that is still there leads as far as before.
@@ -521,11 +538,6 @@ func (w *world) promised(policy Policy, before, counted, still []reach) {
 			w.fatal("the pinned backup %s can't be restored any more as it was when it ended", r.backup.ID)
 		}
 	}
-}
-
-// pins says that one of some backups is pinned, which may be why its parents are kept.
-func pins(policy Policy, all []reach) bool {
-	return slices.ContainsFunc(all, func(r reach) bool { return slices.Contains(policy.Pinned, r.backup.ID) })
 }
 
 // promisedMoments looks whether every moment of the promised time can be restored that could be before.
@@ -701,6 +713,7 @@ var foundSeeds = []uint64{
 	1795234929464644937, // nor that there is a hole before what it has written itself
 	1795235682633043664, // a late leader writes on into the folder whose notes retention has removed
 	1795235983549027686, // and where that was cut short
+	1795771266948742917, // no defect: a parent of one that stands alone was to lead on
 	1795365265095201375, // a hole between what was written side by side, for which the WAL is gone
 	1795365422261193835, // a parent of one that leads to the end is kept alone, and does not
 	1795234938412257803, // retention deletes the term history of a term without WAL; others lead over the same
