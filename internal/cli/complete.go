@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
@@ -80,32 +83,32 @@ func find(c *cobra.Command, word string, of names) ([]string, cobra.ShellCompDir
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-func sampleDBs(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
-	var list v1.SampleDBList
-	err = api.List(ctx, &list, client.InNamespace(namespace))
-	for _, db := range list.Items {
-		out = append(out, db.Name)
+// namesIn are the names of all objects of a kind in the namespace, by an empty list of that kind.
+func namesIn(kind client.ObjectList) names {
+	return func(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
+		list, ok := kind.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			return nil, fmt.Errorf("%T is no list", kind)
+		}
+		if err := api.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			one, err := meta.Accessor(o)
+			if err == nil {
+				out = append(out, one.GetName())
+			}
+			return err
+		})
+		return out, err
 	}
-	return out, err
 }
 
-func backups(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
-	var list v1.DatabaseBackupList
-	err = api.List(ctx, &list, client.InNamespace(namespace))
-	for _, b := range list.Items {
-		out = append(out, b.Name)
-	}
-	return out, err
-}
-
-func faultDrills(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
-	var list v1.FaultDrillList
-	err = api.List(ctx, &list, client.InNamespace(namespace))
-	for _, d := range list.Items {
-		out = append(out, d.Name)
-	}
-	return out, err
-}
+var (
+	sampleDBs   = namesIn(&v1.SampleDBList{})
+	backups     = namesIn(&v1.DatabaseBackupList{})
+	faultDrills = namesIn(&v1.FaultDrillList{})
+)
 
 // instances are those of a SampleDB.
 func instances(db string) names {
