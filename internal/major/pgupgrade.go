@@ -56,8 +56,12 @@ func (u *upgrade) pgUpgrade(ctx context.Context, more ...string) error {
 	if err != nil {
 		return err
 	}
+	programs, err := u.dumps()
+	if err != nil {
+		return err
+	}
 	args := slices.Concat([]string{
-		"--old-bindir", u.Former.Dir, "--new-bindir", u.New.Dir, "--old-datadir", u.old.data,
+		"--old-bindir", u.Former.Dir, "--new-bindir", programs, "--old-datadir", u.old.data,
 		"--new-datadir", u.new.data,
 		"--socketdir", u.Run, "--username", naming.RoleSuperuser, "--jobs", strconv.Itoa(u.Jobs),
 		"--old-options", former, "--new-options", next,

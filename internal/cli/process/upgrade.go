@@ -5,13 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toban.dev/internal/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/worker"
 )
 
 // UpgradePods are the verbs of `toban upgrade` that the Pods of an upgrade to another major version run.
 func UpgradePods() []*cobra.Command {
-	return []*cobra.Command{upgradeCollect(), upgradeRun(), upgradeBack(), upgradeCheck(), upgradeRehearse()}
+	return []*cobra.Command{upgradeCollect(), upgradeRun(), upgradeBack(), upgradeCheck(), upgradeRehearse(), upgradeDump()}
 }
 
 // upgradeCollect is the process in the container of the former image.
@@ -87,6 +88,17 @@ func upgradeRehearse() *cobra.Command {
 	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory for the socket")
 	terminationFlag(f, &o.Termination, "file for the result")
 	return c
+}
+
+// upgradeDump is the process that pg_upgrade runs in the place of pg_dump.
+func upgradeDump() *cobra.Command {
+	return hidden(&cobra.Command{
+		Use:                "dump PROGRAM ARGUMENTS",
+		Short:              "Run pg_dump for pg_upgrade, without what the new version would refuse",
+		DisableFlagParsing: true,
+		Args:               cobra.MinimumNArgs(1),
+		RunE:               func(c *cobra.Command, args []string) error { return major.Dump(c.Context(), args[0], args[1:]) },
+	})
 }
 
 func upgradeFlags(c *cobra.Command, o *worker.UpgradeOptions) {

@@ -201,6 +201,11 @@ create index on orders (item);
 create table spaced (n int) tablespace fast;
 insert into spaced select generate_series(1, 1000);
 create materialized view totals as select count(*) as n from orders;
+create type pair as (n int, text text);
+create table pairs (pair pair);
+insert into pairs select row(n, 'text ' || n)::pair from generate_series(1, 100) n;
+alter table pairs add column more int;
+alter table pairs alter column pair set (n_distinct = 100);
 create sequence numbers start 41;
 select nextval('numbers');
 select lo_from_bytea(4711, 'large'::bytea);
@@ -217,11 +222,14 @@ func (i *instance) facts() map[string]string {
 		"tablespace": "select sum(n) || '/' || count(*) from spaced",
 		"view":       "select n from totals",
 		"sequence":   "select last_value from numbers",
-		"large":      "select convert_from(lo_get(4711), 'UTF8')",
-		"extension":  "select extname from pg_extension where extname = 'hstore'",
-		"password":   "select rolpassword from pg_authid where rolname = 'app'",
-		"setting":    "select setconfig::text from pg_db_role_setting s join pg_roles r on r.oid = s.setrole",
-		"checksums":  "select current_setting('data_checksums')",
+		"pairs":      "select sum((pair).n) || max(pair)::text from pairs",
+		"option": `select string_agg(o, ' ') from pg_attribute, unnest(attoptions) o
+			where attrelid = 'pairs'::regclass and not starts_with(o, 'pg_attver=')`,
+		"large":     "select convert_from(lo_get(4711), 'UTF8')",
+		"extension": "select extname from pg_extension where extname = 'hstore'",
+		"password":  "select rolpassword from pg_authid where rolname = 'app'",
+		"setting":   "select setconfig::text from pg_db_role_setting s join pg_roles r on r.oid = s.setrole",
+		"checksums": "select current_setting('data_checksums')",
 		"locale": `select datcollate || datctype || pg_encoding_to_char(encoding)
 			from pg_database where datname = 'shop'`,
 	} {

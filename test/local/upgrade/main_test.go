@@ -3,6 +3,7 @@
 package upgrade_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"toban.dev/internal/major"
 	"toban.dev/test/local/aspostgres"
 	"toban.dev/test/releases"
 )
@@ -26,11 +28,23 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Exit(child())
 	}
+	if len(os.Args) > 3 && os.Args[1] == "upgrade" && os.Args[2] == "dump" { // as pg_upgrade calls it
+		os.Exit(dump(os.Args[3], os.Args[4:]))
+	}
 	aspostgres.FindReleases(15, 17, 18)
 	if major := releases.Wanted(); major > 0 {
 		aspostgres.FindReleases(major)
 	}
 	os.Exit(aspostgres.Run(m, fileSystems))
+}
+
+// dump does what the verb does that is in the place of pg_dump.
+func dump(program string, args []string) int {
+	if err := major.Dump(context.Background(), program, args); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // fileSystems mounts those that the tests need.

@@ -31,6 +31,7 @@ func TestUpgrade(t *testing.T) {
 		{15, 17, protocol.MethodCopy, protocol.MethodCopy, "", false},
 		{15, 18, protocol.MethodLink, protocol.MethodLink, "", false},
 		{15, 18, "", protocol.MethodClone, reflinks, true},
+		{17, 18, protocol.MethodLink, protocol.MethodLink, "", false},
 		{15, 18, protocol.MethodSwap, protocol.MethodSwap, "", true},
 	}
 	if next := releases.Wanted(); next > 18 {
@@ -99,7 +100,7 @@ func TestAnUpgradeThatFailsInTheMiddleGoesBack(t *testing.T) {
 	i := newInstance(t, 15, "")
 	stop := i.start(i.Programs, i.Data())
 	i.fill()
-	// An option of a column that the new version does not know: 17.12 has one of its own, pg_attver, which 18.6 lacks.
+	// An option of a column that the new version does not know, and that is not PostgreSQL's own as pg_attver of 17.12.
 	i.do("shop", `set allow_system_table_mods = on;
 update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'orders'::regclass and attname = 'item'`)
 	want := i.facts()
