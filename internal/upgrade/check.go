@@ -41,6 +41,8 @@ type DatabaseFacts struct {
 	Libraries []string
 	// References are columns whose values are other numbers in the new data.
 	References []string
+	// Options are options of columns that the new version does not know.
+	Options []string
 }
 
 // Finding is something that is in the way of an upgrade, or is to be known before it.
@@ -56,6 +58,7 @@ const (
 	InvalidDatabases     = "InvalidDatabases"
 	ClosedDatabases      = "ClosedDatabases"
 	ReferenceColumns     = "ReferenceColumns"
+	ColumnOptions        = "ColumnOptions"
 	ExtensionMissing     = "ExtensionMissing"
 	LibraryMissing       = "LibraryMissing"
 	LocaleMissing        = "LocaleMissing"
@@ -99,6 +102,8 @@ func Check(f Facts) (refusals, warnings []Finding) {
 	}), "Nobody may connect to a database. Allow it (ALTER DATABASE … ALLOW_CONNECTIONS true), or drop the database")
 	refuse(ReferenceColumns, f.each(func(d DatabaseFacts) []string { return d.References }),
 		"Columns refer to objects by numbers that are others in the new data. Change their type to text, or drop them")
+	refuse(ColumnOptions, f.each(func(d DatabaseFacts) []string { return d.Options }),
+		"Columns have options that the new version does not know. Take them away (ALTER TABLE … ALTER COLUMN … RESET)")
 	refuse(ExtensionMissing, f.each(f.missing), "The new image lacks extensions. Drop them (DROP EXTENSION), or take "+
 		"an image that has them")
 	refuse(LibraryMissing, f.each(f.lacks), "The new image lacks libraries of functions in C. Drop the functions, or "+

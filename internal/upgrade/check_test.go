@@ -50,6 +50,10 @@ func TestCheck(t *testing.T) {
 			shop(func(d *DatabaseFacts) { d.References = []string{"public.t.c"} }),
 			[]string{ReferenceColumns}, nil, "shop: public.t.c",
 		},
+		"a column with an option": {
+			shop(func(d *DatabaseFacts) { d.Options = []string{"public.t.c (x=1)"} }),
+			[]string{ColumnOptions}, nil, "shop: public.t.c (x=1)",
+		},
 		"an extension that is missing": {
 			func(f *Facts) { delete(f.Extensions, "hstore") }, []string{ExtensionMissing}, nil, "shop: hstore",
 		},

@@ -37,6 +37,14 @@ const (
 		and n.nspname !~ '^pg_temp_' and n.nspname !~ '^pg_toast_temp_'
 		and t.typnamespace = 'pg_catalog'::regnamespace and t.typname in ('regcollation', 'regconfig', 'regdictionary',
 		'regnamespace', 'regoper', 'regoperator', 'regproc', 'regprocedure') order by 1`
+	// The options are those of ALTER TABLE … ALTER COLUMN … SET, and one of the server's own, which is not taken over.
+	// Those of indexes are of their operator classes.
+	queryOptions = `select format('%I.%I.%I (%s)', n.nspname, c.relname, a.attname, o)
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid,
+		unnest(a.attoptions) o
+		where c.oid >= 16384 and c.relkind not in ('i', 'I') and a.attnum > 0 and not a.attisdropped
+		and n.nspname !~ '^pg_temp_'
+		and split_part(o, '=', 1) not in ('n_distinct', 'n_distinct_inherited', 'pg_attver') order by 1`
 	queryRelations = `select count(*) from pg_class`
 )
 
@@ -123,6 +131,9 @@ func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *upgrade
 		return err
 	}
 	if d.References, err = names(ctx, conn, queryReferences); err != nil {
+		return err
+	}
+	if d.Options, err = names(ctx, conn, queryOptions); err != nil {
 		return err
 	}
 	rows, err := conn.Query(ctx, queryExtensions)

@@ -17,7 +17,12 @@ import (
 
 // former is a SampleDB with PostgreSQL 15, which is to become one of 17.
 func former(name string, instances int, more ...string) string {
-	return strings.Replace(sampleDB(name, instances, more...), "version: 17", "version: 15", 1)
+	return formerOf(15, name, instances, more...)
+}
+
+// formerOf is a SampleDB with a former major version.
+func formerOf(version int, name string, instances int, more ...string) string {
+	return strings.Replace(sampleDB(name, instances, more...), "version: 17", fmt.Sprint("version: ", version), 1)
 }
 
 // upgraded waits until a SampleDB runs a major version and all its instances do what their roles ask, and tells each
@@ -84,12 +89,21 @@ func TestAMajorUpgrade(t *testing.T) {
 
 // Three instances under load, from the first step to the last: what can't be upgraded is found before anything stops,
 // the backup of before is there, nothing acknowledged is lost, and the archive of the new version begins with a backup.
-func TestLongAMajorUpgradeUnderLoad(t *testing.T) {
+func TestLongAMajorUpgradeUnderLoad(t *testing.T) { majorUpgradeUnderLoad(t, 15, 17) }
+
+// The same with minor versions of which the newer major one does not know what the older one keeps of each column.
+func TestLongMajorUpgradeTo18(t *testing.T) { majorUpgradeUnderLoad(t, 17, 18) }
+
+func majorUpgradeUnderLoad(t *testing.T, from, to int) {
 	s := begin(t)
-	s.apply(former("shop", 3, "postgresql: {parameters: {max_prepared_transactions: \"5\"}}"))
+	s.apply(formerOf(from, "shop", 3, "postgresql: {parameters: {max_prepared_transactions: \"5\"}}"))
 	db := s.ready("shop")
 	s.condition("shop", v1.ConditionArchiving, "True", "")
 	if _, err := s.inside(db.Status.Primary, "BEGIN; CREATE TABLE p (i int); PREPARE TRANSACTION 'left'"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.inside(db.Status.Primary, "CREATE TYPE pair AS (n int, word text); "+
+		"CREATE TABLE pairs AS SELECT row(n, 'word')::pair AS pair FROM generate_series(1, 100) AS n"); err != nil {
 		t.Fatal(err)
 	}
 	writer, err := outside.StartWriter(s.ctx, s.access("shop", naming.ReadWriteService("shop")))
@@ -97,7 +111,7 @@ func TestLongAMajorUpgradeUnderLoad(t *testing.T) {
 	defer writer.Stop()
 	s.rowsAtLeast("shop", 50)
 
-	s.patch("shop", `{"version":17}`)
+	s.patch("shop", fmt.Sprintf(`{"version":%d}`, to))
 	if words := s.condition("shop", v1.ConditionUpgraded, "False", v1.ReasonUpgradeFailed); !strings.Contains(
 		words, "prepared") {
 		t.Errorf("it says %q", words)
@@ -109,7 +123,7 @@ func TestLongAMajorUpgradeUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.run("annotate", "sampledb", "shop", naming.AnnotationUpdate+"=now")
-	db = s.upgraded("shop", 17, func(step string) { t.Logf("%s: %s", time.Now().Format("15:04:05.0"), step) })
+	db = s.upgraded("shop", int32(to), func(step string) { t.Logf("%s: %s", time.Now().Format("15:04:05.0"), step) })
 	s.rowsAtLeast("shop", s.count("shop")+50)
 	writer.Stop()
 	lost, err := writer.Lost(s.ctx)
@@ -117,22 +131,26 @@ func TestLongAMajorUpgradeUnderLoad(t *testing.T) {
 	if len(lost) > 0 {
 		t.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
 	}
+	if got, err := s.inside(db.Status.Primary, "SELECT sum((pair).n) FROM pairs"); err != nil ||
+		!strings.Contains(got, "5050") {
+		t.Errorf("values of a composite type: %q, %v", got, err)
+	}
 	u := db.Status.Upgrade
 	closed, _ := u.ClosedFor()
-	t.Logf("from 15 to %s by %s: no client was let in for %s; no write for %s; %d rows acknowledged",
-		u.Version, u.Method, closed, writer.Outage(), writer.Acknowledged())
+	t.Logf("from %d to %s by %s: no client was let in for %s; no write for %s; %d rows acknowledged",
+		from, u.Version, u.Method, closed, writer.Outage(), writer.Acknowledged())
 	if u.Backup == "" {
 		t.Error("no backup was taken before")
 	}
 	s.expectRehearsed(db)
 	s.condition("shop", v1.ConditionArchiving, "True", "")
 	s.condition("shop", v1.ConditionDurable, "True", "")
-	s.goesBackBefore(u)
+	s.goesBackBefore(u, from)
 }
 
 // goesBackBefore restores the moment at which clients were sent away into another SampleDB, which has the former
 // version; in place it is refused, with the command that does it.
-func (s *story) goesBackBefore(u *v1.UpgradeStatus) {
+func (s *story) goesBackBefore(u *v1.UpgradeStatus, from int) {
 	s.Helper()
 	s.patch("shop", fmt.Sprintf(`{"restore":{"id":"back","confirm":"shop","target":{"time":%q}}}`, u.ClosedAt))
 	words := s.condition("shop", v1.ConditionRestored, "False", v1.ReasonRestoreFailed)
@@ -142,7 +160,7 @@ func (s *story) goesBackBefore(u *v1.UpgradeStatus) {
 	s.patch("shop", `{"restore":null}`)
 	s.restores("shop", "--into", "before", "--to", u.ClosedAt)
 	s.ready("before")
-	if got := s.ask("before", "SHOW server_version_num"); !strings.HasPrefix(got, "15") {
+	if got := s.ask("before", "SHOW server_version_num"); !strings.HasPrefix(got, fmt.Sprint(from)) {
 		s.Errorf("the SampleDB from before the upgrade runs %s", got)
 	}
 	if got := s.count("before"); got < 50 {

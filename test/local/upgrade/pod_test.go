@@ -222,7 +222,9 @@ func TestCheck(t *testing.T) {
 		t.Errorf("a sound one: %+v", ready)
 	}
 	i.do("shop", `create extension oldonly;
-create table refers (id int, what regproc)`)
+create table refers (id int, what regproc);
+set allow_system_table_mods = on;
+update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::regclass and attname = 'id'`)
 	// Before the transaction: a slot waits for all that have begun.
 	i.do("postgres", `select pg_create_logical_replication_slot('consumer', 'pgoutput')`)
 	i.do("shop", `begin; insert into orders (item) values ('x'); prepare transaction 'left'`)
@@ -233,7 +235,7 @@ create table refers (id int, what regproc)`)
 		reasons = append(reasons, f.Reason)
 	}
 	for _, want := range []string{
-		"PreparedTransactions", "LogicalSlots", "ReferenceColumns", "ExtensionMissing", "TrialFailed",
+		"PreparedTransactions", "LogicalSlots", "ReferenceColumns", "ColumnOptions", "ExtensionMissing", "TrialFailed",
 	} {
 		if !slices.Contains(reasons, want) {
 			t.Errorf("it does not say %s: %v", want, reasons)

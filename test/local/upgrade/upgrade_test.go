@@ -145,6 +145,34 @@ func (i *instance) serves(want map[string]string) {
 	stop(syscall.SIGINT)
 }
 
+// The options that 17.12 has of its own with each column are in the old data as before when an upgrade is given up: it
+// needs them to read values of composite types, and to change their tables.
+func TestTheWayBackTo17(t *testing.T) {
+	i := newInstance(t, 17, "")
+	stop := i.start(i.Programs, i.Data())
+	i.fill()
+	want := i.facts()
+	const options = `select string_agg(concat(attrelid, ' ', attnum, ' ', attoptions), '; ' order by attrelid, attnum)
+		from pg_attribute where attoptions is not null`
+	before := i.ask("shop", options)
+	stop(syscall.SIGINT)
+	if _, killed := i.process(18, protocol.MethodLink, "finished", false); !killed {
+		t.Fatal("it was not killed")
+	}
+	i.back(18, want)
+	stop = i.start(i.Programs, i.Data())
+	if after := i.ask("shop", options); after != before {
+		t.Errorf("the options of columns are %s, and were %s", after, before)
+	}
+	i.do("shop", `alter type pair add attribute another int;
+alter table pairs add column last text;
+insert into pairs select row(n, 'new', n)::pair, n, 'x' from generate_series(101, 200) n`)
+	if got := i.ask("shop", "select count(pair) || ' ' || max((pair).another) from pairs"); got != "200 200" {
+		t.Errorf("there are %s", got)
+	}
+	stop(syscall.SIGINT)
+}
+
 // An agent that starts without having been told to take the new data over goes on with the old data, also where the new
 // data is ready and shares its files.
 func TestAnAgentGivesUpWhatItDoesNotTakeOver(t *testing.T) {
@@ -164,7 +192,13 @@ func TestAnAgentGivesUpWhatItDoesNotTakeOver(t *testing.T) {
 
 // An upgrade may be killed anywhere: the old data can be given back, and it can be run again.
 func TestLongAnUpgradeThatIsKilled(t *testing.T) {
-	i := newInstance(t, 15, "")
+	for _, from := range []int{15, 17} {
+		t.Run(fmt.Sprint("from ", from), func(t *testing.T) { killedEverywhere(t, from) })
+	}
+}
+
+func killedEverywhere(t *testing.T, from int) {
+	i := newInstance(t, from, "")
 	stop := i.start(i.Programs, i.Data())
 	i.fill()
 	want := i.facts()
