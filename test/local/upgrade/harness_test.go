@@ -222,7 +222,7 @@ func (i *instance) facts() map[string]string {
 		"tablespace": "select sum(n) || '/' || count(*) from spaced",
 		"view":       "select n from totals",
 		"sequence":   "select last_value from numbers",
-		"pairs":      "select sum((pair).n) || max(pair)::text from pairs",
+		"pairs":      "select sum((pair).n) || md5(string_agg(pair::text, ' ' order by pair)) from pairs",
 		"option": `select string_agg(o, ' ') from pg_attribute, unnest(attoptions) o
 			where attrelid = 'pairs'::regclass and not starts_with(o, 'pg_attver=')`,
 		"large":     "select convert_from(lo_get(4711), 'UTF8')",
