@@ -13,8 +13,8 @@ import (
 	"toban.dev/internal/postgres"
 )
 
-// versionOption is an option of columns in which PostgreSQL 17.12 keeps where in the WAL a column was made. It needs it:
-// without, it does not read values of composite types that are in tables. So the old data keeps it.
+// versionOption is an option of columns in which PostgreSQL 17.12 keeps where in the WAL a column was made. Without it,
+// 17.12 does not read values of composite types that are in tables. So the old data keeps it.
 const versionOption = "pg_attver"
 
 // setsVersion are the statements of a dump that set options of a column, one of which may be versionOption. pg_upgrade
