@@ -12,7 +12,9 @@ import (
 
 // UpgradePods are the verbs of `toban upgrade` that the Pods of an upgrade to another major version run.
 func UpgradePods() []*cobra.Command {
-	return []*cobra.Command{upgradeCollect(), upgradeRun(), upgradeBack(), upgradeCheck(), upgradeRehearse(), upgradeDump()}
+	return []*cobra.Command{
+		upgradeCollect(), upgradeRun(), upgradeBack(), upgradeCheck(), upgradeRehearse(), upgradeDump(),
+	}
 }
 
 // upgradeCollect is the process in the container of the former image.
@@ -97,7 +99,9 @@ func upgradeDump() *cobra.Command {
 		Short:              "Run pg_dump for pg_upgrade, without what the new version would refuse",
 		DisableFlagParsing: true,
 		Args:               cobra.MinimumNArgs(1),
-		RunE:               func(c *cobra.Command, args []string) error { return major.Dump(c.Context(), args[0], args[1:]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return major.Dump(c.Context(), args[0], args[1:])
+		},
 	})
 }
 
