@@ -1,0 +1,238 @@
+package bluegreen
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// sequence is where one is.
+type sequence struct {
+	Name   string
+	Last   int64
+	Called bool
+}
+
+// inOneQuery is how many sequences are asked in one.
+const inOneQuery = 500
+
+// CarrySequences gives the sequences of the following side the values of those of the serving one, in each database. It
+// returns how many there are.
+func (l Link) CarrySequences(ctx context.Context) (n int, err error) {
+	counts, err := gather(ctx, l.Serving, func(conn *pgx.Conn, d database) (int, error) {
+		all, err := sequences(ctx, conn)
+		if err != nil || len(all) == 0 {
+			return 0, err
+		}
+		follower, err := l.Following.Connect(ctx, d.Name)
+		if err != nil {
+			return 0, err
+		}
+		defer hangUp(follower)
+		return len(all), setSequences(ctx, follower, all)
+	})
+	for _, count := range counts {
+		n += count
+	}
+	return n, err
+}
+
+// sequences are those of a database. A query on one reads its only row, and plans nothing of a user's.
+func sequences(ctx context.Context, conn *pgx.Conn) (all []sequence, err error) {
+	names, err := texts(ctx, conn, "look for sequences", `select format('%I.%I', n.nspname, c.relname)
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where `+ofUsers+` and c.relkind = 'S' and c.relpersistence = 'p' order by 1`)
+	if err != nil {
+		return nil, err
+	}
+	for part := range slices.Chunk(names, inOneQuery) {
+		var queries []string
+		for _, name := range part {
+			queries = append(queries, fmt.Sprintf("select %s, last_value, is_called from %s", literal(name), name))
+		}
+		rows, err := conn.Query(ctx, strings.Join(queries, " union all "), pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
+			return nil, fmt.Errorf("read sequences: %w", err)
+		}
+		read, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sequence])
+		if err != nil {
+			return nil, fmt.Errorf("read sequences: %w", err)
+		}
+		all = append(all, read...)
+	}
+	return all, nil
+}
+
+func setSequences(ctx context.Context, conn *pgx.Conn, all []sequence) error {
+	names, last, called := make([]string, len(all)), make([]int64, len(all)), make([]bool, len(all))
+	for i, s := range all {
+		names[i], last[i], called[i] = s.Name, s.Last, s.Called
+	}
+	_, err := conn.Exec(ctx, `select setval(name::regclass, last, called)
+		from unnest($1::text[], $2::bigint[], $3::bool[]) as s (name, last, called)`, names, last, called)
+	if err != nil {
+		return fmt.Errorf("set sequences: %w", err)
+	}
+	return nil
+}
+
+// queryShared is what a server has besides its databases, by names, each with a hash of what it is. Toban's own roles
+// differ from side to side.
+const queryShared = `
+	select 'role ' || rolname, md5(row(rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication,
+		rolconnlimit, rolpassword, rolvaliduntil, rolbypassrls)::text)
+	from pg_authid where oid >= 16384 and rolname !~ '^toban_'
+	union all
+	select format('membership of %s in %s', m.rolname, r.rolname),
+		md5(string_agg(row(a.admin_option, a.inherit_option, a.set_option, g.rolname)::text, ',' order by g.rolname))
+	from pg_auth_members a join pg_authid r on r.oid = a.roleid join pg_authid m on m.oid = a.member
+	join pg_authid g on g.oid = a.grantor
+	where m.rolname !~ '^(toban|pg)_' and r.rolname !~ '^toban_' group by m.rolname, r.rolname
+	union all
+	select 'database ' || datname, md5(row(pg_get_userbyid(datdba), pg_encoding_to_char(encoding), datcollate, datctype,
+		datconnlimit, array(select format('%s %s %s %s', pg_get_userbyid(grantor),
+			case grantee when 0 then 'public' else pg_get_userbyid(grantee) end, privilege_type, is_grantable)
+			from aclexplode(datacl) left join pg_authid g on g.oid = grantee
+			where coalesce(g.rolname, '') !~ '^toban_' order by 1))::text)
+	from pg_database where datallowconn and not datistemplate
+	union all
+	select format('settings of %s in %s', coalesce(r.rolname, 'all roles'), coalesce(d.datname, 'all databases')),
+		md5(array(select unnest(setconfig) order by 1)::text)
+	from pg_db_role_setting s left join pg_authid r on r.oid = s.setrole
+	left join pg_database d on d.oid = s.setdatabase
+	where coalesce(r.rolname, '') !~ '^toban_'`
+
+// SharedDiffers names the roles, memberships, databases and settings that are not the same on both sides.
+func (l Link) SharedDiffers(ctx context.Context) ([]string, error) {
+	serving, err := shared(ctx, l.Serving)
+	if err != nil {
+		return nil, err
+	}
+	following, err := shared(ctx, l.Following)
+	if err != nil {
+		return nil, err
+	}
+	var differ []string
+	for name, hash := range serving {
+		if following[name] != hash {
+			differ = append(differ, name)
+		}
+	}
+	for name := range following {
+		if _, there := serving[name]; !there {
+			differ = append(differ, name)
+		}
+	}
+	slices.Sort(differ)
+	return differ, nil
+}
+
+func shared(ctx context.Context, side Side) (map[string]string, error) {
+	conn, err := side.Connect(ctx, "postgres")
+	if err != nil {
+		return nil, err
+	}
+	defer hangUp(conn)
+	rows, err := conn.Query(ctx, queryShared)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its roles: %w", side.Name, err)
+	}
+	all := map[string]string{}
+	var name, hash string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &hash}, func() error { all[name] = hash; return nil }); err != nil {
+		return nil, fmt.Errorf("ask %s for its roles: %w", side.Name, err)
+	}
+	return all, nil
+}
+
+// refresh is the statement that changes what a materialized view has, and not the schema.
+const refresh = "REFRESH MATERIALIZED VIEW"
+
+// Noted are the changes of the schema of a side since its notes were made. A database that is younger has none.
+func Noted(ctx context.Context, side Side) ([]string, error) {
+	all, err := gather(ctx, side, func(conn *pgx.Conn, d database) ([]string, error) {
+		if there, err := hasNotes(ctx, conn); err != nil || !there {
+			return nil, err
+		}
+		return texts(ctx, conn, "read the notes", `select $2 || ': ' || tag || ' ' || object from toban_sides.noted
+			where tag <> $1 order by id`, refresh, d.Name)
+	})
+	return slices.Concat(all...), err
+}
+
+func hasNotes(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
+	if err = conn.QueryRow(ctx, "select to_regclass('toban_sides.noted') is not null").Scan(&there); err != nil {
+		return false, fmt.Errorf("look for the notes: %w", err)
+	}
+	return there, nil
+}
+
+// CarryRefreshes makes on the following side the refreshes of materialized views that were made on the serving one, and
+// forgets them. The server runs what a view is made of as its owner.
+func (l Link) CarryRefreshes(ctx context.Context) ([]string, error) {
+	all, err := gather(ctx, l.Serving, func(conn *pgx.Conn, d database) ([]string, error) {
+		if there, err := hasNotes(ctx, conn); err != nil || !there {
+			return nil, err
+		}
+		// Those that are made meanwhile stay noted.
+		var last int64
+		err := conn.QueryRow(ctx, "select coalesce(max(id), 0) from toban_sides.noted").Scan(&last)
+		if err != nil {
+			return nil, fmt.Errorf("read the notes: %w", err)
+		}
+		views, err := texts(ctx, conn, "read the notes",
+			"select distinct object from toban_sides.noted where tag = $1 and id <= $2 order by 1", refresh, last)
+		if err != nil || len(views) == 0 {
+			return nil, err
+		}
+		follower, err := l.Following.Connect(ctx, d.Name)
+		if err != nil {
+			return nil, err
+		}
+		defer hangUp(follower)
+		for _, view := range views { // as PostgreSQL quotes it
+			if err := do(ctx, follower, "refresh "+view, "refresh materialized view "+view); err != nil {
+				return nil, err
+			}
+		}
+		_, err = conn.Exec(ctx, "delete from toban_sides.noted where tag = $1 and id <= $2", refresh, last)
+		if err != nil {
+			return nil, fmt.Errorf("forget the refreshes: %w", err)
+		}
+		return views, nil
+	})
+	return slices.Concat(all...), err
+}
+
+// CarryPasswords gives the roles of the following side the passwords of the serving one, as far as both have them: each
+// role may change its own at any time.
+func (l Link) CarryPasswords(ctx context.Context) error {
+	serving, err := l.Serving.Connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer hangUp(serving)
+	follower, err := l.Following.Connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer hangUp(follower)
+	const roles = "from pg_authid where oid >= 16384 and rolname !~ '^toban_' "
+	names, err := texts(ctx, follower, "read the roles", "select rolname::text "+roles)
+	if err != nil {
+		return err
+	}
+	statements, err := texts(ctx, serving, "read the passwords", // %L of null is NULL
+		"select format('alter role %I password %L', rolname, rolpassword) "+roles+"and rolname = any ($1) order by 1",
+		names)
+	if err != nil {
+		return err
+	}
+	if err := secretly(ctx, follower); err != nil {
+		return err
+	}
+	return do(ctx, follower, "carry passwords", statements...)
+}

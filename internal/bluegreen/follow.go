@@ -1,0 +1,275 @@
+package bluegreen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/wal"
+)
+
+// ErrMissing says that the serving side lacks what the link needs there: the following side can't go on, and is made
+// anew.
+var ErrMissing = errors.New("the link is broken")
+
+// Adopt removes what the copy has of the link by which it is to follow: its publications. Notes that the copy has are
+// those of the other side, and are forgotten.
+func (l Link) Adopt(ctx context.Context) error {
+	return each(ctx, l.Following, func(conn *pgx.Conn, _ database) error {
+		var adopted bool
+		err := conn.QueryRow(ctx, "select not exists (select from pg_publication where pubname = $1)", l.Name).
+			Scan(&adopted)
+		if err != nil {
+			return fmt.Errorf("look for the publication of the copy: %w", err)
+		}
+		if adopted {
+			return nil
+		}
+		return do(ctx, conn, "remove the publication of the copy", "drop publication "+l.Name,
+			"truncate "+schema+".noted")
+	})
+}
+
+// Follow makes the subscriptions, which begin at a position, or where the slots are if it is 0. One that is there stays
+// as it is.
+func (l Link) Follow(ctx context.Context, position wal.LSN) error {
+	return l.make(ctx, func(context.Context, *pgx.Conn) (wal.LSN, string, error) { return position, "", nil })
+}
+
+// starting says where the subscription of a database begins, and what is done in the transaction that makes it.
+type starting func(context.Context, *pgx.Conn) (position wal.LSN, then string, err error)
+
+// make makes the subscriptions that are missing.
+func (l Link) make(ctx context.Context, from starting) error {
+	serving, err := databases(ctx, l.Serving)
+	if err != nil {
+		return err
+	}
+	major, err := l.servingMajor(ctx)
+	if err != nil {
+		return err
+	}
+	slots := map[string]string{}
+	for _, d := range serving {
+		slots[d.Name] = l.slot(d)
+	}
+	return each(ctx, l.Following, func(conn *pgx.Conn, d database) error {
+		slot := slots[d.Name]
+		if slot == "" {
+			return fmt.Errorf("%w: %s has no such database", ErrMissing, l.Serving.Name)
+		}
+		return l.subscribe(ctx, conn, from, l.subscription(d.Name, slot, major))
+	})
+}
+
+func (l Link) servingMajor(ctx context.Context) (int, error) {
+	conn, err := l.Serving.Connect(ctx, "postgres")
+	if err != nil {
+		return 0, err
+	}
+	defer hangUp(conn)
+	return majorOf(ctx, conn)
+}
+
+// subscription is the statement that makes that of a database. Without a copy of rows all tables count as carried from
+// the beginning.
+func (l Link) subscription(database, slot string, servingMajor int) string {
+	failover := ""
+	if servingMajor >= failoverSince { // without it the slot would lose that
+		failover = ", failover = true"
+	}
+	return fmt.Sprintf("create subscription %s connection %s publication %s with (create_slot = false, slot_name = "+
+		"%s, enabled = false, copy_data = false, origin = none%s)",
+		l.Name, literal(l.Serving.Reach(database)), l.Name, literal(slot), failover)
+}
+
+// subscribe makes the subscription of one database, in one transaction with its position: it is there with it, or not
+// at all.
+func (l Link) subscribe(ctx context.Context, conn *pgx.Conn, from starting, statement string) error {
+	there, err := l.subscribed(ctx, conn)
+	if err != nil || there {
+		return err
+	}
+	position, then, err := from(ctx, conn)
+	if err != nil {
+		return err
+	}
+	statements := []string{statement}
+	if position != 0 {
+		statements = append(statements, fmt.Sprintf("select pg_replication_origin_advance('pg_' || oid, %s) "+
+			"from pg_subscription where subname = %s and subdbid = (select oid from pg_database "+
+			"where datname = current_database())", literal(position.String()), literal(l.Name)))
+	}
+	if then != "" {
+		statements = append(statements, then)
+	}
+	if err := secretly(ctx, conn); err != nil {
+		return err
+	}
+	return do(ctx, conn, "make the subscription", statements...)
+}
+
+// subscribed says whether a database has the subscription. All databases see those of all.
+func (l Link) subscribed(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
+	err = conn.QueryRow(ctx, `select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
+		where d.datname = current_database() and subname = $1)`, l.Name).Scan(&there)
+	if err != nil {
+		return false, fmt.Errorf("look for the subscription: %w", err)
+	}
+	return there, nil
+}
+
+// Enable has the following side begin, or go on.
+func (l Link) Enable(ctx context.Context) error { return l.alter(ctx, "enable") }
+
+// Disable has the following side stop.
+func (l Link) Disable(ctx context.Context) error { return l.alter(ctx, "disable") }
+
+func (l Link) alter(ctx context.Context, how string) error {
+	return each(ctx, l.Following, func(conn *pgx.Conn, _ database) error {
+		return do(ctx, conn, how+" the subscription", fmt.Sprintf("alter subscription %s %s", l.Name, how))
+	})
+}
+
+// poll is how often something is looked for that is about to come.
+const poll = 20 * time.Millisecond
+
+// CatchUp waits until the following side has applied all that was committed on the serving side before it was called,
+// in each database, and has it on disk.
+func (l Link) CatchUp(ctx context.Context) error {
+	return each(ctx, l.Serving, func(conn *pgx.Conn, d database) error {
+		n, err := bump(ctx, conn)
+		if err != nil {
+			return err
+		}
+		follower, err := l.Following.Connect(ctx, d.Name)
+		if err != nil {
+			return err
+		}
+		defer hangUp(follower)
+		if err := l.comesTo(ctx, conn, follower, n); err != nil {
+			return err
+		}
+		// Its own commits do not wait for its disk, nor for its standbys: one that does is behind all of them.
+		return do(ctx, follower, "write on "+l.Following.Name, "set synchronous_commit = on",
+			"select pg_logical_emit_message(true, 'toban', 'caught up')")
+	})
+}
+
+// bump changes the barrier and returns its number.
+func bump(ctx context.Context, conn *pgx.Conn) (n int64, err error) {
+	err = conn.QueryRow(ctx, "update toban_sides.barrier set n = n + 1 where id = 1 returning n").Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("change the barrier: %w", err)
+	}
+	return n, nil
+}
+
+func barrier(ctx context.Context, conn *pgx.Conn) (n int64, err error) {
+	if err = conn.QueryRow(ctx, "select n from toban_sides.barrier where id = 1").Scan(&n); err != nil {
+		return 0, fmt.Errorf("look at the barrier: %w", err)
+	}
+	return n, nil
+}
+
+// ErrAhead says that the following side has what the serving one has lost, because another instance was elected there:
+// the following side is made anew.
+var ErrAhead = errors.New("the following side is ahead of the serving one")
+
+// comesTo waits until the following side has come to a number of the barrier.
+func (l Link) comesTo(ctx context.Context, serving, follower *pgx.Conn, n int64) error {
+	return wait(ctx, "wait for "+l.Following.Name, func() (bool, error) {
+		seen, err := barrier(ctx, follower)
+		if err != nil || seen <= n {
+			return seen == n, err
+		}
+		now, err := barrier(ctx, serving) // somebody else may have changed it since
+		if err == nil && now < seen {
+			err = fmt.Errorf("%w: it is at barrier %d, and %s at %d", ErrAhead, seen, l.Serving.Name, now)
+		}
+		return true, err
+	})
+}
+
+// wait asks until something has come.
+func wait(ctx context.Context, what string, come func() (bool, error)) error {
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		if done, err := come(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// Broken says why the following side can't go on following, "" where it can: a slot is gone, or the WAL that it needs.
+func (l Link) Broken(ctx context.Context) (string, error) {
+	serving, err := databases(ctx, l.Serving)
+	if err != nil {
+		return "", err
+	}
+	conn, err := l.Serving.Connect(ctx, "postgres")
+	if err != nil {
+		return "", err
+	}
+	defer hangUp(conn)
+	names := map[string]string{}
+	for _, d := range serving {
+		names[l.slot(d)] = d.Name
+	}
+	usable, err := texts(ctx, conn, "look for the slots", `select slot_name::text from pg_replication_slots
+		where slot_type = 'logical' and wal_status <> 'lost' and not coalesce(conflicting, false)`)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range usable {
+		delete(names, name)
+	}
+	for _, name := range slices.Sorted(maps.Values(names)) {
+		return fmt.Sprintf("%s has no WAL any more from where the other side is in the database %s: its slot was lost "+
+			"with its instance, or would have kept too much", l.Serving.Name, name), nil
+	}
+	return "", nil
+}
+
+// Behind is how many bytes of WAL the following side has not confirmed.
+func (l Link) Behind(ctx context.Context) (bytes int64, err error) {
+	conn, err := l.Serving.Connect(ctx, "postgres")
+	if err != nil {
+		return 0, err
+	}
+	defer hangUp(conn)
+	err = conn.QueryRow(ctx, `select coalesce(max(pg_current_wal_lsn() - confirmed_flush_lsn), 0)::bigint
+		from pg_replication_slots where slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')`, l.Name).
+		Scan(&bytes)
+	if err != nil {
+		return 0, fmt.Errorf("ask how far %s is behind: %w", l.Following.Name, err)
+	}
+	return bytes, nil
+}
+
+// Failures is how often the following side has failed to apply what it was sent, since its statistics began. It tries
+// again by itself, and says in its log why it failed.
+func (l Link) Failures(ctx context.Context) (n int64, err error) {
+	conn, err := l.Following.Connect(ctx, "postgres")
+	if err != nil {
+		return 0, err
+	}
+	defer hangUp(conn)
+	err = conn.QueryRow(ctx, `select coalesce(sum(apply_error_count), 0)::bigint from pg_stat_subscription_stats
+		where subname = $1`, l.Name).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("ask how often %s has failed: %w", l.Following.Name, err)
+	}
+	return n, nil
+}

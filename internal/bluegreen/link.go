@@ -1,0 +1,175 @@
+package bluegreen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Side is one of the two, by its primary.
+type Side struct {
+	// Name is for people.
+	Name string
+	// Connect opens a superuser's session in a database.
+	Connect func(ctx context.Context, database string) (*pgx.Conn, error)
+	// Reach is how a server of the other side connects to a database of this one, for libpq.
+	Reach func(database string) string
+}
+
+// Link is logical replication of all databases from the serving side to the following one.
+type Link struct {
+	Serving, Following Side
+	// Name is that of its publications and subscriptions, and the beginning of those of its slots.
+	Name string
+	// Mark identifies the upgrade.
+	Mark string
+}
+
+// The names of the links in both directions.
+const (
+	nameForward = "toban_to_green"
+	nameBack    = "toban_to_blue"
+)
+
+// Forward has green follow blue.
+func Forward(blue, green Side, mark string) Link { return Link{blue, green, nameForward, mark} }
+
+// Back has blue follow green.
+func Back(blue, green Side, mark string) Link { return Link{green, blue, nameBack, mark} }
+
+// database is one that is carried, with its number on one side.
+type database struct {
+	Name string
+	OID  uint32
+}
+
+// slot is the name of the slot of a database on the serving side.
+func (l Link) slot(d database) string { return fmt.Sprintf("%s_%d", l.Name, d.OID) }
+
+// databases are those that are carried. A subscription would keep others from copying a template.
+func databases(ctx context.Context, side Side) ([]database, error) {
+	conn, err := side.Connect(ctx, "postgres")
+	if err != nil {
+		return nil, err
+	}
+	defer hangUp(conn)
+	rows, err := conn.Query(ctx, `select datname::text, oid from pg_database
+		where datallowconn and not datistemplate and datconnlimit <> -2 order by 1`)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its databases: %w", side.Name, err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[database])
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its databases: %w", side.Name, err)
+	}
+	return all, nil
+}
+
+// atOnce is in how many databases something is done at the same time.
+const atOnce = 8
+
+// gather calls a function with a session in each database of a side, in several at once, and returns what they return
+// in the order of the databases.
+func gather[T any](ctx context.Context, side Side, do func(*pgx.Conn, database) (T, error)) ([]T, error) {
+	all, err := databases(ctx, side)
+	if err != nil {
+		return nil, err
+	}
+	found, failed := make([]T, len(all)), make([]error, len(all))
+	var group sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	for i, d := range all {
+		free <- struct{}{}
+		group.Go(func() {
+			defer func() { <-free }()
+			found[i], failed[i] = in(ctx, side, d, do)
+		})
+	}
+	group.Wait()
+	return found, errors.Join(failed...)
+}
+
+// in calls a function with a session in a database.
+func in[T any](ctx context.Context, side Side, d database, do func(*pgx.Conn, database) (T, error)) (T, error) {
+	conn, err := side.Connect(ctx, d.Name)
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("connect to the database %s of %s: %w", d.Name, side.Name, err)
+	}
+	defer hangUp(conn)
+	found, err := do(conn, d)
+	if err != nil {
+		return found, fmt.Errorf("database %s of %s: %w", d.Name, side.Name, err)
+	}
+	return found, nil
+}
+
+// each calls a function with a session in each database of a side, in several at once.
+func each(ctx context.Context, side Side, do func(*pgx.Conn, database) error) error {
+	_, err := gather(ctx, side, func(conn *pgx.Conn, d database) (struct{}, error) { return struct{}{}, do(conn, d) })
+	return err
+}
+
+// hangUpPatience is for how long a session may take to end.
+const hangUpPatience = time.Second
+
+// hangUp ends a session. Nothing is lost with it.
+func hangUp(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), hangUpPatience)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
+// do runs statements, as one message: several are one transaction.
+func do(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
+	if len(statements) == 0 {
+		return nil
+	}
+	_, err := conn.Exec(ctx, strings.Join(statements, ";\n"), pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// texts are the texts that a query returns.
+func texts(ctx context.Context, conn *pgx.Conn, what, query string, args ...any) ([]string, error) {
+	rows, err := conn.Query(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return all, nil
+}
+
+// majorOf is the major version of a server.
+func majorOf(ctx context.Context, conn *pgx.Conn) (major int, err error) {
+	err = conn.QueryRow(ctx, "select current_setting('server_version_num')::int / 10000").Scan(&major)
+	if err != nil {
+		return 0, fmt.Errorf("ask for the version: %w", err)
+	}
+	return major, nil
+}
+
+// state is PostgreSQL's code of an error, "" for another one.
+func state(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// literal is a text as a constant. standard_conforming_strings is on in all sessions of ours.
+func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
