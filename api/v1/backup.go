@@ -21,7 +21,7 @@ type BackupSpec struct {
 	// +optional
 	None bool `json:"none,omitempty"`
 
-	// Where the archive is kept. Where it is not given: a volume of its own in the cluster.
+	// Where the archive is kept. By default: a volume of its own in the cluster.
 	// +optional
 	Store StoreSpec `json:"store,omitempty"`
 
@@ -34,9 +34,9 @@ type BackupSpec struct {
 	// +optional
 	Encryption *EncryptionSpec `json:"encryption,omitempty"`
 
-	// When base backups are taken, as in cron (minute, hour, day, month, day of the week), or @hourly, @daily, @weekly.
-	// The first one is taken as soon as there is an archive. Where it is not given: once a day, at a minute of the
-	// SampleDB's own, as Scheduled says. With none: only the first, and those asked for by a DatabaseBackup.
+	// When base backups are taken, as in cron (minute, hour, day, month, weekday), or @hourly, @daily, @weekly. The
+	// first one is taken as soon as there is an archive. By default: once a day, at a minute of the SampleDB's own,
+	// as Scheduled says. With none: only the first, and those asked for by a DatabaseBackup.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
@@ -47,8 +47,8 @@ type BackupSpec struct {
 	TimeZone string `json:"timeZone,omitempty"`
 
 	// How much later than their schedules say backups and verifications may begin: each SampleDB has a fixed share of
-	// this time, so that not all begin at once. Where it is not given: a tenth of the time until the next run, at most
-	// 15m. It does not apply to a schedule that is not given.
+	// this time, so that not all begin at once. By default: a tenth of the time until the next run, at most 15m. It
+	// does not apply to a schedule that is not given.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
@@ -63,7 +63,7 @@ type BackupSpec struct {
 
 	// For how long a commit may wait for the archive, while the store takes what it is given: what is lost if all
 	// volumes are lost at once. Less costs more requests to the store. With 0s everything is archived every half
-	// second. Where it is not given: 10s.
+	// second. By default: 10s.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
@@ -73,7 +73,7 @@ type BackupSpec struct {
 
 	// What to do when no volume has the data any more. Wait: it stays down, and Available says how to bring it back.
 	// Restore: once every instance answers that its volume is new, it begins again with what the archive has, without
-	// what was committed since. Where it is not given: Wait.
+	// what was committed since. By default: Wait.
 	// +kubebuilder:validation:Enum=Wait;Restore
 	// +optional
 	WhenDataIsLost string `json:"whenDataIsLost,omitempty"`
@@ -104,8 +104,8 @@ type VerificationSpec struct {
 	// +optional
 	AfterBackup bool `json:"afterBackup,omitempty"`
 
-	// When the last backup is verified, with all WAL up to then: as backup.schedule. Where it is not given: once a
-	// week, at a minute of the SampleDB's own, and never where afterBackup verifies each. With none: never.
+	// When the last backup is verified, with all WAL up to then: as backup.schedule. By default: once a week, at a
+	// minute of the SampleDB's own, and never where afterBackup verifies each. With none: never.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
@@ -117,8 +117,7 @@ type VerificationSpec struct {
 	// +optional
 	Assertions []Assertion `json:"assertions,omitempty"`
 
-	// The size of the scratch volume. Where it is not given: that of storage.size, and twice that
-	// with backup.incremental.
+	// The size of the scratch volume. By default: that of storage.size, and twice that with backup.incremental.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.verification.size must be a quantity such as 20Gi"
 	// +optional
@@ -142,14 +141,14 @@ type ScrubSpec struct {
 	// +optional
 	None bool `json:"none,omitempty"`
 
-	// Within how many days every object is read, where there is a verification at least twice as often. Where it is not
-	// given: 30.
+	// Within how many days every object is read, where there is a verification at least twice as often. By default:
+	// 30.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 3650",message="backup.verification.scrub.days must be from 1 to 3650"
 	// +optional
 	Days int32 `json:"days,omitempty"`
 
-	// How much a verification reads at most for that, such as 50Gi. All of the archive may then take longer. Where it
-	// is not given: as much as the days ask for.
+	// How much a verification reads at most for that, such as 50Gi. All of the archive may then take longer. By
+	// default: as much as the days ask for.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.verification.scrub.budget must be a quantity such as 50Gi"
 	// +optional

@@ -66,6 +66,10 @@ const (
 	// ConditionUpToDate is true when every instance runs the PostgreSQL version that the image has now, and the major
 	// version still gets fixes. The image is looked into once a day. Nothing waits for this condition.
 	ConditionUpToDate = "UpToDate"
+	// ConditionSideClosed is of the second side of a blue/green upgrade: it is true while no client is let in there,
+	// and none is there.
+	ConditionSideClosed = "SideClosed"
+
 	// ConditionUpgraded is true when the data has the major version of the spec, after an upgrade. It is there while an
 	// upgrade is wanted or under way, and after one.
 	ConditionUpgraded = "Upgraded"

@@ -33,6 +33,17 @@ const (
 	ReasonImageNotRead = "ImageNotRead"
 )
 
+// Reasons of SideClosed.
+const (
+	// ReasonSideClosed: the second side lets no client in, and none is there.
+	// To do: nothing.
+	ReasonSideClosed = "SideClosed"
+
+	// ReasonSideOpen: the second side serves clients.
+	// To do: nothing.
+	ReasonSideOpen = "SideOpen"
+)
+
 // Reasons of Upgraded. docs/upgrade.md has the steps.
 const (
 	// ReasonUpgraded: the data was upgraded; the message says how long no client was let in, and until when the data of

@@ -52,14 +52,14 @@ type DatabaseBackupSpec struct {
 	// +required
 	SampleDB string `json:"sampleDB"`
 
-	// How: Archive copies the data into the archive. VolumeSnapshot has the storage cut a snapshot of the volume of the
-	// primary, which takes seconds, in addition to the backups in the archive: it lies in the same storage as the
-	// volume. It needs a CSI driver that can do it, and the archive for the WAL. It goes with this DatabaseBackup.
-	// Where it is not given: Archive.
+	// How: Archive copies the data into the archive. VolumeSnapshot has the storage cut a snapshot of the volume of
+	// the primary, which takes seconds, in addition to the backups in the archive: it lies in the same storage as the
+	// volume. It needs a CSI driver that can do it, and the archive for the WAL. It goes with this DatabaseBackup. By
+	// default: Archive.
 	// +optional
 	Method BackupMethod `json:"method,omitempty"`
 
-	// The VolumeSnapshotClass of a VolumeSnapshot. Where it is not given: the default one for the driver of the volume.
+	// The VolumeSnapshotClass of a VolumeSnapshot. By default: the default one for the driver of the volume.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

@@ -67,7 +67,7 @@ type DatabaseRestoreSpec struct {
 	// +optional
 	Schemas []string `json:"schemas,omitempty"`
 
-	// Of which moment. Where it is not given: what the backup had when it ended.
+	// Of which moment. By default: what the backup had when it ended.
 	// +optional
 	Target *RestoreTarget `json:"target,omitempty"`
 

@@ -42,7 +42,7 @@ const (
 )
 
 // MetricsQuery is a query whose answer becomes metrics: each column a gauge toban_query_NAME_COLUMN, but for those
-// columns that are labels. An answer may have 100 rows and 20 columns, and take five seconds.
+// that are labels. An answer may have 100 rows and 20 columns, and take five seconds.
 type MetricsQuery struct {
 	// What the metrics are called by, and the query in conditions.
 	// +kubebuilder:validation:MaxLength=40

@@ -16,7 +16,7 @@ type PoolerSpec struct {
 	// +optional
 	Mode PoolMode `json:"mode,omitempty"`
 
-	// How many server connections all Pods together open at most to one database. Where it is not given: half of what
+	// How many server connections all Pods together open at most to one database. By default: half of what
 	// max_connections leaves to applications.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="pooler.connections must be from 1 to 10000"
 	// +optional

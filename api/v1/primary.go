@@ -24,8 +24,8 @@ type PrimarySpec struct {
 	Avoid []int32 `json:"avoid,omitempty"`
 
 	// When the primary hands over to a preferred instance: Automatic is when all has been well for half a minute, at
-	// most once an hour; InWindow the same while update.window is open; OnRequest only when it hands over anyway. Where
-	// it is not given: Automatic.
+	// most once an hour; InWindow the same while update.window is open; OnRequest only when it hands over anyway. By
+	// default: Automatic.
 	// +optional
 	HandOver HandOver `json:"handOver,omitempty"`
 }

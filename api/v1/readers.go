@@ -4,9 +4,8 @@ package v1
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscale) || !has(self.count) || self.count == 0",message="readers.count and readers.autoscale exclude each other: the one is a fixed number, the other follows the load"
 type ReadersSpec struct {
-	// How many readers there are, from 0 to 50. One that is removed loses its volume at once: nothing on it is the only
-	// copy. More than 5 restart the servers once, standbys first, because PostgreSQL then has to have more connections
-	// for replication.
+	// How many readers there are, from 0 to 50. One that is removed loses its volume at once: nothing on it is the
+	// only copy. More than 5 restart the servers once, standbys first, for more connections for replication.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 50",message="readers.count must be from 0 to 50"
 	// +optional
 	Count int32 `json:"count,omitempty"`

@@ -27,7 +27,7 @@ type RestoreSpec struct {
 	// +optional
 	Archive *ArchiveReference `json:"archive,omitempty"`
 
-	// Up to which moment. Where it is not given: to the end of the archive, or of the backup.
+	// Up to which moment. By default: to the end of the archive, or of the backup.
 	// +optional
 	Target *RestoreTarget `json:"target,omitempty"`
 }
@@ -97,7 +97,7 @@ type InPlaceRestore struct {
 	// +optional
 	Backup string `json:"backup,omitempty"`
 
-	// Up to which moment. Where it is not given: to the end of the backup.
+	// Up to which moment. By default: to the end of the backup.
 	// +optional
 	Target *RestoreTarget `json:"target,omitempty"`
 

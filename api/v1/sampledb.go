@@ -48,8 +48,8 @@ type SampleDB struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.readers) || !has(self.readers.autoscale) || (has(self.resources) && ((has(self.resources.requests) && 'cpu' in self.resources.requests) || (has(self.resources.limits) && 'cpu' in self.resources.limits)))",message="readers.autoscale compares the use of the CPU with resources.requests.cpu: set that"
 // +kubebuilder:validation:XValidation:rule="!has(self.sleepAfter) || has(self.pooler) && duration(self.sleepAfter) >= duration('1m')",message="sleepAfter needs pooler, and at least 1m"
 type SampleDBSpec struct {
-	// The PostgreSQL major version: 15, 16, 17, 18 or 19. When it is raised, the data is upgraded in place
-	// (pg_upgrade), which takes some seconds without writes. It can't be lowered below the version of the data.
+	// The PostgreSQL major version: 15, 16, 17, 18 or 19. When it is raised, the data is upgraded as upgrade.strategy
+	// says. It can't be lowered below the version of the data.
 	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 19",message="version must be a PostgreSQL major version that is supported: 15, 16, 17, 18 or 19"
 	// +required
 	Version int32 `json:"version"`
@@ -68,15 +68,14 @@ type SampleDBSpec struct {
 	Readers *ReadersSpec `json:"readers,omitempty"`
 
 	// What an acknowledged COMMIT promises: with quorum it is on the disks of a majority of the instances, so that
-	// losing any one of them loses nothing; with async on the primary's alone. Of two instances, quorum means both; if
-	// one is lost, the other continues alone once it has recorded that in the Kubernetes API. A change restarts
-	// nothing.
+	// losing any one loses nothing; with async on the primary's alone. Of two instances, quorum means both; if one is
+	// lost, the other continues alone once it has recorded that in the Kubernetes API. A change restarts nothing.
 	// +kubebuilder:default=quorum
 	// +optional
 	Durability Durability `json:"durability,omitempty"`
 
 	// Whether a lone instance may be evicted, as when its node is drained. With Protect the drain is refused. With
-	// Allow it stops until its Pod runs on another node. Of several instances, one at a time may always be evicted.
+	// Allow it stops until its Pod runs on another node. Of several, one at a time always may.
 	// +kubebuilder:default=Protect
 	// +optional
 	Eviction Eviction `json:"eviction,omitempty"`
@@ -95,10 +94,9 @@ type SampleDBSpec struct {
 	// +required
 	Storage StorageSpec `json:"storage"`
 
-	// The container image with PostgreSQL's programs, instead of the official postgres:VERSION: of the same major
-	// version, with a user with the id 999, and the programs in /usr/lib/postgresql/VERSION/bin or on the PATH. All
-	// instances run what a tag was when they were made first, until it is updated (status.image.runs). One named by its
-	// digest is never updated.
+	// The image with PostgreSQL's programs, in place of the official postgres:VERSION: of the same major version,
+	// with a user with the id 999, and the programs in /usr/lib/postgresql/VERSION/bin or on the PATH. All instances
+	// run what a tag first was, until it is updated (status.image.runs); one named by its digest never is.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -122,9 +120,8 @@ type SampleDBSpec struct {
 	// +optional
 	PostgreSQL PostgreSQLSpec `json:"postgresql,omitempty"`
 
-	// What a new SampleDB begins with instead of an empty database: a backup, or the archive of another
-	// up to a moment. It can be mended as long as it fails; once the data is there it can
-	// only be removed, which changes nothing.
+	// What a new SampleDB begins with instead of an empty database: a backup, or the archive of another up to a
+	// moment. It can be mended as long as it fails; once it is done, only be removed, which changes nothing.
 	// +optional
 	RestoreFrom *RestoreSpec `json:"restoreFrom,omitempty"`
 
@@ -150,8 +147,8 @@ type SampleDBSpec struct {
 
 	// What becomes of the data when the SampleDB is deleted. Snapshot takes a last backup, the DatabaseBackup
 	// NAME-final-…, and then removes the volumes. Retain keeps them for a SampleDB with the same name. Delete removes
-	// them with the data. Where it is not given: Snapshot, and Retain with backup.none. It can still be changed while
-	// the SampleDB is being deleted.
+	// them with the data. By default: Snapshot, and Retain with backup.none. It can still be changed while the
+	// SampleDB is being deleted.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
@@ -182,8 +179,8 @@ type SampleDBSpec struct {
 	Pod PodSpec `json:"pod,omitempty"`
 
 	// Whether the database is stopped: it has no Pods then; volumes, Secrets, Services and the archive stay. Before,
-	// clients are sent away, and the standbys and the archive get the last WAL. A stop waits for backups, restores and
-	// upgrades that are under way.
+	// clients are sent away, and the standbys and the archive get the last WAL. A stop waits for backups, restores
+	// and upgrades.
 	// +optional
 	Stopped bool `json:"stopped,omitempty"`
 

@@ -71,8 +71,7 @@ type S3Store struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// Credentials that may also delete, for the Pods of NAME-retention alone: an attacker in an instance then can't
-	// remove backups.
+	// Credentials that may also delete, for the Pods of NAME-retention alone: an instance then can't remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 
@@ -99,8 +98,7 @@ type GCSStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// Credentials that may also delete, for the Pods of NAME-retention alone: an attacker in an instance then can't
-	// remove backups.
+	// Credentials that may also delete, for the Pods of NAME-retention alone: an instance then can't remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
@@ -134,8 +132,7 @@ type AzureStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// Credentials that may also delete, for the Pods of NAME-retention alone: an attacker in an instance then can't
-	// remove backups.
+	// Credentials that may also delete, for the Pods of NAME-retention alone: an instance then can't remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }

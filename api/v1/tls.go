@@ -11,8 +11,8 @@ type TLSSpec struct {
 
 	// A Secret of the type kubernetes.io/tls with the certificate that clients are shown in place of Toban's own:
 	// tls.crt, tls.key and ca.crt, as cert-manager writes them. docs/security.md lists the names that it must have. A
-	// renewed one is taken without a restart; of one that does not fit, CertificateServed tells. To set or change this
-	// field restarts the instances one by one.
+	// renewed one is taken without a restart; of one that does not fit, CertificateServed tells. To set or change it
+	// restarts the instances one by one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="tls.secretName must be the name of a Secret: lower-case letters, digits, '-' and '.', with a letter or a digit at both ends"

@@ -7,12 +7,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="has(self.window) || has(self.mode) && self.mode == 'OnRequest'",message="spec.update needs a window, in which the instances are replaced: give update.window, or update.mode: OnRequest"
 type UpdateSpec struct {
 	// Who begins an update: Automatic is by itself, as soon as the window opens; OnRequest is only by the annotation
-	// toban.dev/update. Where it is not given: Automatic.
+	// toban.dev/update. By default: Automatic.
 	// +optional
 	Mode UpdateMode `json:"mode,omitempty"`
 
 	// What becomes of extensions that are older than what a new image has: Update updates them after a major upgrade
-	// (ALTER EXTENSION), Keep names them in status.finish. Where it is not given: Keep.
+	// (ALTER EXTENSION), Keep names them in status.finish. By default: Keep.
 	// +optional
 	Extensions ExtensionPolicy `json:"extensions,omitempty"`
 

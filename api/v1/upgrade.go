@@ -8,24 +8,26 @@ import (
 
 // UpgradeSpec says how the SampleDB moves on to another major version, when spec.version is raised.
 type UpgradeSpec struct {
-	// Whether a backup is taken right before: Take or None. Where it is not given: Take, where there is an archive.
+	// InPlace, the default: some seconds without writes; or BlueGreen: clients move to a second set of instances.
+	// +optional
+	Strategy UpgradeStrategy `json:"strategy,omitempty"`
+
+	// Whether a backup is taken right before: Take or None. By default: Take, where there is an archive.
 	// +optional
 	Backup UpgradeBackup `json:"backup,omitempty"`
 
-	// How the files of the former version become those of the new one: Clone shares their blocks, which takes XFS or
-	// Btrfs; Link gives the same files a second name; Copy copies them, and needs as much room again. Where it is not
-	// given: Clone where the volume can, else Link.
+	// How the files become those of the new version: Clone shares their blocks (XFS, Btrfs), Link gives them a second
+	// name, Copy needs as much room again. By default: Clone where the volume can, else Link.
 	// +optional
 	Method UpgradeMethod `json:"method,omitempty"`
 
-	// Whether the upgrade is rehearsed on a copy, which is restored from the last backup: Always or Never. A problem
-	// there, or a rehearsal that can't be done, ends the upgrade before any client is sent away. Where it is not given:
-	// Always, where there is an archive with a backup.
+	// Whether it is rehearsed on a copy, restored from the last backup: Always or Never. A problem there, or no
+	// rehearsal, ends it before any client is sent away. By default: Always, where there is a backup.
 	// +optional
 	Rehearse UpgradeRehearsal `json:"rehearse,omitempty"`
 
-	// For how long the data of the former version is kept after an upgrade, for instance 24h. It is removed
-	// earlier with the annotation toban.dev/accept-upgrade. Where it is not given: 168h, a week.
+	// For how long the former data, or with BlueGreen the former side, is kept after an upgrade, for instance 24h;
+	// the annotation toban.dev/accept-upgrade ends that. By default: 168h, a week.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
@@ -33,6 +35,16 @@ type UpgradeSpec struct {
 	// +optional
 	Keep *metav1.Duration `json:"keep,omitempty"`
 }
+
+// UpgradeStrategy says how the data gets to another major version.
+// +kubebuilder:validation:Enum=InPlace;BlueGreen
+type UpgradeStrategy string
+
+// The values of UpgradeStrategy.
+const (
+	StrategyInPlace   UpgradeStrategy = "InPlace"
+	StrategyBlueGreen UpgradeStrategy = "BlueGreen"
+)
 
 // UpgradeBackup says whether a backup is taken before an upgrade.
 // +kubebuilder:validation:Enum=Take;None
@@ -86,8 +98,8 @@ type UpgradeStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// The way back that there is now: Cancel, where nothing has changed yet; FormerData, where the data of the former
-	// version is still whole on a volume; Archive, where a restore from the archive is left; None.
+	// The way back now: Cancel, where nothing has changed yet; Back, to the former side; FormerData, which is whole on
+	// a volume; Archive; None.
 	// +optional
 	WayBack string `json:"wayBack,omitempty"`
 
@@ -102,7 +114,7 @@ type UpgradeStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// What the check has found that will be otherwise after the upgrade, or that it could not find out.
+	// What the check has found that will be otherwise, or could not find out.
 	// +listType=atomic
 	// +optional
 	Warnings []string `json:"warnings,omitempty"`
@@ -139,8 +151,7 @@ type UpgradeStatus struct {
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 
-	// Why it has failed, and what identifies the version, image and upgrade of the spec with which it has: another try
-	// is made when those change.
+	// Why it has failed, and with which version, image and upgrade of the spec: when those change it is tried again.
 	// +optional
 	Failure string `json:"failure,omitempty"`
 	// +optional
@@ -149,7 +160,52 @@ type UpgradeStatus struct {
 	// That the data of the former version was removed.
 	// +optional
 	Accepted bool `json:"accepted,omitempty"`
+
+	// With BlueGreen.
+	// +optional
+	Sides *SidesStatus `json:"sides,omitempty"`
 }
+
+// SidesStatus is how far a blue/green upgrade is (docs/bluegreen.md).
+type SidesStatus struct {
+	// Its step.
+	Step string `json:"step"`
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// The side that serves.
+	Serves string `json:"serves"`
+	// Where the link begins.
+	// +optional
+	Position string `json:"position,omitempty"`
+	// How often the change was put off.
+	// +optional
+	Tried int32 `json:"tried,omitempty"`
+	// +optional
+	Run int32 `json:"run,omitempty"`
+	// +listType=atomic
+	// +optional
+	Done []string `json:"done,omitempty"`
+}
+
+// The values of SidesStatus.Serves.
+const (
+	SideBlue  = "Blue"
+	SideGreen = "Green"
+)
+
+// The values of SidesStatus.Step besides those of UpgradeStatus.Step.
+const (
+	SidesPublishing   = "Publishing"
+	SidesCopying      = "Copying"
+	SidesFollowing    = "Following"
+	SidesComparing    = "Comparing"
+	SidesReady        = "Ready"
+	SidesChanging     = "Changing"
+	SidesChanged      = "Changed"
+	SidesChangingBack = "ChangingBack"
+	SidesComingHome   = "ComingHome"
+	SidesCancelling   = "Cancelling"
+)
 
 // The values of UpgradeStatus.Step.
 const (
@@ -169,6 +225,7 @@ const (
 // The values of UpgradeStatus.WayBack.
 const (
 	WayBackCancel     = "Cancel"
+	WayBackBack       = "Back"
 	WayBackFormerData = "FormerData"
 	WayBackArchive    = "Archive"
 	WayBackNone       = "None"
@@ -195,4 +252,35 @@ func (u *UpgradeStatus) ClosedFor() (time.Duration, bool) {
 // Closed says that no client is let in, because the data is being upgraded.
 func (u *UpgradeStatus) Closed() bool {
 	return u != nil && (u.Step == UpgradeClosing || u.Step == UpgradeUpgrading || u.Step == UpgradeStarting)
+}
+
+// HasSides says that there is a blue/green upgrade which has not ended, well or not.
+func (u *UpgradeStatus) HasSides() bool {
+	return u != nil && u.Sides != nil && u.Sides.Step != UpgradeUpgraded && u.Sides.Step != UpgradeFailed
+}
+
+// FullStep is the step for people: with BlueGreen that of the sides, and while these come home, both.
+func (u *UpgradeStatus) FullStep() string {
+	switch {
+	case u.Sides == nil || u.Sides.Step == "":
+		return u.Step
+	case u.Sides.Step == SidesComingHome && u.Step != "" && u.Step != SidesComingHome:
+		return u.Sides.Step + ", " + u.Step
+	}
+	return u.Sides.Step
+}
+
+// GreenServes says that clients are led to the instances of the second side.
+func (u *UpgradeStatus) GreenServes() bool {
+	return u != nil && u.Sides != nil && u.Sides.Serves == SideGreen
+}
+
+// BlueClosed says that the SampleDB's own instances let no client in, because the second side serves or is to.
+func (u *UpgradeStatus) BlueClosed() bool {
+	return u.GreenServes() || u != nil && u.Sides != nil && u.Sides.Step == SidesChanging
+}
+
+// GreenClosed says that the instances of the second side let no client in.
+func (u *UpgradeStatus) GreenClosed() bool {
+	return !u.GreenServes() || u.Sides.Step == SidesChangingBack
 }

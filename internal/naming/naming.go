@@ -117,6 +117,15 @@ const (
 	// container that it ran in. It is there until the agent runs that program.
 	AnnotationAgentTried = "toban.dev/agent-tried"
 
+	// AnnotationUpgradeBack on a SampleDB asks for the way back of a blue/green upgrade, by any value. The operator
+	// removes it when the former side serves, or there is no way back.
+	AnnotationUpgradeBack = "toban.dev/upgrade-back"
+	// AnnotationSide on the SampleDB of a second side is what the instances there are to do: SideFollows, or
+	// SideServes.
+	AnnotationSide = "toban.dev/side"
+	SideFollows    = "follows"
+	SideServes     = "serves"
+
 	// AnnotationAcceptUpgrade says that the data of the former major version is not needed any more.
 	AnnotationAcceptUpgrade = "toban.dev/accept-upgrade"
 	// UpdateInWindow is a value of AnnotationUpdate, AnnotationReindex and AnnotationReplaceAgents.
@@ -138,6 +147,7 @@ const (
 	ComponentVerify   = "verify"
 	ComponentImage    = "image"
 	ComponentUpgrade  = "upgrade"
+	ComponentSides    = "sides"
 	ComponentRehearse = "rehearse"
 	ComponentFinish   = "finish"
 	ComponentBring    = "bring"
@@ -177,6 +187,7 @@ const (
 	ContainerImage      = "image"
 	ContainerCollect    = "collect" // of an upgrade: it brings the former version's programs along
 	ContainerUpgrade    = "upgrade"
+	ContainerSides      = "sides"
 	ContainerFinish     = "finish"
 	ContainerCopy       = "copy" // of a DatabaseRestore: it runs the restored copy
 	ContainerBring      = "bring"
@@ -301,6 +312,7 @@ const (
 	RoleSuperuser   = "postgres"
 	RoleReplication = "toban_replication"
 	RoleBackup      = "toban_backup"
+	RoleLink        = "toban_link"
 	RolePooler      = "toban_pooler"
 	RoleVerify      = "toban_verify" // with something unique behind: in a restored copy, to ask the assertions
 )

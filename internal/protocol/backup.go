@@ -91,6 +91,8 @@ type BackupProgress struct {
 	// Upgrade is what the Pod of an upgrade has made, nil before it is whole and nobody works on the volume any more.
 	// The Pod leaves the same as its termination message, which the kubelet tells seconds later.
 	Upgrade *UpgradeResult `json:"upgrade,omitempty"`
+	// Sides is the same of the Pod that changes sides.
+	Sides *SidesResult `json:"sides,omitempty"`
 }
 
 // BackupResult is what a backup's Pod leaves as its termination message, and one that makes room.

@@ -87,6 +87,9 @@ type Config struct {
 	// Closed lets no client in but our own: the SampleDB is being deleted, and its last backup taken; or it is being
 	// upgraded to another major version, or stopped.
 	Closed bool `json:"closed,omitempty"`
+	// Link says that another side of a blue/green upgrade follows this one, or is about to, by logical replication. It
+	// is let in though Closed.
+	Link bool `json:"link,omitempty"`
 	// Pooler says that poolers may log in, to look up by which verifiers clients are known.
 	Pooler bool `json:"pooler,omitempty"`
 	// Relay says that the agents are to pass clients on to the primary. Agents of earlier releases pass none on.

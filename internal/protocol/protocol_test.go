@@ -71,6 +71,7 @@ func TestReviseNotices(t *testing.T) {
 		"FirstMajor":       func(c *Config) { c.FirstMajor = 15 },
 		"Upgraded":         func(c *Config) { c.Upgraded = "18-0a1b2c" },
 		"RemoveUpgraded":   func(c *Config) { c.RemoveUpgraded = "18-0a1b2c" },
+		"Link":             func(c *Config) { c.Link = true },
 		"Pooler":           func(c *Config) { c.Pooler = true },
 		"Relay":            func(c *Config) { c.Relay = true },
 		"ReadMaxLag":       func(c *Config) { c.ReadMaxLag = time.Second },
