@@ -1,0 +1,137 @@
+package upgrade
+
+import (
+	"fmt"
+	"slices"
+)
+
+// CarryFacts are what there is that logical replication may not carry to another side (docs/bluegreen.md, "What is
+// refused").
+type CarryFacts struct {
+	// From is the major version of the side that serves.
+	From int
+	// Prepared are prepared transactions, Slots logical replication slots of others.
+	Prepared, Slots []string
+	// FreeSlots is how many more slots the server may have.
+	FreeSlots int
+	Databases []CarryDatabase
+}
+
+// CarryDatabase are those about one database.
+type CarryDatabase struct {
+	Name string
+	// NoIdentity are tables whose rows have nothing by which they are found, Incomparable those with REPLICA IDENTITY
+	// FULL and columns that can't be compared, Unlogged those without WAL, Forced those whose owner is kept from rows.
+	NoIdentity, Incomparable, Unlogged, Forced []string
+	// Always are triggers and rules that run also for what comes from another side.
+	Always []string
+	// Subscriptions are those of others, Extensions all that are installed.
+	Subscriptions, Extensions []string
+	// LargeObjects is how many there are.
+	LargeObjects int64
+	// Taken says that the schema with Toban's name is somebody else's.
+	Taken bool
+}
+
+// The reasons for which a second side can't follow.
+const (
+	SourceTooOld         = "SourceTooOld"
+	NoReplicaIdentity    = "NoReplicaIdentity"
+	IdentityIncomparable = "IdentityIncomparable"
+	UnloggedTables       = "UnloggedTables"
+	LargeObjects         = "LargeObjects"
+	AlwaysTriggers       = "AlwaysTriggers"
+	ForcedRowSecurity    = "ForcedRowSecurity"
+	Subscriptions        = "Subscriptions"
+	OwnState             = "OwnState"
+	NameTaken            = "NameTaken"
+	TooFewSlots          = "TooFewSlots"
+)
+
+// OldestToFollowBack is the first major version that can leave out what came from the other side (origin = none), and
+// that applies rows as the owner of their table (run_as_owner = false).
+const OldestToFollowBack = 16
+
+// ownState are extensions that work by themselves, which both sides would do, or keep more than rows of tables.
+var ownState = []string{"bdr", "citus", "pg_cron", "pg_squeeze", "pglogical", "spock", "timescaledb"}
+
+// CheckCarry says what is in the way of a second side that follows.
+func CheckCarry(f CarryFacts) (refusals []Finding) {
+	refuse := func(reason string, objects []string, message string) {
+		if len(objects) > 0 {
+			refusals = append(refusals, Finding{reason, message, objects})
+		}
+	}
+	if f.From < OldestToFollowBack {
+		refuse(SourceTooOld, []string{fmt.Sprintf("PostgreSQL %d", f.From)}, fmt.Sprintf("Before PostgreSQL %d a side "+
+			"can't follow back. Upgrade in place", OldestToFollowBack))
+	}
+	refuse(PreparedTransactions, f.Prepared, "There are prepared transactions, which would be open on both sides. "+
+		"Commit them (COMMIT PREPARED) or roll them back (ROLLBACK PREPARED) first")
+	refuse(LogicalSlots, f.Slots, "Others read changes by logical replication slots, which the new side does not "+
+		"have. Stop them, drop their slots, and have them begin anew after the upgrade")
+	f.checkTables(refuse)
+	refuse(LargeObjects, f.pick(func(d CarryDatabase) []string {
+		return d.name(d.LargeObjects > 0, fmt.Sprintf("%s: %d", d.Name, d.LargeObjects))
+	}), "Large objects are in no table that can be published. Move them into columns of type bytea, or upgrade in "+
+		"place")
+	refuse(Subscriptions, f.each(func(d CarryDatabase) []string { return d.Subscriptions }),
+		"A database follows another server by a subscription, which both sides would do. Drop it (DROP SUBSCRIPTION)")
+	refuse(OwnState, f.each(CarryDatabase.stateful), "Extensions work by themselves, which both sides would do, or "+
+		"keep more than rows of tables. Drop them (DROP EXTENSION), or upgrade in place")
+	refuse(NameTaken, f.pick(func(d CarryDatabase) []string { return d.name(d.Taken, d.Name) }),
+		"A schema has the name toban_sides and is not Toban's. Rename it (ALTER SCHEMA … RENAME TO)")
+	if missing := len(f.Databases) - f.FreeSlots; missing > 0 {
+		refuse(TooFewSlots, []string{fmt.Sprintf("%d are missing", missing)}, "Each database needs a replication "+
+			"slot. Raise max_replication_slots in spec.postgresql.parameters")
+	}
+	return refusals
+}
+
+// checkTables is about those that can't be carried as they are.
+func (f CarryFacts) checkTables(refuse func(string, []string, string)) {
+	refuse(NoReplicaIdentity, f.each(func(d CarryDatabase) []string { return d.NoIdentity }),
+		"Tables have nothing by which a row is found: once they are published, PostgreSQL refuses their UPDATE and "+
+			"DELETE. Add a primary key, or ALTER TABLE … REPLICA IDENTITY FULL")
+	refuse(IdentityIncomparable, f.each(func(d CarryDatabase) []string { return d.Incomparable }),
+		"Tables with REPLICA IDENTITY FULL have columns that PostgreSQL can't compare. Add a primary key")
+	refuse(UnloggedTables, f.each(func(d CarryDatabase) []string { return d.Unlogged }),
+		"The rows of unlogged tables are not in the WAL. ALTER TABLE … SET LOGGED, or drop them")
+	refuse(AlwaysTriggers, f.each(func(d CarryDatabase) []string { return d.Always }),
+		"Triggers or rules are enabled ALWAYS or REPLICA, so they would run on both sides. ALTER TABLE … ENABLE "+
+			"TRIGGER, which is the default way")
+	refuse(ForcedRowSecurity, f.each(func(d CarryDatabase) []string { return d.Forced }),
+		"The owners of tables are kept from rows, and rows are written as the owner. ALTER TABLE … NO FORCE ROW LEVEL "+
+			"SECURITY")
+}
+
+// stateful are the extensions that a second side can't have beside the first.
+func (d CarryDatabase) stateful() []string {
+	return slices.DeleteFunc(slices.Clone(d.Extensions), func(name string) bool {
+		return !slices.Contains(ownState, name)
+	})
+}
+
+func (d CarryDatabase) name(is bool, text string) []string {
+	if is {
+		return []string{text}
+	}
+	return nil
+}
+
+// each are objects of all databases, with the name of theirs.
+func (f CarryFacts) each(of func(CarryDatabase) []string) []string {
+	return f.pick(func(d CarryDatabase) (all []string) {
+		for _, object := range of(d) {
+			all = append(all, d.Name+": "+object)
+		}
+		return all
+	})
+}
+
+func (f CarryFacts) pick(of func(CarryDatabase) []string) (all []string) {
+	for _, d := range f.Databases {
+		all = append(all, of(d)...)
+	}
+	return all
+}

@@ -1,0 +1,52 @@
+package upgrade
+
+import (
+	"slices"
+	"testing"
+)
+
+// Each thing that a second side can't have is refused by its own name, with the objects, and nothing else is.
+func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*CarryFacts)
+		reason string
+		object string
+	}{
+		"nothing":                         {func(*CarryFacts) {}, "", ""},
+		"the oldest that can follow back": {func(f *CarryFacts) { f.From = 16 }, "", ""},
+		"one that can't":                  {func(f *CarryFacts) { f.From = 15 }, SourceTooOld, "PostgreSQL 15"},
+		"a prepared transaction": {func(f *CarryFacts) { f.Prepared = []string{"x (shop)"} }, PreparedTransactions,
+			"x (shop)"},
+		"a slot of others": {func(f *CarryFacts) { f.Slots = []string{"debezium"} }, LogicalSlots, "debezium"},
+		"a table without a key": {func(f *CarryFacts) { f.Databases[1].NoIdentity = []string{"public.log"} },
+			NoReplicaIdentity, "shop: public.log"},
+		"a full identity of json": {func(f *CarryFacts) { f.Databases[1].Incomparable = []string{"public.j (doc)"} },
+			IdentityIncomparable, "shop: public.j (doc)"},
+		"an unlogged table": {func(f *CarryFacts) { f.Databases[0].Unlogged = []string{"public.cache"} },
+			UnloggedTables, "postgres: public.cache"},
+		"large objects":     {func(f *CarryFacts) { f.Databases[1].LargeObjects = 3 }, LargeObjects, "shop: 3"},
+		"a trigger, always": {func(f *CarryFacts) { f.Databases[1].Always = []string{"t"} }, AlwaysTriggers, "shop: t"},
+		"forced security": {func(f *CarryFacts) { f.Databases[1].Forced = []string{"x"} }, ForcedRowSecurity,
+			"shop: x"},
+		"a subscription": {func(f *CarryFacts) { f.Databases[1].Subscriptions = []string{"s"} }, Subscriptions,
+			"shop: s"},
+		"a scheduler": {func(f *CarryFacts) { f.Databases[0].Extensions = []string{"hstore", "pg_cron"} }, OwnState,
+			"postgres: pg_cron"},
+		"any other extension": {func(f *CarryFacts) { f.Databases[0].Extensions = []string{"hstore"} }, "", ""},
+		"a taken name":        {func(f *CarryFacts) { f.Databases[1].Taken = true }, NameTaken, "shop"},
+		"no slot left":        {func(f *CarryFacts) { f.FreeSlots = 1 }, TooFewSlots, "1 are missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := CarryFacts{From: 17, FreeSlots: 2, Databases: []CarryDatabase{{Name: "postgres"}, {Name: "shop"}}}
+			c.change(&f)
+			got := CheckCarry(f)
+			switch {
+			case c.reason == "" && len(got) == 0:
+			case len(got) != 1 || got[0].Reason != c.reason || !slices.Equal(got[0].Objects, []string{c.object}):
+				t.Errorf("it says %+v, want %s of %s", got, c.reason, c.object)
+			case got[0].Message == "":
+				t.Error("it does not say what to do")
+			}
+		})
+	}
+}

@@ -1,0 +1,359 @@
+package upgrade
+
+import (
+	"fmt"
+	"time"
+
+	"toban.dev/internal/window"
+)
+
+// The phases of a blue/green upgrade besides those of one in place, in their order (docs/bluegreen.md). The database
+// serves in all of them but Changing and ChangingBack.
+const (
+	PhasePublishing   Phase = "Publishing"
+	PhaseCopying      Phase = "Copying"
+	PhaseFollowing    Phase = "Following"
+	PhaseComparing    Phase = "Comparing"
+	PhaseReady        Phase = "Ready"
+	PhaseChanging     Phase = "Changing"
+	PhaseChanged      Phase = "Changed"
+	PhaseChangingBack Phase = "ChangingBack"
+	PhaseCancelling   Phase = "Cancelling"
+	PhaseComingHome   Phase = "ComingHome"
+)
+
+// PausePatience is for how long no client is let in at a change of sides, before it is put off. PutOff is for how long
+// it is, and Tries how often it is tried by itself.
+const (
+	PausePatience = 3 * time.Second
+	PutOff        = time.Minute
+	Tries         = 3
+)
+
+// Colour is which of the two sides one is.
+type Colour string
+
+// The two sides.
+const (
+	Blue  Colour = "Blue"
+	Green Colour = "Green"
+)
+
+// SidesView is all that a decision about a blue/green upgrade is made of.
+type SidesView struct {
+	Now time.Time
+	// From is the major version of blue, To that of green.
+	From, To int
+	// Phase is the present one, Since when it began. Tried is how often the change was put off.
+	Phase Phase
+	Since time.Time
+	Tried int
+	// Wanted says that the spec wants the new version still. Failure is why the last try has failed, Repeat that it is
+	// to be tried again.
+	Wanted  bool
+	Failure string
+	Repeat  bool
+	// Ready says that the SampleDB is, but for the upgrade; Busy is what else is under way, "" for nothing.
+	Ready bool
+	Busy  string
+	// Window is that of spec.update, nil for none; Asked says that somebody asks not to wait for it.
+	Window *window.Window
+	Asked  bool
+	// The work of each phase. While green serves, Follow, Compare and Prepare are about the link to blue, and the one
+	// to green that is to be made anew; before, about the link to green, and the one back.
+	Check, Backup, Publish, Copy, Follow, Compare, Prepare Work
+	// Settle is what follows a change to green: blue begins to follow.
+	Settle Work
+	// Broken is why the following side can't go on following, "" where it can.
+	Broken string
+	// Serves is the side that is to serve, by the record. Closed says that the other one's instances let no client in,
+	// and have none; with Changing, and before the record has changed, that of the serving one.
+	Serves Colour
+	Closed bool
+	// Hand is what is done in the pause, Waits that its Pod is ready to begin. Open says that the side that is to serve
+	// takes the writes of clients.
+	Hand  Work
+	Waits bool
+	Open  bool
+	// Back says that the way back is asked for, Accepted that the upgrade is accepted, Until when it is by itself.
+	Back, Accepted bool
+	Until          time.Time
+	// The parts of coming home: Leave has blue stop following, InPlace upgrades its data, and Return has it follow
+	// again.
+	Leave, InPlace, Return Work
+	// Removed is the removal of green, and of all that there is of it on blue.
+	Removed Work
+}
+
+// SidesDecision is the phase that a blue/green upgrade is in now, and what is to be said about it.
+type SidesDecision struct {
+	Phase Phase
+	Says  string
+	// Serves is the side that is to serve. It differs from that of the view in one decision of each change of sides.
+	Serves Colour
+	// Failure is why it has failed, with PhaseFailed or before it, PutOff that a change of sides was.
+	Failure string
+	PutOff  bool
+	// Hands says that the Pod that hands over is to be started.
+	Hands bool
+	// At is when that changes by itself, zero for never.
+	At time.Time
+}
+
+// DecideSides says in which phase a blue/green upgrade is. Until green serves, every failure leads to blue; from then
+// on none does, but a change back.
+func DecideSides(v SidesView) SidesDecision {
+	d := v.decide()
+	if d.Serves == "" {
+		d.Serves = v.Serves
+	}
+	return d
+}
+
+func (v SidesView) decide() SidesDecision {
+	switch {
+	case v.Phase == PhaseUpgraded:
+		return SidesDecision{Phase: PhaseUpgraded}
+	case v.Phase == PhaseComingHome && v.Serves == Blue:
+		return v.arrive()
+	case v.Phase == PhaseCancelling && v.Serves == Blue:
+		return v.cancel(v.Failure)
+	case v.Phase == PhaseChanging && v.Serves == Blue && !v.Wanted:
+		return v.cancel("")
+	case v.Phase == PhaseChangingBack || v.Phase == PhaseChanging && v.Serves == Blue:
+		return v.change()
+	case v.Serves == Green:
+		return v.changed()
+	case !v.Wanted:
+		return v.cancel("")
+	case v.Phase == PhaseFailed && !v.Repeat:
+		return v.failed()
+	}
+	return v.prepare()
+}
+
+// prepare is what is done while blue serves. All of it is looked at each time, so that what was done and is gone is
+// done again.
+func (v SidesView) prepare() SidesDecision {
+	if v.Broken != "" {
+		return v.cancel(v.Broken)
+	}
+	if !v.Ready || v.Busy != "" {
+		return SidesDecision{Phase: PhaseWaiting, Says: "It goes on when the SampleDB is Ready" + because(v.Busy)}
+	}
+	for _, step := range []struct {
+		phase Phase
+		work  Work
+		says  string
+	}{
+		{PhaseChecking, v.Check, "The databases are looked through"},
+		{PhaseBackingUp, v.Backup, "A backup is taken, of which the second side is made"},
+		{PhasePublishing, v.Publish, "Publications and slots are made in each database"},
+		{PhaseCopying, v.Copy, "The second side is made of the backup, and upgraded"},
+		{PhaseFollowing, v.Follow, "The second side follows, and has not caught up yet"},
+		{PhaseComparing, v.Compare, "All rows of both sides are compared"},
+		{PhaseReady, v.Prepare, "The link back is made"},
+	} {
+		switch {
+		case step.work.Failed != "":
+			return v.cancel(step.work.Failed)
+		case !step.work.Done:
+			return SidesDecision{Phase: step.phase, Says: step.says + because(step.work.Says)}
+		}
+	}
+	return v.begin(PhaseChanging, PhaseReady)
+}
+
+// begin is about the moment at which sides change: in the window, and not soon again when it was put off.
+func (v SidesView) begin(changing, meanwhile Phase) SidesDecision {
+	wait := func(at time.Time, format string, args ...any) SidesDecision {
+		d := SidesDecision{Phase: meanwhile, Says: fmt.Sprintf(format, args...), At: at}
+		if v.Tried > 0 {
+			d.Failure = v.Failure // it is said for as long as it is put off
+		}
+		return d
+	}
+	again := v.Since.Add(PutOff)
+	switch {
+	case v.Tried > 0 && v.Now.Before(again):
+		return wait(again, "The change of sides was put off: %s. It is tried again at %s", v.Failure, stamp(again))
+	case v.Tried >= Tries && !v.Asked:
+		return wait(time.Time{}, "All is ready, and the change of sides was put off %d times: %s. It is tried again "+
+			"with the annotation toban.dev/update=now", v.Tried, v.Failure)
+	case !v.Asked && v.Window != nil && !v.Window.Open(v.Now) && !v.Back: // the way back is always asked for
+		next := v.Window.Next(v.Now)
+		return wait(next, "All is ready. Sides change in the next window, which opens at %s", stamp(next))
+	case v.Hand.Failed != "" && !v.Waits:
+		return SidesDecision{Phase: meanwhile, PutOff: true, Failure: v.Hand.Failed, At: v.Now.Add(PutOff),
+			Says: "The change of sides was put off: " + v.Hand.Failed}
+	case !v.Waits:
+		d := wait(time.Time{}, "The Pod that hands over is being started%s", because(v.Hand.Says))
+		d.Hands = true
+		return d
+	}
+	return SidesDecision{Phase: changing, Says: "No client is let in, until the other side serves",
+		At: v.Now.Add(PausePatience)}
+}
+
+// change is the pause. Which side serves changes here, when the one that served is closed and the other one has all.
+func (v SidesView) change() SidesDecision {
+	back := v.Phase == PhaseChangingBack
+	to, stays := Green, PhaseReady
+	if back {
+		to, stays = Blue, v.whileGreen()
+	}
+	putOff := func(why string) SidesDecision {
+		return SidesDecision{Phase: stays, PutOff: true, Failure: why, Says: "The change of sides was put off: " + why,
+			At: v.Now.Add(PutOff)}
+	}
+	switch {
+	case v.Serves == to:
+		return v.opened(to)
+	case v.Broken != "":
+		return putOff(v.Broken)
+	case v.Hand.Failed != "":
+		return putOff(v.Hand.Failed)
+	case v.Closed && v.Hand.Done && !v.Compare.Done:
+		return putOff("another primary was elected, and all rows are compared anew")
+	case v.Closed && v.Hand.Done:
+		v.Open = false // what is known of that is about the other side
+		d := v.opened(to)
+		d.Serves = to
+		return d
+	case v.Now.Sub(v.Since) >= PausePatience:
+		return putOff(fmt.Sprintf("it was not done after %s%s", PausePatience, because(v.Hand.Says)))
+	}
+	return SidesDecision{Phase: v.Phase, Says: "No client is let in" + because(v.Hand.Says),
+		At: v.Since.Add(PausePatience)}
+}
+
+// opened is about a side that is to serve from now on.
+func (v SidesView) opened(to Colour) SidesDecision {
+	if to == Green {
+		return SidesDecision{Phase: PhaseChanged, Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.To)}
+	}
+	if v.home() {
+		return v.arrive()
+	}
+	if v.Open {
+		return v.cancel(fmt.Sprintf("the way back was asked for: PostgreSQL %d serves, with all that was written",
+			v.From))
+	}
+	return SidesDecision{Phase: PhaseChangingBack, Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.From)}
+}
+
+// home says that the upgrade is accepted, so that sides change back for good.
+func (v SidesView) home() bool {
+	return v.Accepted || v.Phase == PhaseComingHome || v.Phase == PhaseChanged && !v.Back && !v.Until.IsZero() &&
+		!v.Now.Before(v.Until)
+}
+
+// whileGreen is the phase while green serves, and no change is under way.
+func (v SidesView) whileGreen() Phase {
+	if v.home() {
+		return PhaseComingHome
+	}
+	return PhaseChanged
+}
+
+// changed is while green serves, and blue follows it.
+func (v SidesView) changed() SidesDecision {
+	const serves = "PostgreSQL %d serves"
+	stay := func(format string, args ...any) SidesDecision {
+		return SidesDecision{Phase: v.whileGreen(), At: v.Until,
+			Says: fmt.Sprintf(serves, v.To) + fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case !v.Open || v.Phase != PhaseChanged && v.Phase != PhaseComingHome: // the work of a way back has another link
+		return SidesDecision{Phase: v.whileGreen(), Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.To)}
+	case v.Broken != "":
+		return stay(". There is no way back, because the former side does not follow any more: %s", v.Broken)
+	case v.Settle.Failed != "":
+		return stay(". There is no way back, because the former side could not be made to follow: %s", v.Settle.Failed)
+	case !v.Settle.Done:
+		return stay(", and the former side begins to follow it%s", because(v.Settle.Says))
+	case v.home():
+		return v.comeHome()
+	case v.Back:
+		return v.goBack(PhaseChanged)
+	}
+	return stay(", and %d follows it, so that there is a way back, until it is accepted", v.From)
+}
+
+// sidesStep is work that has to be done before the next.
+type sidesStep struct {
+	work Work
+	says string
+}
+
+// first is what is to be said of the first step that is not done, false where all are.
+func (v SidesView) first(phase Phase, failed string, steps ...sidesStep) (SidesDecision, bool) {
+	for _, step := range steps {
+		switch {
+		case step.work.Failed != "":
+			return SidesDecision{Phase: phase, Failure: step.work.Failed, Says: failed + ": " + step.work.Failed}, true
+		case !step.work.Done:
+			return SidesDecision{Phase: phase, Says: step.says + because(step.work.Says)}, true
+		}
+	}
+	return SidesDecision{}, false
+}
+
+// goBack is what comes before a change to blue: the same as before the one to green.
+func (v SidesView) goBack(phase Phase) SidesDecision {
+	if d, waits := v.first(phase, "Blue can't serve yet",
+		sidesStep{v.Follow, "Blue has not caught up yet"},
+		sidesStep{v.Compare, "All rows of both sides are compared"},
+		sidesStep{v.Prepare, "The other link is made"},
+	); waits {
+		return d
+	}
+	return v.begin(PhaseChangingBack, phase)
+}
+
+// comeHome has the new version move to the SampleDB's own instances: their data is upgraded too, while green serves,
+// and follows. Then sides change once more.
+func (v SidesView) comeHome() SidesDecision {
+	if d, waits := v.first(PhaseComingHome, fmt.Sprintf("PostgreSQL %d serves on the second side. The SampleDB's own "+
+		"instances can't take over yet", v.To),
+		sidesStep{v.Leave, "Blue stops following"},
+		sidesStep{v.InPlace, "The data of blue is upgraded"},
+		sidesStep{v.Return, "Blue follows again"},
+	); waits {
+		return d
+	}
+	return v.goBack(PhaseComingHome)
+}
+
+// arrive is about blue that serves with the new version.
+func (v SidesView) arrive() SidesDecision {
+	switch {
+	case !v.Open:
+		return SidesDecision{Phase: PhaseComingHome, Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.To)}
+	case !v.Removed.Done:
+		return SidesDecision{Phase: PhaseComingHome, Says: "The second side is removed" +
+			because(v.Removed.Failed+v.Removed.Says)}
+	}
+	return SidesDecision{Phase: PhaseUpgraded, Says: fmt.Sprintf("PostgreSQL %d takes writes", v.To)}
+}
+
+// cancel removes green, and all that there is of it on blue. It has then failed, or was not wanted.
+func (v SidesView) cancel(why string) SidesDecision {
+	if !v.Removed.Done {
+		return SidesDecision{Phase: PhaseCancelling, Failure: why,
+			Says: "The second side is removed" + because(why) + because(v.Removed.Failed+v.Removed.Says)}
+	}
+	v.Failure = why
+	return v.failed()
+}
+
+// failed says that blue serves, and nothing of green is left.
+func (v SidesView) failed() SidesDecision {
+	if v.Failure == "" {
+		return SidesDecision{Phase: PhaseFailed, Says: fmt.Sprintf("PostgreSQL %d serves, and nothing is left of the "+
+			"upgrade", v.From)}
+	}
+	return SidesDecision{Phase: PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves as before, "+
+		"because %s. When that is mended, try again with the annotation toban.dev/update=now, or set spec.version "+
+		"back to %d", v.From, v.Failure, v.From)}
+}
