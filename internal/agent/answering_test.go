@@ -23,6 +23,8 @@ type answering struct {
 	clients  int
 	idle     time.Duration
 	inserted wal.LSN
+	// follows says that it follows another side.
+	follows bool
 	// ended has an entry for each time that those who write were ended: whether those who read were too.
 	ended []bool
 	// refuses says why no session can be had, fails why a question is not answered, hangs that it takes for ever.
@@ -66,6 +68,11 @@ func (s *answering) Standbys(ctx context.Context) ([]string, error) {
 }
 
 func (s *answering) EnsureSlots(context.Context, []string) error { return nil }
+func (s *answering) KeepLinkSlots(context.Context) (bool, error) { return false, nil }
+func (s *answering) GiveUpLink(context.Context, int64) ([]string, error) {
+	return nil, nil
+}
+func (s *answering) Follows(context.Context) (bool, error)       { return s.follows, nil }
 func (s *answering) ProveWrite(ctx context.Context) error        { return s.answer(ctx) }
 func (s *answering) EnsureReplication(context.Context) error     { return nil }
 func (s *answering) EnsurePooler(context.Context, bool) error    { return nil }

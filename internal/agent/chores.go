@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"toban.dev/internal/backup"
@@ -22,7 +24,12 @@ type chores struct {
 	slots    func() []string
 	archived func() string
 	// report says for whom the server keeps much WAL, nil for a standby.
-	report   func(*protocol.KeptWAL)
+	report func(*protocol.KeptWAL)
+	// linkMost is how much WAL a slot of a link may keep in bytes, 0 where that is not known.
+	linkMost func() int64
+	log      *slog.Logger
+	// linked takes whether slots of a link come along to a standby.
+	linked   *atomic.Bool
 	done     time.Time // when they were last done
 	archives bool      // the slot of the archive was among those that were kept then
 	pooler   bool      // poolers could log in then
@@ -34,6 +41,8 @@ type choreSession interface {
 	EnsurePooler(ctx context.Context, wanted bool) error
 	CloseMaintenance(ctx context.Context) error
 	EnsureSlots(ctx context.Context, want []string) error
+	KeepLinkSlots(ctx context.Context) (synced bool, err error)
+	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
 	OldestWAL(ctx context.Context) (wal.LSN, error)
 	KeptWAL(ctx context.Context, least int64) (postgres.KeptWAL, error)
@@ -62,9 +71,38 @@ func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest st
 	if err != nil {
 		return "", err
 	}
+	c.boundLink(ctx, session)
 	c.reportKeptWAL(ctx, session)
 	c.done = time.Now()
 	return start.String(), nil
+}
+
+// boundLink gives a link up that keeps too much WAL. Where that fails it is tried again at the next time.
+func (c *chores) boundLink(ctx context.Context, session choreSession) {
+	most := c.linkMost()
+	if most == 0 {
+		return
+	}
+	dropped, err := session.GiveUpLink(ctx, most)
+	if err != nil {
+		c.log.Warn("a link that keeps much WAL could not be given up", "error", err.Error())
+	}
+	if len(dropped) > 0 {
+		c.log.Warn("the other side is given up, for it keeps more WAL than the volume can spare",
+			"slots", dropped, "mostBytes", most)
+	}
+}
+
+// linkMost is how much WAL a slot of a link may keep, whatever a user lets other slots keep: as much as every slot by
+// default (max_slot_wal_keep_size in docs/parameters.md). It is 0 where the size of the volume is not known.
+func linkMost(data, wal *protocol.Room) int64 {
+	switch {
+	case wal != nil:
+		return max(wal.Size/5*2, 64<<20)
+	case data != nil:
+		return max(data.Size/4, 64<<20)
+	}
+	return 0
 }
 
 // Slots are reported that keep leastKept bytes at least, in whole segments, so that the status seldom changes.
@@ -84,13 +122,21 @@ func (c *chores) reportKeptWAL(ctx context.Context, session choreSession) {
 	c.report(kept)
 }
 
-// ofStandby removes the slots of a former primary, which would keep WAL for ever.
-func (c *chores) ofStandby(ctx context.Context, session choreSession) error {
+// ofStandby removes the slots of a former primary, which would keep WAL for ever. Those of a link it keeps until it
+// streams: until then it may be the primary again.
+func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bool) error {
 	if !c.due() {
 		return nil
 	}
 	if err := c.keepSlots(ctx, session, nil); err != nil {
 		return err
+	}
+	if streams {
+		synced, err := session.KeepLinkSlots(ctx)
+		if err != nil {
+			return err
+		}
+		c.linked.Store(synced)
 	}
 	c.report(nil)
 	c.done = time.Now()

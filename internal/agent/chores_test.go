@@ -3,9 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +24,7 @@ type choreLog struct {
 	done   []string
 	broken string
 	kept   postgres.KeptWAL
+	synced bool
 }
 
 // For whom much WAL is kept is said, in whole segments. Where that can't be seen, what was said stays, and the primary
@@ -52,7 +56,7 @@ func TestAPrimarySaysForWhomItKeepsWAL(t *testing.T) {
 		session.broken, session.kept = "", postgres.KeptWAL{Limit: -1}
 		says("without", &protocol.KeptWAL{Limit: -1})
 		time.Sleep(choreInterval + time.Second)
-		if err := c.ofStandby(t.Context(), session); err != nil || said != nil {
+		if err := c.ofStandby(t.Context(), session, true); err != nil || said != nil {
 			t.Errorf("a standby says %v, %v", said, err)
 		}
 	})
@@ -77,6 +81,12 @@ func (l *choreLog) EnsurePooler(_ context.Context, wanted bool) error {
 func (l *choreLog) CloseMaintenance(context.Context) error { return l.note("maintenance") }
 func (l *choreLog) EnsureSlots(_ context.Context, want []string) error {
 	return l.note("slots " + strings.Join(want, " "))
+}
+
+func (l *choreLog) KeepLinkSlots(context.Context) (bool, error) { return l.synced, l.note("link") }
+
+func (l *choreLog) GiveUpLink(_ context.Context, most int64) ([]string, error) {
+	return nil, l.note(fmt.Sprint("bound ", most))
 }
 
 func (l *choreLog) AdvanceSlot(_ context.Context, slot, lsn string) error {
@@ -105,7 +115,8 @@ func chored() (*chores, *bool) {
 			return protocol.Config{}
 		},
 		slots: func() []string { return []string{"db_1"} }, archived: func() string { return "0/5000010" },
-		report: func(*protocol.KeptWAL) {},
+		report: func(*protocol.KeptWAL) {}, linked: &atomic.Bool{},
+		linkMost: func() int64 { return 0 }, log: slog.New(slog.DiscardHandler),
 	}, &archive
 }
 
@@ -142,7 +153,7 @@ func TestTheChoresOfAStandby(t *testing.T) {
 		c, archive := chored()
 		for range 2 {
 			session := &choreLog{}
-			if err := c.ofStandby(t.Context(), session); err != nil {
+			if err := c.ofStandby(t.Context(), session, false); err != nil {
 				t.Fatal(err)
 			}
 			want := []string{"slots "}
@@ -153,10 +164,64 @@ func TestTheChoresOfAStandby(t *testing.T) {
 				t.Errorf("it did %q, want %q", session.done, want)
 			}
 			session.done = nil
-			if err := c.ofStandby(t.Context(), session); err != nil || len(session.done) > 0 {
+			if err := c.ofStandby(t.Context(), session, false); err != nil || len(session.done) > 0 {
 				t.Errorf("soon after it did %q, %v", session.done, err)
 			}
 			*archive = true
 		}
 	})
+}
+
+// A standby lets go of the slots of a link that it had as a primary once it streams from another one: until then it may
+// be the primary again, and its link is to go on. It notes whether slots come along.
+func TestAStandbyKeepsTheSlotsOfALinkUntilItStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := chored()
+		for _, when := range []struct{ streams, synced bool }{
+			{false, true}, {true, true}, {false, false}, {true, false},
+		} {
+			session, before := &choreLog{synced: when.synced}, c.linked.Load()
+			if err := c.ofStandby(t.Context(), session, when.streams); err != nil {
+				t.Fatal(err)
+			}
+			want := before
+			if when.streams {
+				want = when.synced
+			}
+			if slices.Contains(session.done, "link") != when.streams || c.linked.Load() != want {
+				t.Errorf("%+v: it did %q, and slots come along: %t", when, session.done, c.linked.Load())
+			}
+			time.Sleep(choreInterval + time.Second)
+		}
+	})
+}
+
+// What a link may keep is a part of the volume that has the WAL. Where that is not known, or what keeps too much can't
+// be given up, the primary goes on.
+func TestWhatALinkKeepsIsBounded(t *testing.T) {
+	data, wal := &protocol.Room{Size: 40 << 30}, &protocol.Room{Size: 10 << 30}
+	for name, c := range map[string]struct {
+		data, wal *protocol.Room
+		want      int64
+	}{
+		"nothing is known": {nil, nil, 0}, "one volume": {data, nil, 10 << 30},
+		"WAL of its own": {data, wal, 10 << 30 / 5 * 2},
+		"a small one":    {&protocol.Room{Size: 100 << 20}, nil, 64 << 20},
+	} {
+		if got := linkMost(c.data, c.wal); got>>20 != c.want>>20 {
+			t.Errorf("%s: %d bytes, want %d", name, got, c.want)
+		}
+	}
+	c, _ := chored()
+	session := &choreLog{broken: "bound"}
+	c.linkMost = func() int64 { return 7 }
+	oldest, err := c.ofPrimary(t.Context(), session)
+	if err != nil || oldest == "" || !slices.Contains(session.done, "bound 7") {
+		t.Errorf("it did %q, %q, %v", session.done, oldest, err)
+	}
+	c, _ = chored()
+	session = &choreLog{}
+	if _, err := c.ofPrimary(t.Context(), session); err != nil || slices.Contains(session.done, "bound 0") {
+		t.Errorf("where the size is not known it did %q, %v", session.done, err)
+	}
 }

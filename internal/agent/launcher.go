@@ -83,6 +83,11 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 		},
 		chores: &chores{
 			config: l.wanted, slots: l.members.slots, archived: l.leader.archived, report: l.reportKeptWAL,
+			linked: &l.flags.linked, log: l.log,
+			linkMost: func() int64 {
+				s := l.status.Get()
+				return linkMost(s.Room, s.WALRoom)
+			},
 		},
 		superseded: &superseded{
 			hardState: l.hardState, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log,
@@ -106,7 +111,8 @@ func (l *launcher) reportKeptWAL(kept *protocol.KeptWAL) {
 func (l *launcher) configure(r *running) *configuration {
 	role := &role{
 		standing: r.standing, rule: l.demands.rule, hardState: l.hardState, upstream: l.members.upstream,
-		closed: func() bool { return l.wanted().Closed }, sparing: l.flags.sparing.Load,
+		closed: func() bool { return l.wanted().Closed },
+		link:   func() bool { return l.wanted().Link || l.flags.linked.Load() }, sparing: l.flags.sparing.Load,
 	}
 	return &configuration{
 		name: l.name, server: l.server, connect: l.server.Connect, wanted: l.wanted, good: l.good, withRole: role.add,

@@ -82,6 +82,9 @@ type flags struct {
 	// full says whether the volume has no room for WAL, stale whether a standby has not streamed for long that should,
 	// renewed that there is a certificate which the server has not read yet.
 	full, stale, renewed atomic.Bool
+	// linked says that a standby has slots of a link that come along: only from the primary it learns that they are
+	// gone.
+	linked atomic.Bool
 	// sparing says how a server is to go on lest the volume gets full, nil where there is enough room; endReads that
 	// those who read are to be ended; short that the volume is to grow.
 	sparing  atomic.Pointer[postgres.Sparing]
@@ -192,7 +195,7 @@ func (t *monitor) observe(ctx context.Context) error {
 		return err
 	}
 	t.proven = true
-	oldest, err := t.upkeep(ctx, primary)
+	oldest, err := t.upkeep(ctx, primary, state.Streaming)
 	if err != nil {
 		return err
 	}
@@ -267,50 +270,16 @@ func (t *monitor) spareRoom(ctx context.Context) error {
 	return err
 }
 
-// endClients ends what clients there are, where none is to be let in any more.
-func (t *monitor) endClients(ctx context.Context) error {
-	closed := t.wanted().Closed && t.config.closed()
-	if closed {
-		ended, err := t.session.EndClients(ctx)
-		if err != nil {
-			return err
-		}
-		closed = ended == 0 // those that were told to end are seen again until they have
-	}
-	end, err := t.endOfCommits(ctx, closed)
-	if err != nil {
-		return err
-	}
-	t.status.Change(func(s *protocol.Status) { s.Closed, s.End = closed, end })
-	return nil
-}
-
-// endOfCommits is where a primary's WAL ended when its last client had gone, "" where there are clients. It is asked
-// for after that: what the server was asked for before them may lack the last commit.
-func (t *monitor) endOfCommits(ctx context.Context, closed bool) (string, error) {
-	if !closed || !t.standing.isPrimary() {
-		return "", nil
-	}
-	if known := t.status.Get().End; known != "" {
-		return known, nil
-	}
-	end, err := t.session.InsertedWAL(ctx)
-	if err != nil {
-		return "", err
-	}
-	return end.String(), nil
-}
-
 // upkeep does what is to be done with a server now and then. Of a primary it tells where the oldest WAL begins, ""
 // where it was not looked.
-func (t *monitor) upkeep(ctx context.Context, primary bool) (oldest string, err error) {
+func (t *monitor) upkeep(ctx context.Context, primary, streams bool) (oldest string, err error) {
 	if err := t.superseded.remove(); err != nil {
 		t.log.Warn("WAL files of former timelines could not be removed", "error", err.Error())
 	}
 	if primary {
 		return t.chores.ofPrimary(ctx, t.session)
 	}
-	return "", t.chores.ofStandby(ctx, t.session)
+	return "", t.chores.ofStandby(ctx, t.session, streams)
 }
 
 // observeRole looks at what is particular to a role.

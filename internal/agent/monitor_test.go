@@ -254,7 +254,7 @@ func TestHowOftenAServerIsLookedAt(t *testing.T) {
 }
 
 // Where the WAL ends is asked for when the last client has gone, once, and of a primary only. Who is let in again may
-// commit more.
+// commit more, and one that follows another side commits without a client.
 func TestTheEndIsAskedForWhenTheLastClientHasGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &answering{state: postgres.State{LSN: "0/5000010", Timeline: 2}, clients: 2, inserted: 0x6000000}
@@ -276,6 +276,11 @@ func TestTheEndIsAskedForWhenTheLastClientHasGone(t *testing.T) {
 		server.clients = 1
 		look(false, "")
 		look(true, "0/6000010")
+		server.follows = true
+		look(true, "0/6000018")
+		look(true, "0/6000020")
+		server.follows = false
+		look(true, "0/6000020")
 		wanted.Closed = false
 		look(false, "")
 	})

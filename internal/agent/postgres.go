@@ -81,6 +81,9 @@ type Session interface {
 	CloseMaintenance(ctx context.Context) error
 	EnsureSlot(ctx context.Context, slot string) error
 	EnsureSlots(ctx context.Context, want []string) error
+	KeepLinkSlots(ctx context.Context) (synced bool, err error)
+	Follows(ctx context.Context) (bool, error)
+	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
 	OldestWAL(ctx context.Context) (wal.LSN, error)
 	KeptWAL(ctx context.Context, least int64) (postgres.KeptWAL, error)

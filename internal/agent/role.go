@@ -13,6 +13,8 @@ type role struct {
 	hardState func() ha.HardState
 	upstream  func(leader ha.Ballot) (postgres.Upstream, error)
 	closed    func() bool
+	// link says whether the slots of another side are to come along to a standby.
+	link func() bool
 	// sparing says how a server goes on whose volume gets full.
 	sparing func() *postgres.Sparing
 }
@@ -27,6 +29,7 @@ func (r *role) add(settings postgres.Settings) (postgres.Settings, error) {
 	settings.Closed = r.closed() || !r.standing.isOpen()
 	settings.Sparing = r.sparing()
 	settings.Standby, settings.Upstream, settings.Least = !primary, nil, r.standing.lowerBounds()
+	settings.Link = false
 	if primary {
 		return settings, nil // a promoted one keeps its lower bounds: to drop them takes a restart
 	}
@@ -37,6 +40,6 @@ func (r *role) add(settings postgres.Settings) (postgres.Settings, error) {
 	if err != nil {
 		return settings, err
 	}
-	settings.Upstream = &upstream
+	settings.Upstream, settings.Link = &upstream, r.link()
 	return settings, nil
 }

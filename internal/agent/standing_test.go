@@ -49,7 +49,7 @@ func TestTheSettingsOfARole(t *testing.T) {
 	}{
 		"a standby": {
 			&standing{upstream: leader, opened: true, least: least},
-			false, postgres.Settings{Standby: true, Upstream: upstream, Least: least},
+			false, postgres.Settings{Standby: true, Upstream: upstream, Least: least, Link: true},
 		},
 		"one that follows nobody": {&standing{opened: true}, false, postgres.Settings{Standby: true}},
 		"a primary": {
@@ -70,14 +70,16 @@ func TestTheSettingsOfARole(t *testing.T) {
 					}
 					return *upstream, nil
 				},
-				sparing: func() *postgres.Sparing { return sparing },
+				sparing: func() *postgres.Sparing { return sparing }, link: func() bool { return true },
 			}
 			c.want.Sparing = sparing
 			c.want.Name, c.want.Synchronous = "db-0", anyOne.String()
 			if c.want.Standby { // as if it were elected now
 				c.want.Synchronous = ha.CommitRule(m.Configuration, m.Voter).String()
 			}
-			got, err := r.add(postgres.Settings{Name: "db-0", Upstream: &postgres.Upstream{Host: "before"}})
+			got, err := r.add(postgres.Settings{
+				Name: "db-0", Upstream: &postgres.Upstream{Host: "before"}, Link: true,
+			})
 			if err != nil || !reflect.DeepEqual(got, c.want) {
 				t.Errorf("they are %+v, %v; want %+v", got, err, c.want)
 			}

@@ -27,7 +27,8 @@ func checkPlan(plan Plan, password string) error {
 			return at(n.step+" "+n.name, err)
 		}
 	}
-	if plan.Owner == naming.RoleSuperuser || plan.Owner == naming.RoleReplication || plan.Owner == naming.RoleBackup {
+	switch plan.Owner {
+	case naming.RoleSuperuser, naming.RoleReplication, naming.RoleBackup, naming.RoleLink:
 		return at("role "+plan.Owner,
 			refuse("spec.init.owner %q is a role of the operator: choose another name", plan.Owner))
 	}

@@ -15,6 +15,7 @@ func TestCheckPlan(t *testing.T) {
 		"as usual":              {func(*Plan) {}, "x", ""},
 		"no hosts":              {func(p *Plan) { p.Hosts = nil }, "x", "no host"},
 		"the superuser":         {func(p *Plan) { p.Owner = "postgres" }, "x", "role of the operator"},
+		"the link's role":       {func(p *Plan) { p.Owner = "toban_link" }, "x", "role of the operator"},
 		"our own role":          {func(p *Plan) { p.Owner = "toban_replication" }, "x", "role of the operator"},
 		"an empty password":     {func(*Plan) {}, "", "is empty"},
 		"too long in bytes":     {func(p *Plan) { p.Database = strings.Repeat("名", 22) }, "x", "66 bytes long"},

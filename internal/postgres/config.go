@@ -32,6 +32,9 @@ type Settings struct {
 	// Standby says that the server is a standby; with an Upstream it is one anyway.
 	// A change of the upstream, or to none, needs a reload and no restart.
 	Standby bool
+	// Link has a standby keep the slots by which another side follows: they are there after its promotion. Before
+	// PostgreSQL 17 they can't.
+	Link bool
 	// Synchronous is the rule by which commits wait for standbys
 	// (synchronous_standby_names), empty for none. A standby has it too, so that
 	// the rule holds from the moment it is promoted.
@@ -129,7 +132,7 @@ func (s *Server) parameters(settings Settings) map[string]string {
 	maps.Copy(all, s.own(settings))
 	raise(all, settings.Least)
 	if settings.standby() {
-		maps.Copy(all, s.following(settings.Upstream))
+		maps.Copy(all, s.following(settings))
 	}
 	return all
 }
@@ -138,12 +141,22 @@ func (s *Server) parameters(settings Settings) map[string]string {
 // follows nobody, no reader may hold up the replay of what it has: of that WAL,
 // what came through the receiver falls under the one delay, and what is read
 // again from pg_wal under the other (GetStandbyLimitTime in PostgreSQL's standby.c).
-func (s *Server) following(upstream *Upstream) map[string]string {
+// What a standby needs to have the primary's logical slots come along is in the
+// documentation of PostgreSQL 17, 47.2.3: a slot of its own, its feedback, and a database to ask in.
+func (s *Server) following(settings Settings) map[string]string {
+	upstream := settings.Upstream
 	if upstream == nil {
 		return map[string]string{"primary_conninfo": "", "primary_slot_name": "",
 			"max_standby_streaming_delay": "0", "max_standby_archive_delay": "0"}
 	}
-	return map[string]string{"primary_conninfo": s.followingInfo(*upstream), "primary_slot_name": upstream.Slot}
+	all := map[string]string{"primary_conninfo": s.followingInfo(*upstream), "primary_slot_name": upstream.Slot}
+	if settings.Link && s.Programs.Major >= 17 && upstream.Slot != "" {
+		maps.Copy(all, map[string]string{
+			"primary_conninfo": all["primary_conninfo"] + " dbname=postgres", "sync_replication_slots": "on",
+			"hot_standby_feedback": "on",
+		})
+	}
+	return all
 }
 
 // own are the parameters that follow from how the agent runs a server.
@@ -226,6 +239,9 @@ func hbaConf(settings Settings) string {
 		"host all " + RoleMetrics + " all reject",
 		"host all " + RolePooler + " all reject",
 		"host all postgres all reject",
+		"host replication " + RoleLink + " all reject",
+		"hostssl all " + RoleLink + " all scram-sha-256",
+		"host all " + RoleLink + " all reject",
 	}
 	if settings.Closed {
 		lines = append(lines, "host all all all reject")

@@ -43,13 +43,46 @@ func TestConfigurationFiles(t *testing.T) {
 	primary.Synchronous = `ANY 1 ("db-1","db-2")`
 	standby := primary
 	standby.Name, standby.Upstream, standby.Least = "db-1", upstream, map[string]int{"max_connections": 200}
+	linked := standby
+	linked.Closed, linked.Link = true, true
 	for name, c := range map[string]struct {
 		major    int
 		settings Settings
-	}{"primary-17": {17, primary}, "standby-15": {15, standby}} {
+	}{"primary-17": {17, primary}, "standby-15": {15, standby}, "linked-17": {17, linked}} {
 		t.Run(name, func(t *testing.T) {
 			for file, text := range example(c.major).files(c.settings, "postgres") {
 				golden(t, name+"-"+file, text)
+			}
+		})
+	}
+}
+
+// Slots come along to a standby from PostgreSQL 17 on, where there is a primary to follow, by a slot of its own.
+func TestSlotsOfALinkComeAlong(t *testing.T) {
+	upstream, bare := &Upstream{Host: "db-0", Slot: "toban_db_1"}, &Upstream{Host: "db-0"}
+	for name, c := range map[string]struct {
+		major    int
+		settings Settings
+		along    bool
+	}{
+		"with a link":      {17, Settings{Upstream: upstream, Link: true}, true},
+		"of 18":            {18, Settings{Upstream: upstream, Link: true}, true},
+		"of 16":            {16, Settings{Upstream: upstream, Link: true}, false},
+		"without a link":   {17, Settings{Upstream: upstream}, false},
+		"without a slot":   {17, Settings{Upstream: bare, Link: true}, false},
+		"following nobody": {17, Settings{Standby: true, Link: true}, false},
+		"a primary":        {17, Settings{Link: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The link's needs come before what a user says.
+			c.settings.Parameters = map[string]string{"hot_standby_feedback": "off"}
+			all := example(c.major).parameters(c.settings)
+			along := all["sync_replication_slots"] == "on" && all["hot_standby_feedback"] == "on" &&
+				strings.HasSuffix(all["primary_conninfo"], " dbname=postgres")
+			some := all["sync_replication_slots"] != "" || all["hot_standby_feedback"] != "off" ||
+				strings.Contains(all["primary_conninfo"], "dbname")
+			if along != c.along || some != c.along {
+				t.Errorf("the parameters are %v", all)
 			}
 		})
 	}

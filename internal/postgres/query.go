@@ -175,12 +175,15 @@ func (s *Session) CloseMaintenance(ctx context.Context) error {
 	return nil
 }
 
+// ownRoles are those that are no clients. What applies the changes of another side has no client at all.
+var ownRoles = []string{"postgres", RoleReplication, RoleBackup, RoleLink}
+
 // EndClients ends the sessions of all but our own roles, and says how many there were.
 func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
 		where backend_type in ('client backend', 'walsender') and not usename = any ($1)) ended`
-	own := []string{"postgres", RoleReplication, RoleBackup}
-	if err := s.conn.QueryRow(ctx, query, own).Scan(&n); err != nil {
+	// Users' queries for metrics can't write, and go on where clients are away for days.
+	if err := s.conn.QueryRow(ctx, query, append([]string{RoleMetrics}, ownRoles...)).Scan(&n); err != nil {
 		return 0, fmt.Errorf("end the clients' sessions: %w", err)
 	}
 	return n, nil
@@ -211,8 +214,7 @@ func (s *Session) Idle(ctx context.Context) (idle time.Duration, known bool, err
 func (s *Session) EndMisled(ctx context.Context) (n int, err error) {
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
 		where pg_is_in_recovery() and backend_type = 'client backend' and not usename = any ($1)) ended`
-	own := []string{"postgres", RoleReplication, RoleBackup}
-	if err := s.conn.QueryRow(ctx, query, own).Scan(&n); err != nil {
+	if err := s.conn.QueryRow(ctx, query, ownRoles).Scan(&n); err != nil {
 		return 0, fmt.Errorf("end the sessions of clients that look for the primary: %w", err)
 	}
 	return n, nil
@@ -225,8 +227,7 @@ func (s *Session) EndWriters(ctx context.Context, begun time.Time, reads bool) (
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
 		where backend_type = 'client backend' and not usename = any ($3)
 		and (backend_xid is not null and xact_start < $1 or $2 and state = 'active')) ended`
-	own := []string{"postgres", RoleReplication, RoleBackup}
-	if err := s.conn.QueryRow(ctx, query, begun, reads, own).Scan(&n); err != nil {
+	if err := s.conn.QueryRow(ctx, query, begun, reads, ownRoles).Scan(&n); err != nil {
 		return 0, fmt.Errorf("end the sessions that write: %w", err)
 	}
 	return n, nil

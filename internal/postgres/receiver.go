@@ -11,7 +11,7 @@ import (
 // receiverInterval is how often StopReceiving looks: it holds up a vote.
 const receiverInterval = time.Millisecond
 
-// StopReceiving ends the WAL receiver and returns when there is none. What it
+// StopReceiving ends the WAL receiver, and what brings slots along, and returns when there is neither. What it
 // had received is flushed then, and nothing more is received or acknowledged;
 // after a Revoke that stays so for the revoked terms, for a receiver that is forked
 // later finds no key. A receiver that does not end, because it is stopped or
@@ -45,7 +45,7 @@ func receivers(pids []int, postmaster int) []int {
 		// Its sockets are looked at before its title: a receiver shows its title before it connects.
 		open := sockets(pid)
 		switch shown := title(pid); {
-		case isReceiver(shown):
+		case isReceiver(shown) || isSlotSync(shown):
 			_ = syscall.Kill(pid, syscall.SIGTERM) // gone already: as well
 			left = append(left, pid)
 		case shown == own && !hasClient(open, postmaster):
@@ -60,6 +60,14 @@ func receivers(pids []int, postmaster int) []int {
 func isReceiver(title string) bool {
 	rest, ok := strings.CutPrefix(title, "postgres: ")
 	return ok && (strings.HasPrefix(rest, "walreceiver") || strings.Contains(rest, ": walreceiver"))
+}
+
+// isSlotSync reads a title in the same way, of what brings slots along from the primary. A promotion waits for its end
+// (ShutDownSlotSync in PostgreSQL's slotsync.c). 17.12 heeds that also while it waits for an answer of a primary that
+// hangs; nothing rests on every release doing so.
+func isSlotSync(title string) bool {
+	rest, ok := strings.CutPrefix(title, "postgres: ")
+	return ok && (strings.HasPrefix(rest, "slotsync worker") || strings.Contains(rest, ": slotsync worker"))
 }
 
 // hasClient says whether a child that has no title yet talks to a client. It

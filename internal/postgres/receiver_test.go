@@ -17,3 +17,17 @@ func TestReceiversAreKnownByTheirTitle(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatBringsSlotsAlongIsKnownByItsTitle(t *testing.T) {
+	for shown, want := range map[string]bool{
+		"postgres: slotsync worker ":                   true,
+		"postgres: db-1: slotsync worker ":             true,
+		"postgres: db-1: walreceiver":                  false,
+		"postgres: db-1: app slotsync 10.0.0.1(5001) ": false,
+		"slotsync worker":                              false,
+	} {
+		if got := isSlotSync(shown); got != want {
+			t.Errorf("%q: %v", shown, got)
+		}
+	}
+}

@@ -16,6 +16,10 @@ const RoleReplication = "toban_replication"
 // RoleBackup is the role that takes base backups, by certificate.
 const RoleBackup = "toban_backup"
 
+// RoleLink is the role by which the other side of a blue/green upgrade follows this one, with a password. It may come
+// though the server is closed to clients.
+const RoleLink = "toban_link"
+
 // The application names of those that copy and do not follow. No instance has
 // such a name, for those end with a number: pg_basebackup with a slot reports
 // what it has written as a standby does, and under a name of the rule in

@@ -157,11 +157,16 @@ func (s *session) Standbys(ctx context.Context) ([]string, error) {
 }
 
 // EnsureReplication and the next ones are postgres.Session's. The model has no roles and no slots.
-func (s *session) EnsureReplication(ctx context.Context) error          { return s.query(ctx) }
-func (s *session) EnsurePooler(ctx context.Context, _ bool) error       { return s.query(ctx) }
-func (s *session) CloseMaintenance(ctx context.Context) error           { return s.query(ctx) }
-func (s *session) EnsureSlot(ctx context.Context, _ string) error       { return s.query(ctx) }
-func (s *session) EnsureSlots(ctx context.Context, _ []string) error    { return s.query(ctx) }
+func (s *session) EnsureReplication(ctx context.Context) error       { return s.query(ctx) }
+func (s *session) EnsurePooler(ctx context.Context, _ bool) error    { return s.query(ctx) }
+func (s *session) CloseMaintenance(ctx context.Context) error        { return s.query(ctx) }
+func (s *session) EnsureSlot(ctx context.Context, _ string) error    { return s.query(ctx) }
+func (s *session) EnsureSlots(ctx context.Context, _ []string) error { return s.query(ctx) }
+func (s *session) KeepLinkSlots(ctx context.Context) (bool, error)   { return false, s.query(ctx) }
+func (s *session) Follows(ctx context.Context) (bool, error)         { return false, s.query(ctx) }
+func (s *session) GiveUpLink(ctx context.Context, _ int64) ([]string, error) {
+	return nil, s.query(ctx)
+}
 func (s *session) AdvanceSlot(ctx context.Context, _, _ string) error   { return s.query(ctx) }
 func (s *session) ConfigErrors(ctx context.Context) error               { return s.query(ctx) }
 func (s *session) PendingRestart(ctx context.Context) ([]string, error) { return nil, s.query(ctx) }
