@@ -63,7 +63,7 @@ func command(program string) *cobra.Command {
 	verb(root, "upgrade").AddCommand(process.UpgradePods()...)
 	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
 		process.Install(), process.Init(), process.Finish(), process.Archive(), process.Passwords(), process.Image(),
-		process.Drill())
+		process.Drill(), process.Sides())
 	return root
 }
 

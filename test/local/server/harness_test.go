@@ -31,6 +31,7 @@ type node struct {
 	*postgres.Server
 	name, slot string
 	defaults   bool // it has the parameters of a SampleDB that says nothing of them
+	along      bool // slots of a link come along to it
 	keepsWAL   bool // else a checkpoint, also that of an orderly stop, removes WAL that a rewind needs
 	patient    bool // what may wait in it waits longer than a test: nothing goes on by itself
 	settings   postgres.Settings
@@ -195,7 +196,7 @@ func (n *node) slots(of ...*node) {
 // follow makes the server follow another one, or nobody; it is started or reloaded.
 func (n *node) follow(of *node, term uint64) {
 	n.Helper()
-	n.settings = postgres.Settings{Name: n.name, Parameters: n.parameters(), Standby: true}
+	n.settings = postgres.Settings{Name: n.name, Parameters: n.parameters(), Standby: true, Link: n.along}
 	if of != nil {
 		upstream := n.upstream(of, term)
 		n.settings.Upstream = &upstream

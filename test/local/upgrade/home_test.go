@@ -1,0 +1,69 @@
+package upgrade_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"toban.dev/internal/bluegreen"
+	"toban.dev/internal/protocol"
+)
+
+// The side that follows leaves, is upgraded in place while the other one is written all the time, and returns: nothing
+// is missing, and nothing is there twice, wherever either was cut off.
+func TestLongASideLeavesIsUpgradedAndReturns(t *testing.T) {
+	s := newBlue(t, 17)
+	c := &clients{sides: s}
+	c.write(s.blue)
+	position := s.publish()
+	s.copyTo(position, 18)
+	s.follow(position)
+	must(t, s.forward.Prepare(s.ctx, s.back, deadline))
+	s.change(c, s.forward, s.back, s.green)
+	s.untilWritten(c, 100)
+
+	cuts := s.cutOff(s.back.Leave)
+	left := s.blue.ask("shop", "select lsn from toban_sides.progress where link = 'toban_to_blue'")
+	must(t, s.back.Leave(s.ctx)) // again, and nothing is forgotten
+	if got := s.blue.ask("shop", "select lsn from toban_sides.progress"); got != left || got == "0/0" {
+		t.Errorf("it is noted at %q, and was at %q", got, left)
+	}
+	if n := s.blue.ask("postgres", "(select count(*) from pg_subscription) + (select count(*) from "+
+		"pg_replication_slots) + (select count(*) from pg_replication_origin)"); n != "0" {
+		t.Errorf("%s of the link are on the side that has left", n)
+	}
+	s.untilWritten(c, 100)
+	s.blue.forgetVersions()
+	s.stopBlue(syscall.SIGINT)
+	o, _ := s.blue.process(18, protocol.MethodLink, "", false)
+	if o.Error != "<nil>" {
+		t.Fatal(o.Error)
+	}
+	s.blue.start(programs(t, 18), filepath.Join(s.blue.Volume, "restore", "data"))
+	s.untilWritten(c, 100)
+
+	cuts += s.cutOff(s.back.Return)
+	t.Logf("cut off %d times", cuts)
+	must(t, s.back.Enable(s.ctx))
+	must(t, s.back.CatchUp(s.ctx))
+	t.Logf("home, while it is written: %+v", s.same(s.back))
+	c.stop()
+	_, err := s.back.Hand(s.ctx)
+	must(t, err)
+	c.hasAll(s.blue)
+	s.same(s.back)
+	if n := s.blue.ask("shop", "select count(*) from toban_sides.progress"); n != "0" {
+		t.Errorf("there are %s notes of where it was", n)
+	}
+	// A side that has not left can't return.
+	must(t, s.back.RemoveFollowing(s.ctx))
+	if err := s.back.Return(s.ctx); !errors.Is(err, bluegreen.ErrMissing) {
+		t.Errorf("it says %v", err)
+	}
+	must(t, bluegreen.Cancel(context.WithoutCancel(s.ctx), s.blue.side("blue")))
+	if n := s.blue.ask("shop", "select count(*) from pg_namespace where nspname = 'toban_sides'"); n != "0" {
+		t.Error("the schema toban_sides is left")
+	}
+}

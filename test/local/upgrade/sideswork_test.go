@@ -1,0 +1,239 @@
+package upgrade_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
+	"toban.dev/internal/worker"
+)
+
+// The addresses of the sides, which have the same port.
+const blueAddress, greenAddress = "127.0.0.1", "127.0.0.2"
+
+// pods are those of a blue/green upgrade, with what they are given.
+type pods struct {
+	*sides
+	house    *house
+	green    *pki.Authority
+	folder   string
+	servers  string
+	port     int
+	settings protocol.SidesSettings
+}
+
+func (s *sides) pods() *pods {
+	s.Helper()
+	p := &pods{sides: s, house: newHouse(s.T), folder: s.TempDir()}
+	var err error
+	p.green, err = pki.NewAuthority(bytes.Repeat([]byte{9}, 32), "db-green", time.Now())
+	must(s, err)
+	key, err := p.green.KeyPEM()
+	must(s, err)
+	must(s, os.WriteFile(filepath.Join(p.folder, naming.KeyCA), p.green.CertPEM(), 0o600))
+	must(s, os.WriteFile(filepath.Join(p.folder, naming.KeyCAKey), key, 0o600))
+	p.servers = filepath.Join(s.TempDir(), "servers 'of' both.crt")
+	must(s, os.WriteFile(p.servers, p.house.authority.CertPEM(), 0o600))
+	p.port = freePort(s.T)
+	p.settings = protocol.SidesSettings{ID: id, Blue: protocol.SidesOf{Hosts: []string{"127.0.0.9", blueAddress}},
+		Operator: string(p.house.operator.CertPEM())}
+	return p
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	address, _ := listener.Addr().(*net.TCPAddr)
+	return address.Port
+}
+
+// serve has the server of a side take the Pods, as its agent would have it. It trusts clients of an authority, and
+// shows a certificate of blue's.
+func (p *pods) serve(i *instance, address string, clients *pki.Authority, lines string) {
+	p.Helper()
+	leaf, err := p.house.authority.Issue(naming.IdentityInstance, []string{address}, time.Now())
+	must(p, err)
+	for file, content := range map[string][]byte{
+		postgres.FileAuthority: clients.CertPEM(), postgres.FileCertificate: leaf.CertPEM,
+		postgres.FileKey: leaf.KeyPEM, postgres.FileClients: append(leaf.CertPEM, leaf.KeyPEM...),
+	} {
+		must(p, os.WriteFile(filepath.Join(i.Server.Run, file), content, 0o600))
+	}
+	i.Listen, i.Port = address, p.port
+	must(p, i.Configure(postgres.Settings{Name: "db-0",
+		Parameters: map[string]string{"max_prepared_transactions": "5"}}))
+	i.configure("fsync = off\n" + lines)
+	process, err := i.Start(i.Context(), &testLog{T: i.T})
+	must(p, err)
+	p.Cleanup(func() { process.Stop(context.Background(), postgres.StopImmediate) })
+	must(p, process.Ready(i.Context()))
+}
+
+// options are those of a Pod.
+func (p *pods) options(work protocol.SidesWork, fromGreen bool) worker.SidesOptions {
+	p.Helper()
+	text, err := json.Marshal(p.settings)
+	must(p, err)
+	settings := filepath.Join(p.house.folder, "sides.json")
+	must(p, os.WriteFile(settings, text, 0o600))
+	return worker.SidesOptions{Work: work, FromGreen: fromGreen, GreenAuthority: p.folder, ServersFile: p.servers,
+		Port: uint16(p.port), PodOptions: worker.PodOptions{Settings: settings, Authority: p.house.folder,
+			Run: p.house.folder, Address: "127.0.0.1", Listen: fmt.Sprintf("127.0.0.1:%d", freePort(p.T)),
+			Termination: filepath.Join(p.house.folder, "result.json")}}
+}
+
+// ends runs a Pod, and returns its result.
+func (p *pods) ends(work protocol.SidesWork, fromGreen bool) protocol.SidesResult {
+	p.Helper()
+	err := worker.Sides(p.ctx, p.options(work, fromGreen))
+	r := read[protocol.SidesResult](p.house)
+	if err != nil || r.Error != "" {
+		p.Fatalf("%s: %v: %+v", work, err, r)
+	}
+	p.Logf("%s: %+v", work, r)
+	return r
+}
+
+// does runs a Pod whose work is done, twice: the second one finds it done.
+func (p *pods) does(work protocol.SidesWork, fromGreen bool) (r protocol.SidesResult) {
+	p.Helper()
+	for range 2 {
+		if r = p.ends(work, fromGreen); !r.Done || r.Broken != "" || len(r.Refusals)+len(r.Differences) > 0 {
+			p.Fatalf("%s: %+v", work, r)
+		}
+	}
+	return r
+}
+
+// changes runs the Pod that changes sides, and is the operator that tells it to begin.
+func (p *pods) changes(fromGreen bool) {
+	p.Helper()
+	o := p.options(protocol.SidesChange, fromGreen)
+	leaf, err := p.house.operator.Issue(naming.IdentityOperator, nil, time.Now())
+	must(p, err)
+	roots, err := pki.Pool(string(p.house.authority.CertPEM()))
+	must(p, err)
+	_, port, err := net.SplitHostPort(o.Listen)
+	must(p, err)
+	number, err := strconv.Atoi(port)
+	must(p, err)
+	operator := protocol.NewClient(pki.ClientTLS(leaf.TLS, roots, naming.IdentitySides), number)
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Sides(p.ctx, o) }()
+	p.until("the Pod waits", func() bool {
+		found, err := operator.Backup(p.ctx, "127.0.0.1")
+		return len(ended) > 0 || err == nil && found.Step == protocol.StepAwaitsBegin
+	})
+	if _, err := operator.Begin(p.ctx, "127.0.0.1", protocol.UpgradeBegin{ID: "another"}); err == nil {
+		p.Error("it begins for another upgrade")
+	}
+	_, err = operator.Begin(p.ctx, "127.0.0.1", protocol.UpgradeBegin{ID: id})
+	must(p, err)
+	var told *protocol.SidesResult
+	p.until("the Pod tells its result", func() bool {
+		if found, err := operator.Backup(p.ctx, "127.0.0.1"); err == nil {
+			told = found.Sides
+		}
+		return told != nil || len(ended) > 0
+	})
+	must(p, <-ended)
+	r := read[protocol.SidesResult](p.house)
+	p.Logf("changed: %+v", r)
+	if told == nil || !told.Done || !r.Done || r.Seconds <= 0 {
+		p.Errorf("it has told %+v, and has left %+v", told, r)
+	}
+}
+
+// The Pods of an upgrade do all its steps over TLS, with the authorities of both sides, and each step can be done
+// again.
+func TestLongThePodsOfSidesDoTheirWork(t *testing.T) {
+	s := newBlue(t, 17)
+	p := s.pods()
+	s.stopBlue(syscall.SIGINT)
+	p.serve(s.blue, blueAddress, p.house.authority, fmt.Sprintf("archive_mode = on\n"+
+		"archive_command = 'cp %%p %[1]s/part && mv %[1]s/part %[1]s/%%f'\n", s.archive))
+	s.blue.do("postgres", "revoke connect on database shop from public")
+	before := s.blue.dump()
+
+	s.blue.do("shop", "create table no_key (n int)")
+	if r := p.ends(protocol.SidesPublish, false); r.Done || len(r.Refusals) != 1 ||
+		r.Refusals[0].Reason != "NoReplicaIdentity" ||
+		s.blue.ask("postgres", "select count(*) from pg_replication_slots") != "0" {
+		t.Errorf("%+v", r)
+	}
+	s.blue.do("shop", "drop table no_key")
+	p.settings.Position = p.does(protocol.SidesPublish, false).Position
+	position, err := wal.ParseLSN(p.settings.Position)
+	must(t, err)
+	c := &clients{sides: s}
+	c.write(s.blue)
+	s.copyTo(position, 17)
+	s.stopGreen(syscall.SIGINT)
+	must(t, os.Remove(filepath.Join(s.green.Data(), "postgresql.auto.conf")))
+	p.serve(s.green, greenAddress, p.green, "")
+	p.settings.Green = protocol.SidesOf{Hosts: []string{greenAddress}, Given: string(p.house.authority.CertPEM())}
+
+	p.does(protocol.SidesFollow, false)
+	if r := p.does(protocol.SidesCompare, false); r.Tables == 0 || r.Rows == 0 {
+		t.Errorf("%+v", r)
+	}
+	p.does(protocol.SidesPrepare, false)
+	c.stop()
+	p.changes(false)
+	c.hasAll(s.green)
+	c.write(s.green)
+	p.does(protocol.SidesSettle, true)
+	p.does(protocol.SidesFollow, true)
+	p.does(protocol.SidesCompare, true)
+	p.does(protocol.SidesLeave, true)
+	s.untilWritten(c, 20)
+	p.does(protocol.SidesReturn, true)
+	p.does(protocol.SidesCompare, true)
+
+	// What is in the way is told before clients are away.
+	s.green.do("shop", "create table app.later (n int primary key)")
+	if r := p.ends(protocol.SidesChange, true); r.Done || len(r.Refusals) != 1 ||
+		r.Refusals[0].Reason != "SchemaChanged" {
+		t.Errorf("%+v", r)
+	}
+	s.green.do("shop", "drop table app.later;\ntruncate toban_sides.noted")
+	c.stop()
+	p.changes(true)
+	c.hasAll(s.blue)
+
+	// A row that differs is named.
+	s.blue.do("shop", "update app.orders set n = 4711 where id = 17")
+	if r := p.ends(protocol.SidesCompare, true); len(r.Differences) != 1 ||
+		!strings.Contains(r.Differences[0], "only blue has 17") {
+		t.Errorf("%+v", r)
+	}
+	// One whose slots are gone is broken.
+	s.green.do("postgres", "select pg_terminate_backend(active_pid) from pg_replication_slots")
+	must(t, s.back.RemoveServing(s.ctx))
+	if r := p.ends(protocol.SidesFollow, true); r.Done || r.Broken == "" {
+		t.Errorf("%+v", r)
+	}
+	p.does(protocol.SidesCancel, true)
+	if after := s.blue.dump(); after != before {
+		t.Errorf("cancelled, the schema is another one:\n%s", difference(before, after))
+	}
+	if n := s.green.ask("postgres", "select count(*) from pg_roles where rolname = 'toban_link'"); n != "0" {
+		t.Error("the role is on green still")
+	}
+}
