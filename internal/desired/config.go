@@ -85,7 +85,9 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Prepares:         prepares(db, known),
 		// What is committed after the last backup would be lost, also where the deletionPolicy is another meanwhile.
 		// During an upgrade it would be in the former data only, and before a stop not known to be in the archive.
-		Closed:  db.DeletionTimestamp != nil && !known.Left || db.Status.Upgrade.Closed() || stops,
+		// Of two sides one serves, also where they are deleted.
+		Closed:  db.DeletionTimestamp != nil && !known.Left || db.Status.Upgrade.Closed() || stops || sideClosed(db),
+		Link:    linked(db),
 		Metrics: metrics(db),
 		Pooler:  db.Spec.Pooler != nil,
 		Relay:   db.Spec.Service.Route == v1.RouteRelay,
@@ -107,7 +109,7 @@ func prepares(db *v1.SampleDB, known Known) bool {
 
 // accepted is the id of an upgrade whose former data is to be removed, "" for none.
 func accepted(db *v1.SampleDB) string {
-	if u := db.Status.Upgrade; u != nil && u.Accepted {
+	if u := db.Status.Upgrade; u != nil && u.Accepted && !u.HasSides() { // it is upgraded in place after that
 		return u.ID
 	}
 	return ""
@@ -155,6 +157,9 @@ func Plan(db *v1.SampleDB) initjob.Plan {
 	}
 	// The hosts change with spec.instances, which is no reason to run another Job.
 	plan.Hash = Hash(plan)
+	if db.Status.Upgrade.GreenServes() { // the Service leads to the other side
+		plan.Hosts = nil
+	}
 	for _, m := range members(db, 0) {
 		plan.Hosts = append(plan.Hosts, m.Host)
 	}

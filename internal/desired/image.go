@@ -18,6 +18,9 @@ const imageDeadline = 600
 
 // NamedImage is the PostgreSQL image of the data's major version as the spec names it, or named it before an upgrade.
 func NamedImage(db *v1.SampleDB, settings Settings) string {
+	if u := db.Status.Upgrade; u.HasSides() && Major(db) == int(u.To) && db.Spec.Version != u.To {
+		return u.Image
+	}
 	if Upgrades(db) && db.Status.Upgrade != nil && db.Status.Upgrade.FormerImage != "" {
 		return db.Status.Upgrade.FormerImage
 	}

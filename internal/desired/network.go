@@ -13,14 +13,15 @@ import (
 )
 
 // Services are NAME (the primary), NAME-ro (standbys) and NAME-instances (each by its name).
-// Where clients are passed on, NAME leads to all instances that do so.
+// Where clients are passed on, NAME leads to all instances that do so. While the second side of a blue/green upgrade
+// serves, NAME and NAME-ro lead there.
 func Services(db *v1.SampleDB, passedOn bool) []*corev1.Service {
 	return []*corev1.Service{readWriteService(db, passedOn), readOnlyService(db), headlessService(db)}
 }
 
 func readWriteService(db *v1.SampleDB, passedOn bool) *corev1.Service {
-	s := service(db, naming.ReadWriteService(db.Name), naming.RoleSelector(db.Name, string(protocol.RolePrimary)))
-	if passedOn {
+	s := service(db, naming.ReadWriteService(db.Name), naming.RoleSelector(serving(db), string(protocol.RolePrimary)))
+	if passedOn && serving(db) == db.Name {
 		s.Spec.Selector = naming.InstanceSelector(db.Name)
 		s.Spec.Selector[naming.LabelRelay] = naming.Relays
 		// No port of the Pods is declared: one more would replace Pods that are older than the relay.
@@ -35,6 +36,14 @@ func readWriteService(db *v1.SampleDB, passedOn bool) *corev1.Service {
 		s.Spec.Type = corev1.ServiceTypeClusterIP
 	}
 	return s
+}
+
+// serving is the SampleDB whose instances clients are led to.
+func serving(db *v1.SampleDB) string {
+	if db.Status.Upgrade.GreenServes() {
+		return naming.Green(db.Name)
+	}
+	return db.Name
 }
 
 func readOnlyService(db *v1.SampleDB) *corev1.Service {
@@ -148,7 +157,7 @@ func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
 	}
 	connect = append(connect, poolComponents(db)...)
 	own := podsOf(db, connect...)
-	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}
+	peers := append([]networkingv1.NetworkPolicyPeer{{PodSelector: &own}}, otherSidePeers(db)...)
 	for _, p := range from {
 		peers = append(peers, peer(p))
 	}
@@ -158,10 +167,25 @@ func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
 	}
 }
 
+// otherSidePeers are the instances of the other side of a blue/green upgrade, which may follow, and the Pods that do
+// the work of both.
+func otherSidePeers(db *v1.SampleDB) []networkingv1.NetworkPolicyPeer {
+	other, first := otherSide(db)
+	if other == "" {
+		return nil
+	}
+	instances, work := podsNamed(other, naming.ComponentInstance), podsNamed(first, naming.ComponentSides)
+	return []networkingv1.NetworkPolicyPeer{{PodSelector: &instances}, {PodSelector: &work}}
+}
+
 // podsOf selects Pods of a SampleDB by what they are for.
 func podsOf(db *v1.SampleDB, components ...string) metav1.LabelSelector {
+	return podsNamed(db.Name, components...)
+}
+
+func podsNamed(db string, components ...string) metav1.LabelSelector {
 	return metav1.LabelSelector{
-		MatchLabels: map[string]string{naming.LabelSampleDB: db.Name},
+		MatchLabels: map[string]string{naming.LabelSampleDB: db},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{
 			Key: naming.LabelComponent, Operator: metav1.LabelSelectorOpIn, Values: components,
 		}},

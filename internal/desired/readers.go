@@ -123,12 +123,20 @@ func readOnly(db *v1.SampleDB) map[string]string {
 	standby := string(protocol.RoleStandby)
 	serve := MostReaders(db) > 0 && db.Status.Readers != nil && db.Status.Readers.Ready > 0
 	switch {
+	case serving(db) != db.Name: // it has no readers
+		return readOnlyOf(serving(db), Instances(db))
 	case serve && db.Spec.Readers.Only:
 		return merged(naming.ReaderSelector(db.Name), naming.AnyStandby(db.Name, standby))
 	case serve:
 		return naming.AnyStandby(db.Name, standby)
-	case Instances(db) == 1:
-		return naming.RoleSelector(db.Name, string(protocol.RolePrimary))
 	}
-	return naming.RoleSelector(db.Name, standby)
+	return readOnlyOf(db.Name, Instances(db))
+}
+
+// readOnlyOf leads to the standbys of a SampleDB, and where it has none, to the primary.
+func readOnlyOf(db string, instances int) map[string]string {
+	if instances == 1 {
+		return naming.RoleSelector(db, string(protocol.RolePrimary))
+	}
+	return naming.RoleSelector(db, string(protocol.RoleStandby))
 }

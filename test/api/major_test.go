@@ -140,12 +140,18 @@ func (m *majors) wants(db *v1.SampleDB) *v1.SampleDB {
 	m.Helper()
 	db = m.reconcile(m.edit(db, func(db *v1.SampleDB) { db.Spec.Version = 18 }))
 	db = m.reconcile(db)
-	for range 2 { // by the tag, and then by the digest that it has
+	return m.pulls(db)
+}
+
+// pulls plays the nodes, which pull the image by its tag, and then by the digest that it has.
+func (m *majors) pulls(db *v1.SampleDB) *v1.SampleDB {
+	m.Helper()
+	for range 2 {
 		m.at(db, v1.UpgradePulling)
 		db = m.reconcile(db)
 		for ordinal := range 2 {
 			job := &batchv1.Job{}
-			m.read(naming.PullJob("x", ordinal), job)
+			m.read(naming.PullJob(db.Name, ordinal), job)
 			if got := job.Spec.Template.Spec.Containers[0].Command; got[len(got)-1] != "18" {
 				m.Errorf("it is looked for %q", got)
 			}
@@ -223,7 +229,7 @@ func TestAMajorUpgrade(t *testing.T) {
 			From: "17.6", To: "18.1", Method: protocol.MethodLink, SystemIdentifier: newIdentifier,
 		}
 	})
-	m.startsAnew(db)
+	m.startsAnew(db, newIdentifier)
 	db = m.reconcile(db)
 	m.at(db, v1.UpgradeUpgraded)
 	db = m.reconcile(db)
@@ -325,6 +331,11 @@ func (m *majors) expectAccepted(db *v1.SampleDB) {
 	}
 }
 
+// hostOf is the address of an instance.
+func hostOf(db *v1.SampleDB, ordinal int) string {
+	return address(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: db.Name}}, ordinal)
+}
+
 // stops ends the Pods.
 func (m *majors) stops(db *v1.SampleDB) {
 	m.Helper()
@@ -340,12 +351,13 @@ func (m *majors) stops(db *v1.SampleDB) {
 }
 
 // startsAnew makes the Pods with the new version.
-func (m *majors) startsAnew(db *v1.SampleDB) {
+func (m *majors) startsAnew(db *v1.SampleDB, identifier string) {
 	m.Helper()
 	m.kubelet(db, "")
 	for ordinal := range 2 {
-		m.agents.change(address(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, ordinal),
-			func(s *protocol.Status) { s.ServerVersion, s.SystemIdentifier, s.Closed = "18.1", newIdentifier, false })
+		m.agents.change(hostOf(db, ordinal), func(s *protocol.Status) {
+			s.ServerVersion, s.SystemIdentifier, s.Closed = "18.1", identifier, false
+		})
 	}
 	m.publishRoles(db)
 }

@@ -67,6 +67,8 @@ func notReady(db *v1.SampleDB) string {
 		return "the SampleDB is being deleted"
 	case db.Stops():
 		return "the SampleDB is stopped (spec.stopped): it begins after the start"
+	case desired.TwoSides(db):
+		return "the SampleDB is in a blue/green upgrade, whose other side would not have it: it begins after that"
 	case desired.Backup(db) == nil:
 		return "the SampleDB has no archive (spec.backup.none)"
 	case meta.FindStatusCondition(db.Status.Conditions, v1.ConditionArchiving) == nil:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,16 @@ func (r Run) State() State {
 
 // Ended says that the Job has ended, well or not.
 func (r Run) Ended() bool { return r.State() >= Complete }
+
+// EndedBefore says that the Job had ended, well or not, before a moment.
+func (r Run) EndedBefore(moment time.Time) bool {
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobComplete} {
+		if c := r.condition(kind); c != nil {
+			return c.LastTransitionTime.Time.Before(moment)
+		}
+	}
+	return false
+}
 
 // Failure is why and when the Job has failed, nil where it has not.
 func (r Run) Failure() *batchv1.JobCondition { return r.condition(batchv1.JobFailed) }

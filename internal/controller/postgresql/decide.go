@@ -33,6 +33,8 @@ const (
 	serverDenied
 	serverBusy
 	serverStopped
+	// serverHeld has two sides (a blue/green upgrade), and no role or database must come to be on one of them alone.
+	serverHeld
 )
 
 type serverView struct {
@@ -64,6 +66,11 @@ func decide(v view) Decision {
 		return wait(pgv1.ReasonServerNotReady, v.server.message)
 	case serverStopped:
 		return wait(pgv1.ReasonServerStopped, v.server.message)
+	case serverHeld:
+		if v.was && v.reason == "" {
+			return Decision{false, pgv1.ReasonReady, "the database and its roles are as declared; " + v.server.message}
+		}
+		return wait(pgv1.ReasonServerNotReady, v.server.message)
 	case serverReady:
 	}
 	if v.stranger {

@@ -51,6 +51,11 @@ func TestWhenTheAgentIsAsked(t *testing.T) {
 		"a server that takes no writes": {view{server: server(serverBusy), read: true}, pgv1.ReasonServerNotReady},
 		"a server that takes no writes, and a wrong Secret": {wrong(view{server: server(serverBusy)}),
 			pgv1.ReasonSecretNotFound},
+		"a server with two sides": {view{server: server(serverHeld), read: true}, pgv1.ReasonServerNotReady},
+		"a server with two sides, and all was so": {view{server: server(serverHeld), read: true, was: true},
+			pgv1.ReasonReady},
+		"a server with two sides, and a Secret that is wrong now": {
+			wrong(view{server: server(serverHeld), read: true, was: true}), pgv1.ReasonServerNotReady},
 		"an adoption across namespaces": {view{stranger: true, read: true},
 			pgv1.ReasonServerNotAllowed},
 		"an adoption of a server that is not there": {view{stranger: true, server: server(serverMissing)},

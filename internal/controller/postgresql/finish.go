@@ -33,7 +33,7 @@ func (r *Reconciler) dropped(ctx context.Context, s *scope) Decision {
 	switch server := s.server(); server.state {
 	case serverMissing, serverDenied: // the data went with it, or is out of reach by somebody's will
 		return Decision{}
-	case serverBusy, serverStopped:
+	case serverBusy, serverStopped, serverHeld:
 		if s.seen.db.DeletionTimestamp != nil {
 			return Decision{}
 		}

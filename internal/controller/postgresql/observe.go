@@ -130,6 +130,9 @@ func (s *scope) server() serverView {
 	case db.Status.Stop.Closed():
 		return serverView{serverStopped, fmt.Sprintf("the SampleDB %s is stopped (spec.stopped): its databases are as "+
 			"they were, and can be used after the start", name)}
+	case desired.TwoSides(db):
+		return serverView{serverHeld, fmt.Sprintf("the SampleDB %s is in a blue/green upgrade: what is declared "+
+			"meanwhile is made when that has ended", name)}
 	case s.seen.primary == "" || s.seen.config.Authority == "" ||
 		!meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable):
 		message := fmt.Sprintf("the SampleDB %s takes no writes now", name)

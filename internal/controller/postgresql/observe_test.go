@@ -49,6 +49,9 @@ func TestHowTheServerIs(t *testing.T) {
 			serverBusy, "being deleted"},
 		"no instance is known to be the primary": {func(s *scope) { s.seen.primary = "" }, serverBusy,
 			"takes no writes now"},
+		"it has two sides": {func(s *scope) {
+			s.seen.db.Status.Upgrade = &v1.UpgradeStatus{Sides: &v1.SidesStatus{Step: v1.SidesFollowing}}
+		}, serverHeld, "blue/green upgrade"},
 		"its agents have no config yet": {func(s *scope) { s.seen.config.Authority = "" }, serverBusy,
 			"no writes"},
 		"it says why it takes no writes": {func(s *scope) {

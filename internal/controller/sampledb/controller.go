@@ -240,6 +240,9 @@ func (s *scope) pause() time.Duration {
 	if s.upgrade.Closed() {
 		pause = min(pause, pauseShort)
 	}
+	if s.changesSides() {
+		pause = min(pause, pauseShort/2)
+	}
 	if s.secretsWait() {
 		pause = min(pause, pauseWorking)
 	}
@@ -307,7 +310,8 @@ func (s *scope) stopPause() time.Duration {
 
 // acts says that something was asked for, or is under way, that takes some steps.
 func (s *scope) acts() bool {
-	return s.asked() || s.restartAsked() || s.inPlace() || s.rotates() || s.changesAuthority() || s.upgrading() ||
+	return s.asked() || s.restartAsked() || s.inPlace() || s.rotates() || s.changesAuthority() ||
+		(s.upgrading() || s.upgrade.HasSides()) && !s.restsOnGreen() ||
 		s.anew.moves()
 }
 

@@ -62,6 +62,8 @@ const (
 	eventUpgrading         = "Upgrading"             // the data is that of another major version now
 	eventUpgraded          = "Upgraded"              // it takes writes
 	eventUpgradeFailed     = "UpgradeFailed"         // the former version runs on, or again
+	eventSidesChanged      = "SidesChanged"          // clients are led to the other side of a blue/green upgrade
+	eventSidesPutOff       = "SidesPutOff"           // that took too long, or something was in the way
 	eventUpgradeAccepted   = "UpgradeAccepted"       // the data of the former version is removed
 	eventCollations        = "CollationsCurrent"     // another library sorts texts in another order; or no more
 	eventFinished          = "Finished"              // what a change of the image has left in the databases is done

@@ -58,7 +58,7 @@ func (s *scope) isRestored(id string) bool {
 // inPlaceWanted is the restore in place that is wanted and not done, nil for none: that of spec.restore, or one that
 // was begun because the data is lost.
 func (s *scope) inPlaceWanted() *v1.InPlaceRestore {
-	if spec := s.db.Spec.Restore; spec != nil && !s.isRestored(spec.ID) {
+	if spec := s.db.Spec.Restore; spec != nil && !s.isRestored(spec.ID) && !s.restoreHeld() {
 		return spec
 	}
 	if r := s.restoreStatus(); r != nil && r.Cause == v1.CauseDataLost && !s.isRestored(r.ID) && s.loss.goesOn() {
@@ -99,6 +99,11 @@ func (s *scope) leastRestored() int {
 	return 0
 }
 
+// holdsRestore says that a restore in place that is wanted does not begin before a blue/green upgrade has ended.
+func (s *scope) holdsRestore(wanted *v1.InPlaceRestore) bool {
+	return wanted == nil && !s.inPlace() && s.restoreHeld()
+}
+
 // applyInPlace brings the state that spec.restore wants back (docs/backup.md, "In place"). The data is made beside that
 // of the primary, which serves meanwhile; then all instances stop, and start with it. What goes wrong before that
 // leaves the database as it is.
@@ -107,6 +112,10 @@ func (r *Reconciler) applyInPlace(ctx context.Context, s *scope) error {
 		s.beginAgain()
 	}
 	wanted := s.inPlaceWanted()
+	if s.holdsRestore(wanted) {
+		s.restored = no(v1.ReasonRestoring, sidesHold)
+		return nil
+	}
 	taken := s.restore != nil && s.restore.ID != "" && s.restore.ID == s.config.Restored
 	switch {
 	case wanted != nil && (s.restore == nil || s.restore.ID != wanted.ID):

@@ -59,7 +59,8 @@ func (r *Reconciler) recordUpgrade(ctx context.Context, s *scope) (bool, error) 
 		status.Major = major
 	}
 	from := cmp.Or(status.Major, s.db.Spec.Version)
-	if old := status.Upgrade; from < s.db.Spec.Version && (old == nil || old.To != s.db.Spec.Version) {
+	old := status.Upgrade
+	if from < s.db.Spec.Version && (old == nil || old.To != s.db.Spec.Version) && !old.HasSides() {
 		status.Upgrade = r.newUpgrade(s, from)
 	}
 	if status.Major == s.db.Status.Major && status.Upgrade.SameAs(s.db.Status.Upgrade) {
@@ -104,6 +105,8 @@ func (r *Reconciler) applyUpgrade(ctx context.Context, s *scope) error {
 	switch {
 	case u == nil:
 		return nil
+	case u.Sides != nil || s.beginsSides():
+		return r.applySides(ctx, s)
 	case !desired.Upgrades(s.db) && s.config.Upgraded != u.ID: // it was given up
 		s.upgrade = nil
 		return r.endUpgrade(ctx, s)

@@ -41,6 +41,7 @@ type observed struct {
 	imagePods     []corev1.Pod        // of the Jobs that look into the image
 	upgradePods   []corev1.Pod        // of the Jobs of an upgrade to another major version
 	rehearsalPods []corev1.Pod        // of the Jobs that rehearse one
+	sidesPods     []corev1.Pod        // of the Jobs of a blue/green one
 	finishPods    []corev1.Pod        // of the Job after a change of the image
 	otherPods     int                 // of the server of an archive on a volume
 	poolerPods    []corev1.Pod        // of poolers
@@ -228,6 +229,7 @@ func (s *observed) podsOfComponents() map[string]*[]corev1.Pod {
 		naming.ComponentImage:    &s.imagePods,
 		naming.ComponentUpgrade:  &s.upgradePods,
 		naming.ComponentRehearse: &s.rehearsalPods,
+		naming.ComponentSides:    &s.sidesPods,
 		naming.ComponentPooler:   &s.poolerPods,
 		naming.ComponentReadPool: &s.poolerPods,
 		naming.ComponentFinish:   &s.finishPods,

@@ -20,6 +20,8 @@ type rotation struct {
 	foreign bool
 	// starting says that the init Job has not done its work, restoring that a restore in place is under way.
 	starting, restoring bool
+	// sides says that a blue/green upgrade has two sides: the link carries no password.
+	sides bool
 	// primary takes writes, "" where none is known to; able says that its agent can be asked.
 	primary string
 	able    bool
@@ -58,6 +60,8 @@ func (q rotation) next() (step rotationStep, reason, sentence string) {
 		return rotationWait, v1.ReasonWritingSecret, ""
 	case q.restoring:
 		return rotationWait, wait, "waits for the end of the restore in place"
+	case q.sides:
+		return rotationWait, wait, sidesHold
 	case q.primary == "":
 		return rotationWait, wait, "waits for an instance that takes writes"
 	case !q.able:
@@ -89,6 +93,7 @@ func (s *scope) rotation() rotation {
 		foreign:   !desired.Initialises(s.db),
 		starting:  s.starting(),
 		restoring: s.restoreWanted(),
+		sides:     desired.TwoSides(s.db),
 		primary:   primary,
 		able:      s.seen.answers[primary].Protocol >= 1,
 		written:   p.Secret == p.Epoch,

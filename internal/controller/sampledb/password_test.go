@@ -33,6 +33,13 @@ func TestNextStepOfARotationOfThePassword(t *testing.T) {
 		"asked during a restore in place": {
 			asked(func(q *rotation) { q.restoring = true }), rotationWait, v1.ReasonRotationWaits,
 		},
+		"asked while there are two sides": {
+			asked(func(q *rotation) { q.sides = true }), rotationWait, v1.ReasonRotationWaits,
+		},
+		"the Secret is there, and two sides are": {
+			with(func(q *rotation) { q.given, q.sides = false, true }), rotationWait, v1.ReasonSettingPassword,
+		},
+		"nobody asks while there are two sides": {with(func(q *rotation) { q.sides = true }), rotationNone, ""},
 		"asked, and nobody takes writes": {
 			asked(func(q *rotation) { q.primary = "" }), rotationWait, v1.ReasonRotationWaits,
 		},

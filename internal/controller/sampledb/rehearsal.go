@@ -53,6 +53,9 @@ func (r *Reconciler) rehearseUpgrade(ctx context.Context, s *scope, x desired.Up
 	if spec := s.db.Spec.Upgrade; spec != nil {
 		view.Always, view.Never = spec.Rehearse == v1.RehearseAlways, spec.Rehearse == v1.RehearseNever
 	}
+	if u.Sides != nil { // the second side is one, with all rows
+		view.Always, view.Never = false, true
+	}
 	out := rehearsed{backup: s.backupOf(u.Backup)}
 	if out.backup == nil {
 		out.backup = s.lastBackup()

@@ -64,6 +64,8 @@ type scope struct {
 	upgrade     *v1.UpgradeStatus
 	upgradeNext time.Time
 	upgraded    verdict
+	// turns says that the next step of a change of sides is due at once.
+	turns bool
 	// restart is the last one of the servers that was asked for, nil where there was none.
 	restart *v1.RestartStatus
 	// rehearsal is the last one that was asked for alone, nil where there was none.

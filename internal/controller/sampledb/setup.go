@@ -77,6 +77,8 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 		Named("sampledb").
 		Watches(&v1.SampleDB{}, edited(),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, requestChanged(), left()))).
+		Watches(&v1.SampleDB{}, handler.EnqueueRequestsFromMapFunc(firstSide),
+			builder.WithPredicates(sideChanged())).
 		Watches(&v1.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(bySpec),
 			builder.WithPredicates(backupEnded())).
 		Watches(&v1.FaultDrill{}, handler.EnqueueRequestsFromMapFunc(bySpec),
@@ -110,7 +112,8 @@ var requests = []string{
 	naming.AnnotationSwitchover, naming.AnnotationRotatePassword, naming.AnnotationRotateAuthority,
 	naming.AnnotationLookForUpdates, naming.AnnotationUpdate, naming.AnnotationAcceptUpgrade,
 	naming.AnnotationReindex, naming.AnnotationRehearse, naming.AnnotationReplaceAgents,
-	naming.AnnotationStarted, naming.AnnotationRestart, naming.AnnotationFaultDrills,
+	naming.AnnotationUpgradeBack, naming.AnnotationSide, naming.AnnotationStarted,
+	naming.AnnotationRestart, naming.AnnotationFaultDrills,
 }
 
 // requestChanged lets a request through, which is an annotation and so no new generation.
@@ -119,6 +122,28 @@ func requestChanged() predicate.Predicate {
 		was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 		return slices.ContainsFunc(requests, func(request string) bool { return was[request] != is[request] })
 	}}
+}
+
+// firstSide is the SampleDB to whose upgrade a second side belongs.
+func firstSide(_ context.Context, side client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(side)
+	if owner == nil || owner.Kind != "SampleDB" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: side.GetNamespace(), Name: owner.Name}}}
+}
+
+// sideChanged lets through what a second side says of itself, and that it is gone.
+func sideChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(ctrlevent.CreateEvent) bool { return false },
+		UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
+			was, ok := e.ObjectOld.(*v1.SampleDB)
+			is, also := e.ObjectNew.(*v1.SampleDB)
+			return ok && also && metav1.GetControllerOf(is) != nil &&
+				!equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
+		},
+	}
 }
 
 // left lets a SampleDB through that Kubernetes has left what belongs to it, in a deletion with --cascade=orphan.

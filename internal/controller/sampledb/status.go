@@ -126,6 +126,7 @@ func (s *scope) setFurtherConditions(out *v1.SampleDBStatus) {
 	s.setWhereKnown(out, v1.ConditionRootReplaced, s.rootReplaced)
 	s.setWhereKnown(out, v1.ConditionUpToDate, s.asBefore(v1.ConditionUpToDate, upToDate(s)))
 	s.setWhereKnown(out, v1.ConditionUpgraded, s.upgraded)
+	s.setWhereKnown(out, v1.ConditionSideClosed, sideClosed(s))
 	s.setWhereKnown(out, v1.ConditionCollationsCurrent, collationsCurrent(s))
 	s.setWhereKnown(out, v1.ConditionCertificateServed, certificateServed(s))
 	s.setWhereKnown(out, v1.ConditionSurvivesZoneLoss, s.survivesZoneLoss())
@@ -357,7 +358,11 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	if !equality.Semantic.DeepEqual(s.db.Status, status) {
 		changed := s.db.DeepCopy()
 		changed.Status = status
-		if there, err := written.Alone(ctx, r.Client, s.db, changed); err != nil || !there {
+		write := written.Alone
+		if s.db.Status.Upgrade.HasSides() || status.Upgrade.HasSides() {
+			write = written.Shared // a write that comes late must not turn a side that was opened since
+		}
+		if there, err := write(ctx, r.Client, s.db, changed); err != nil || !there {
 			return err
 		}
 		r.statuses.Note(changed, changed.Status)

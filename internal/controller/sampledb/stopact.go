@@ -9,6 +9,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -109,6 +110,9 @@ func (s *scope) busyForStop() string {
 	}
 	if s.upgrade.Closed() {
 		return "the upgrade to PostgreSQL " + fmt.Sprint(s.upgrade.To)
+	}
+	if desired.TwoSides(s.db) {
+		return "the blue/green upgrade to PostgreSQL " + fmt.Sprint(s.db.Status.Upgrade.To)
 	}
 	for i := range s.seen.jobs {
 		job := &s.seen.jobs[i]
@@ -280,7 +284,7 @@ func (s *scope) stopReason() string {
 
 // notStopped fails while the database is stopped, is being stopped, or is to be.
 func notStopped(s *scope) *verdict {
-	if s.stop == nil || s.stop.Step == v1.StopStarting {
+	if !s.holdsWork() {
 		return nil
 	}
 	return &verdict{"", s.stopReason(), s.stopSentence()}
@@ -311,5 +315,9 @@ func (s *scope) asBefore(kind string, now verdict) verdict {
 	return now
 }
 
-// holdsWork says that nothing is to be begun that a stop would have to wait for.
-func (s *scope) holdsWork() bool { return s.stop != nil && s.stop.Step != v1.StopStarting }
+// holdsWork says that nothing is to be begun that a stop would have to wait for. While it waits for a blue/green
+// upgrade all goes on, because the upgrade does not end otherwise.
+func (s *scope) holdsWork() bool {
+	return s.stop != nil && s.stop.Step != v1.StopStarting &&
+		(s.stop.Step != v1.StopWaiting || !desired.TwoSides(s.db))
+}

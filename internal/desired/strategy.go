@@ -1,0 +1,27 @@
+package desired
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/upgrade"
+)
+
+// BlueGreen says that the SampleDB is to move on to another major version by a second side.
+func BlueGreen(db *v1.SampleDB) bool {
+	return db.Spec.Upgrade != nil && db.Spec.Upgrade.Strategy == v1.StrategyBlueGreen
+}
+
+// StrategyFacts are what of a SampleDB may keep it from that.
+func StrategyFacts(db *v1.SampleDB) upgrade.StrategyFacts {
+	out := upgrade.StrategyFacts{
+		Name: db.Name, LongestName: naming.MaxNameBlueGreen, From: Major(db),
+		NoArchive: Backup(db) == nil, Pooler: db.Spec.Pooler != nil, Readers: MostReaders(db) > 0,
+		Relay: db.Spec.Service.Route == v1.RouteRelay, OwnCertificate: db.Spec.TLS.SecretName != "",
+	}
+	if o := metav1.GetControllerOf(db); o != nil && o.Kind == "PostgreSQL" {
+		out.PostgreSQL = o.Name
+	}
+	return out
+}
