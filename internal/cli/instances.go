@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -54,6 +55,16 @@ func instanceNames(pods []corev1.Pod) (names []string) {
 		names = append(names, pod.Name)
 	}
 	return names
+}
+
+// servingSide is the SampleDB that has the instances to which clients are led: while the second side of a blue/green
+// upgrade serves, what is written on the first one would be lost. An instance that is named may be of either.
+func servingSide(db *v1.SampleDB, choice instanceChoice) string {
+	green := naming.Green(db.Name)
+	if choice.name != "" && !strings.HasPrefix(choice.name, green+"-") || !db.Status.Upgrade.GreenServes() {
+		return db.Name
+	}
+	return green
 }
 
 // instancePods are the Pods of the instances of a SampleDB, by their ordinals.

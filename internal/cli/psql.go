@@ -82,17 +82,18 @@ func (o *psqlOptions) run(c *cobra.Command, name string, args []string) (err err
 	}.run(c.Context(), &o.cluster)
 }
 
-// server finds a SampleDB, and the Pod of one of its instances.
+// server finds a SampleDB, and the Pod of one of its instances: of those that serve, where one is not named.
 func (c *cluster) server(ctx context.Context, name string, choice instanceChoice) (*v1.SampleDB, string, error) {
 	api, db, err := c.find(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
-	pods, err := c.instancePods(ctx, api, name)
+	side := servingSide(db, choice)
+	pods, err := c.instancePods(ctx, api, side)
 	if err != nil {
 		return nil, "", err
 	}
-	pod, err := choice.pick(name, pods)
+	pod, err := choice.pick(side, pods)
 	return db, pod, err
 }
 

@@ -62,6 +62,7 @@ func writeStatus(out io.Writer, db *v1.SampleDB, servers []shownServer) error {
 	for _, c := range status.Conditions {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
 	}
+	writeUpgrade(w, status.Upgrade)
 	writeStop(w, status.Stop)
 	if r := status.Restart; r != nil && !r.Ended() {
 		fmt.Fprintf(w, "\nrestart of %s since %s: %s\n", r.Asked, at(r.StartedAt), r.Message)
@@ -88,6 +89,18 @@ func writeReaders(w io.Writer, r *v1.ReadersStatus) {
 	for _, one := range r.Instances {
 		fmt.Fprintf(w, "%s\t%t\t%s\t%s\n", one.Name, one.Ready, one.Reason, one.Message)
 	}
+}
+
+// writeUpgrade shows how far an upgrade is, or which way back there is after it.
+func writeUpgrade(w io.Writer, u *v1.UpgradeStatus) {
+	if u == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nupgrade from PostgreSQL %d to %d: %s: %s\n", u.From, u.To, u.FullStep(), u.Message)
+	if u.Sides != nil {
+		fmt.Fprintf(w, "%s serves; the step began at %s\n", u.Sides.Serves, at(u.Sides.Since))
+	}
+	fmt.Fprintf(w, "the way back: %s\n", cmp.Or(u.WayBack, v1.WayBackNone))
 }
 
 // writeStop shows how far a stop is, or the start after it.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,11 +17,12 @@ import (
 
 type upgradeToOptions struct {
 	watched
-	to          int32
-	now, accept bool
-	rehearse    bool
-	image       string
-	wait        bool
+	to                int32
+	strategy          string
+	now, back, accept bool
+	rehearse          bool
+	image             string
+	wait              bool
 }
 
 // UpgradeTo is `toban upgrade`: it moves a SampleDB on to another major version.
@@ -32,6 +34,10 @@ func UpgradeTo() *cobra.Command {
 		Long: "Sets spec.version, and shows each step of the upgrade. While the databases are checked and backed up\n" +
 			"they serve as before; then no client is let in for some seconds. With --accept the data of the former\n" +
 			"version, which is kept after an upgrade, is removed.\n" +
+			"With --strategy blue-green a second set of instances is upgraded beside the present one, and follows\n" +
+			"it; then clients move there within 3 s. From then on the former set follows: --back moves clients back\n" +
+			"to it, with all that was written meanwhile, until --accept ends that. To cancel it before, set the\n" +
+			"version back (--to 17).\n" +
 			"With --rehearse nothing is upgraded but a copy, which is restored from the last backup: that shows how\n" +
 			"long clients would be away, and whether there are problems.",
 		Args: cobra.ExactArgs(1),
@@ -42,8 +48,10 @@ func UpgradeTo() *cobra.Command {
 	f := c.Flags()
 	o.flags(f)
 	f.Int32Var(&o.to, "to", 0, "the major version to move on to")
+	f.StringVar(&o.strategy, "strategy", "", "how: in-place or blue-green (default: as spec.upgrade.strategy says)")
 	f.BoolVar(&o.now, "now", false, "don't wait for the window of spec.update, and try again what has failed")
-	f.BoolVar(&o.accept, "accept", false, "remove the data of the former version")
+	f.BoolVar(&o.back, "back", false, "after a blue/green upgrade: move clients back to the former version")
+	f.BoolVar(&o.accept, "accept", false, "end the way back: remove the data of the former version")
 	f.BoolVar(&o.rehearse, "rehearse", false, "upgrade only a copy, and say what came of it")
 	f.StringVar(&o.image, "image", "", "with --rehearse: the image of the new version, if spec.image is set")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
@@ -59,16 +67,20 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 	if err != nil {
 		return err
 	}
-	if o.accept {
+	switch {
+	case o.accept:
 		return o.acceptUpgrade(ctx, out, api, db)
-	}
-	if o.rehearse {
+	case o.back:
+		return o.goBack(ctx, out, api, db)
+	case o.rehearse:
 		return o.rehearseUpgrade(ctx, out, api, db)
 	}
-	patch := fmt.Appendf(nil, `{"spec":{"version":%d}}`, o.to)
-	if o.now {
-		patch = fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"now"}},"spec":{"version":%d}}`,
-			naming.AnnotationUpdate, o.to)
+	if err := o.refuseStrategy(db); err != nil {
+		return err
+	}
+	patch, err := o.patch()
+	if err != nil {
+		return err
 	}
 	if err := patchDB(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("ask for the upgrade: %w", err)
@@ -82,27 +94,64 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 
 // check says what does not go together.
 func (o *upgradeToOptions) check() error {
-	if (o.to != 0) == o.accept {
-		return errors.New("say either to which version (--to 18), or --accept")
+	asked := 0
+	for _, is := range []bool{o.to != 0, o.back, o.accept} {
+		if is {
+			asked++
+		}
 	}
-	if o.rehearse && (o.accept || o.now) || o.image != "" && !o.rehearse {
-		return errors.New("--rehearse upgrades nothing: it goes without --accept and --now, and --image only with it")
+	if asked != 1 {
+		return errors.New("say either to which version (--to 18), or --back, or --accept")
 	}
-	return nil
+	if o.rehearse && (o.to == 0 || o.now || o.strategy != "") || o.image != "" && !o.rehearse {
+		return errors.New("--rehearse upgrades nothing: it goes with --to, without --now and --strategy, and --image " +
+			"only with it")
+	}
+	if o.strategy != "" && o.to == 0 {
+		return errors.New("--strategy says how to get to another version: it goes with --to")
+	}
+	_, err := strategyOf(o.strategy)
+	return err
+}
+
+// patch is what asks for the upgrade.
+func (o *upgradeToOptions) patch() ([]byte, error) {
+	strategy, err := strategyOf(o.strategy)
+	if err != nil {
+		return nil, err
+	}
+	spec := map[string]any{"version": o.to}
+	if strategy != "" {
+		spec["upgrade"] = map[string]any{"strategy": strategy}
+	}
+	patch := map[string]any{"spec": spec}
+	if o.now {
+		patch["metadata"] = map[string]any{"annotations": map[string]string{naming.AnnotationUpdate: "now"}}
+	}
+	return json.Marshal(patch)
 }
 
 // acceptUpgrade has the data of the former version removed.
 func (o *upgradeToOptions) acceptUpgrade(ctx context.Context, out io.Writer, api client.Client, db *v1.SampleDB) error {
 	u := db.Status.Upgrade
-	if u == nil || u.Step != v1.UpgradeUpgraded {
+	sides := u.GreenServes() && u.Sides.Step == v1.SidesChanged
+	if u == nil || u.FullStep() != v1.UpgradeUpgraded && !sides {
 		return fmt.Errorf("there is no upgrade of %s to accept", db.Name)
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"yes"}}}`, naming.AnnotationAcceptUpgrade)
 	if err := patchDB(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("accept the upgrade: %w", err)
 	}
-	fmt.Fprintf(out, "%s: the data of PostgreSQL %d is removed\n", db.Name, u.From)
-	return nil
+	if !sides {
+		fmt.Fprintf(out, "%s: the data of PostgreSQL %d is removed\n", db.Name, u.From)
+		return nil
+	}
+	fmt.Fprintf(out, "%s: the upgrade is accepted. There is no way back to PostgreSQL %d any more\n", db.Name, u.From)
+	if !o.wait {
+		return nil
+	}
+	o.to = u.To
+	return o.await(ctx, out, api, db)
 }
 
 // await shows each step until the upgrade has ended.
@@ -120,17 +169,28 @@ func (o *upgradeToOptions) await(ctx context.Context, out io.Writer, api client.
 func (o *upgradeToOptions) show(out io.Writer, db *v1.SampleDB, shown *string) (over bool, err error) {
 	u := db.Status.Upgrade
 	switch {
+	case u != nil && u.Sides != nil && u.From == o.to:
+		return o.showBack(out, db, shown)
 	case u == nil && db.Status.Major == o.to:
 		fmt.Fprintf(out, "%s: it runs PostgreSQL %s already\n", db.Name, db.Status.Version)
 		return true, nil
-	case u == nil || u.To != o.to || u.Step == v1.UpgradeFailed && db.Annotations[naming.AnnotationUpdate] != "":
+	case u == nil || u.To != o.to || hasFailed(u) && db.Annotations[naming.AnnotationUpdate] != "":
 		return false, nil
-	case u.Step == v1.UpgradeFailed:
+	case hasFailed(u):
 		return true, errors.New(u.Message)
 	}
-	if text := u.Step + ": " + u.Message; text != *shown {
+	tell(out, db, shown)
+	if u.Sides != nil { // clients have moved, or all has come home
+		return u.FullStep() == v1.UpgradeUpgraded || !o.accept && u.Sides.Step == v1.SidesChanged, nil
+	}
+	return u.Step == v1.UpgradeUpgraded, nil
+}
+
+// tell prints the step of an upgrade if it is new.
+func tell(out io.Writer, db *v1.SampleDB, shown *string) {
+	u := db.Status.Upgrade
+	if text := u.FullStep() + ": " + u.Message; text != *shown {
 		*shown = text
 		fmt.Fprintf(out, "%s: %s\n", db.Name, text)
 	}
-	return u.Step == v1.UpgradeUpgraded, nil
 }

@@ -48,6 +48,7 @@ type Writes string
 const (
 	WritesGoOn     Writes = "GoOn"     // they do
 	WritesHandOver Writes = "HandOver" // another instance takes over in order: a second or two without
+	WritesPause    Writes = "Pause"    // none for 3 s at most, when clients move and when they move back
 	WritesDown     Writes = "Down"     // none until the step is done
 )
 

@@ -250,6 +250,20 @@ func TestWhatAChangeDoes(t *testing.T) {
 			edit: func(db *v1.SampleDB) { db.Spec.Version = 18 },
 			want: "Upgrade shop-0,shop-1,shop-2 Down: version",
 		},
+		"another major version, by a second side": {
+			edit: func(db *v1.SampleDB) {
+				db.Spec.Version, db.Spec.Upgrade = 18, &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}
+			},
+			want: "AtOnce  GoOn: upgrade\n" +
+				"Upgrade shop-green-0,shop-green-1,shop-green-2,shop-0,shop-1,shop-2 Pause: version",
+		},
+		"another major version, by a second side that there can't be": {
+			is: pooler(2, ""),
+			edit: func(db *v1.SampleDB) {
+				db.Spec.Version, db.Spec.Upgrade = 18, &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}
+			},
+			want: "AtOnce  GoOn: upgrade\nUpgrade  GoOn: version",
+		},
 		"an earlier state": {
 			edit: func(db *v1.SampleDB) { db.Spec.Restore = &v1.InPlaceRestore{ID: "a", Confirm: "shop"} },
 			want: "Restore shop-0,shop-1,shop-2 Down: restore",
@@ -298,6 +312,28 @@ func TestAPrimaryThatWasNotAsked(t *testing.T) {
 	})
 	if len(got.Steps) != 1 || got.Steps[0].Effect != Reload || !strings.Contains(got.Steps[0].Message, "not known") {
 		t.Errorf("it says %+v", got.Steps)
+	}
+}
+
+// What a second side needs is told, and why there can't be one.
+func TestAnUpgradeByASecondSide(t *testing.T) {
+	to18 := func(db *v1.SampleDB) { db.Spec.Version = 18 }
+	for words, pooled := range map[string]bool{
+		"from PostgreSQL 17 to 18; the instances of shop-green are made and upgraded beside these, and need as " +
+			"much memory and a volume of 10Gi each, until the upgrade is accepted; no client is let in for 3s at " +
+			"most when clients move there, and again when the data comes home": false,
+		"from PostgreSQL 17 to 18: it does not begin. A pooler does not know a second side yet. Remove spec.pooler " +
+			"until the upgrade has ended, or set spec.upgrade.strategy to InPlace": true,
+	} {
+		before := shop()
+		before.Spec.Upgrade = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}
+		if pooled {
+			pooler(2, "")(before)
+		}
+		steps := of(t, before, running(t, before), to18).Steps
+		if len(steps) != 1 || steps[0].Message != words {
+			t.Errorf("it says %+v", steps)
+		}
 	}
 }
 

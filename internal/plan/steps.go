@@ -13,6 +13,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/upgrade"
 )
 
 // change is a SampleDB as it is and as it would be, with what is known of it.
@@ -160,12 +161,36 @@ func (c change) upgrade() *Step {
 		return nil
 	}
 	message := fmt.Sprintf("from PostgreSQL %d to %d", desired.Major(c.before), c.after.Spec.Version)
+	if desired.BlueGreen(c.after) {
+		return c.upgradeBeside(message)
+	}
 	if r := c.before.Status.Rehearsal; r != nil && r.To == c.after.Spec.Version && r.WithoutWrites != nil {
 		message += fmt.Sprintf("; the last rehearsal (%s): %.1f s without writes", r.Result, r.WithoutWrites.Seconds())
 	} else {
 		message += "; how long it is without writes is not known: it was not rehearsed"
 	}
 	return &Step{Effect: Upgrade, Instances: instances(c.after), Writes: WritesDown, Message: message}
+}
+
+// upgradeBeside is an upgrade by a second side, or that there is none.
+func (c change) upgradeBeside(message string) *Step {
+	if _, sentence := upgrade.StrategyRefusal(desired.StrategyFacts(c.after)); sentence != "" {
+		return &Step{Effect: Upgrade, Writes: WritesGoOn, Message: message + ": it does not begin. " + sentence}
+	}
+	green := naming.Green(c.after.Name)
+	second := names(0, desired.Instances(c.after), func(n int) string { return naming.Instance(green, n) })
+	needs := []string{"as much memory"}
+	for _, v := range desired.VolumesOf(c.after) {
+		if size, err := v.Size(c.after); err == nil {
+			needs = append(needs, fmt.Sprintf("a volume of %s each", size.String()))
+		}
+	}
+	message += fmt.Sprintf("; the instances of %s are made and upgraded beside these, and need %s, until the upgrade "+
+		"is accepted; no client is let in for %s at most when clients move there, and again when the data comes home",
+		green, strings.Join(needs, " and "), upgrade.PausePatience)
+	return &Step{
+		Effect: Upgrade, Instances: slices.Concat(second, instances(c.after)), Writes: WritesPause, Message: message,
+	}
 }
 
 func (c change) readers() *Step {

@@ -3,6 +3,7 @@ package plan
 import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
+	"toban.dev/internal/upgrade"
 )
 
 // warnings are what a change gives up, before is nil for a SampleDB that is made.
@@ -23,11 +24,23 @@ func warnings(before, after *v1.SampleDB) (out []string) {
 			out = append(out, w.text)
 		}
 	}
+	if sentence := refused(after); sentence != "" && (before == nil || refused(before) != sentence) {
+		out = append(out, "upgrade.strategy: BlueGreen: "+sentence)
+	}
 	if before != nil && (change{before: before, after: after}).restore() != nil {
 		out = append(out, "restore: what was committed after the target is not in the database any more; it stays in "+
 			"the archive until retention removes it")
 	}
 	return out
+}
+
+// refused says why the SampleDB can't be upgraded by a second side although its spec has that strategy, "" where it
+// can.
+func refused(db *v1.SampleDB) (sentence string) {
+	if desired.BlueGreen(db) {
+		_, sentence = upgrade.StrategyRefusal(desired.StrategyFacts(db))
+	}
+	return sentence
 }
 
 func isAsync(db *v1.SampleDB) bool { return db.Spec.Durability == v1.DurabilityAsync }

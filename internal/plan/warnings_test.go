@@ -19,7 +19,10 @@ func TestWarnings(t *testing.T) {
 		"delete":    {func(db *v1.SampleDB) { db.Spec.DeletionPolicy = v1.DeletionDelete }, "deletionPolicy: Delete"},
 		"volumes":   {func(db *v1.SampleDB) { db.Spec.Storage.WhenScaled = v1.ScaleDelete }, "storage.whenScaled"},
 		"restore":   {func(db *v1.SampleDB) { db.Spec.Restore = &v1.InPlaceRestore{ID: "a"} }, "restore: "},
-		"more":      {func(db *v1.SampleDB) { db.Spec.Instances = 5 }, ""},
+		"strategy": {func(db *v1.SampleDB) {
+			db.Spec.Upgrade, db.Spec.TLS.SecretName = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}, "mine"
+		}, "upgrade.strategy: BlueGreen: A second side does not show a certificate of yours yet"},
+		"more": {func(db *v1.SampleDB) { db.Spec.Instances = 5 }, ""},
 	} {
 		got := of(t, before, running(t, before), test.edit).Warnings
 		if (test.want == "") != (len(got) == 0) || test.want != "" && !strings.HasPrefix(got[0], test.want) {

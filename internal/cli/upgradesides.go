@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/upgrade"
+)
+
+// strategies are the values of --strategy, and what they are in the spec.
+var strategies = map[string]v1.UpgradeStrategy{
+	"": "", "in-place": v1.StrategyInPlace, "blue-green": v1.StrategyBlueGreen,
+}
+
+func strategyOf(word string) (v1.UpgradeStrategy, error) {
+	strategy, known := strategies[word]
+	if !known {
+		return "", fmt.Errorf("--strategy is in-place or blue-green, and not %s", word)
+	}
+	return strategy, nil
+}
+
+// refuseStrategy says why the SampleDB can't be upgraded by a second side, where that is asked for: with the words of
+// the operator, before anything is changed.
+func (o *upgradeToOptions) refuseStrategy(db *v1.SampleDB) error {
+	after := db.DeepCopy()
+	after.Spec.Version = o.to
+	if strategy, _ := strategyOf(o.strategy); strategy != "" {
+		after.Spec.Upgrade = &v1.UpgradeSpec{Strategy: strategy}
+	}
+	if !desired.Upgrades(after) || !desired.BlueGreen(after) {
+		return nil
+	}
+	if _, sentence := upgrade.StrategyRefusal(desired.StrategyFacts(after)); sentence != "" {
+		return fmt.Errorf("%s can't be upgraded by a second side: %s", db.Name, sentence)
+	}
+	return nil
+}
+
+// goBack asks for the way back of a blue/green upgrade, and shows it.
+func (o *upgradeToOptions) goBack(ctx context.Context, out io.Writer, api client.Client, db *v1.SampleDB) error {
+	if err := whyNoWayBack(db); err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"yes"}}}`, naming.AnnotationUpgradeBack)
+	if err := patchDB(ctx, api, db, patch); err != nil {
+		return fmt.Errorf("ask for the way back: %w", err)
+	}
+	if !o.wait {
+		fmt.Fprintf(out, "%s: the way back to PostgreSQL %d is asked for\n", db.Name, db.Status.Upgrade.From)
+		return nil
+	}
+	shown, gone := "", time.Time{}
+	late := fmt.Sprintf("the way back has not ended after %s; it goes on. `kubectl toban status %s` says how far it "+
+		"is", o.timeout, db.Name)
+	return o.watch(ctx, api, db, late, func(db *v1.SampleDB) (bool, error) {
+		// The operator removes the request when it has ended, and writes the status that says how.
+		if u := db.Status.Upgrade; !u.GreenServes() || db.Annotations[naming.AnnotationUpgradeBack] != "" {
+			gone = time.Time{}
+		} else if gone.IsZero() {
+			gone = time.Now()
+		} else if time.Since(gone) >= statusPatience {
+			return true, errors.New("the way back was not taken: " + u.Message)
+		}
+		return o.showBack(out, db, &shown)
+	})
+}
+
+// whyNoWayBack says why there is no former side to go back to.
+func whyNoWayBack(db *v1.SampleDB) error {
+	u := db.Status.Upgrade
+	switch {
+	case u == nil || u.Sides == nil:
+		return fmt.Errorf("there is no second side of %s, so no way back to one. What there is after an upgrade in "+
+			"place, status.upgrade.wayBack says", db.Name)
+	case !u.GreenServes():
+		return fmt.Errorf("clients of %s are on PostgreSQL %d, and there is nothing to go back from. To cancel the "+
+			"upgrade: kubectl toban upgrade %s --to %d", db.Name, u.From, db.Name, u.From)
+	case u.Sides.Step == v1.SidesComingHome:
+		return fmt.Errorf("the upgrade of %s is accepted, and no side has PostgreSQL %d any more. What was before it, "+
+			"the archive has", db.Name, u.From)
+	}
+	return nil
+}
+
+// hasFailed says that an upgrade has, and that nothing of it is left.
+func hasFailed(u *v1.UpgradeStatus) bool { return u.FullStep() == v1.UpgradeFailed }
+
+// showBack prints a step on the way back to the former side that is new, and says whether it has ended.
+func (o *upgradeToOptions) showBack(out io.Writer, db *v1.SampleDB, shown *string) (over bool, err error) {
+	u := db.Status.Upgrade
+	if u == nil {
+		fmt.Fprintf(out, "%s: it runs PostgreSQL %s\n", db.Name, db.Status.Version)
+		return true, nil
+	}
+	tell(out, db, shown)
+	return hasFailed(u), nil
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// onSides is a SampleDB on its way from 17 to 18 by a second side.
+func onSides(step, serves string) *v1.SampleDB {
+	db := threeReady()
+	db.Spec.Version, db.Status.Major = 18, 17
+	db.Status.Upgrade = &v1.UpgradeStatus{
+		From: 17, To: 18, Message: "so it is", Sides: &v1.SidesStatus{Step: step, Serves: serves},
+	}
+	return db
+}
+
+func TestWhatUpgradeAsksFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		o           upgradeToOptions
+		patch, says string
+	}{
+		"a version": {upgradeToOptions{to: 18}, `{"spec":{"version":18}}`, ""},
+		"blue-green, now": {upgradeToOptions{to: 18, strategy: "blue-green", now: true},
+			`{"metadata":{"annotations":{"toban.dev/update":"now"}},` +
+				`"spec":{"upgrade":{"strategy":"BlueGreen"},"version":18}}`, ""},
+		"in-place": {upgradeToOptions{to: 18, strategy: "in-place"},
+			`{"spec":{"upgrade":{"strategy":"InPlace"},"version":18}}`, ""},
+		"nothing":            {upgradeToOptions{}, "", "say either"},
+		"back and forth":     {upgradeToOptions{to: 18, back: true}, "", "say either"},
+		"another strategy":   {upgradeToOptions{to: 18, strategy: "rolling"}, "", "in-place or blue-green"},
+		"a strategy of what": {upgradeToOptions{back: true, strategy: "in-place"}, "", "goes with --to"},
+		"a rehearsal of a way back": {upgradeToOptions{back: true, rehearse: true}, "",
+			"--rehearse upgrades nothing"},
+		"a rehearsal of a strategy": {upgradeToOptions{to: 18, rehearse: true, strategy: "blue-green"}, "",
+			"--rehearse upgrades nothing"},
+	} {
+		err := test.o.check()
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: it says %v, want %q", name, err, test.says)
+		}
+		if err != nil {
+			continue
+		}
+		if patch, err := test.o.patch(); err != nil || string(patch) != test.patch {
+			t.Errorf("%s: it asks for %s, %v", name, patch, err)
+		}
+	}
+}
+
+func TestAStrategyIsRefusedBeforeAnythingChanges(t *testing.T) {
+	for name, test := range map[string]struct {
+		strategy string
+		edit     func(*v1.SampleDB)
+		says     string
+	}{
+		"it can be":   {"blue-green", func(*v1.SampleDB) {}, ""},
+		"it can't be": {"blue-green", func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{} }, "spec.pooler"},
+		"it can be, in place": {
+			"in-place", func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{} }, "",
+		},
+		"the spec has it": {"", func(db *v1.SampleDB) {
+			db.Spec.Upgrade, db.Spec.TLS.SecretName = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}, "mine"
+		}, "spec.tls.secretName"},
+		"it runs that already": {"blue-green", func(db *v1.SampleDB) {
+			db.Spec.Pooler, db.Status.Major = &v1.PoolerSpec{}, 18
+		}, ""},
+	} {
+		db := threeReady()
+		db.Spec.Version, db.Status.Major = 17, 17
+		test.edit(db)
+		err := (&upgradeToOptions{to: 18, strategy: test.strategy}).refuseStrategy(db)
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: it says %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+func TestWhenTheStepsOfTwoSidesAreOver(t *testing.T) {
+	failed := onSides(v1.UpgradeFailed, v1.SideBlue)
+	again := onSides(v1.UpgradeFailed, v1.SideBlue)
+	again.Annotations = map[string]string{naming.AnnotationUpdate: "now"}
+	home := onSides(v1.SidesComingHome, v1.SideGreen)
+	home.Status.Upgrade.Step = v1.UpgradeUpgraded
+	for name, test := range map[string]struct {
+		o    upgradeToOptions
+		db   *v1.SampleDB
+		told string
+		over bool
+		err  string
+	}{
+		"rows are compared": {upgradeToOptions{to: 18}, onSides(v1.SidesComparing, v1.SideBlue),
+			"shop: Comparing: so it is\n", false, ""},
+		"clients have moved": {upgradeToOptions{to: 18}, onSides(v1.SidesChanged, v1.SideGreen),
+			"shop: Changed: so it is\n", true, ""},
+		"it has failed":     {upgradeToOptions{to: 18}, failed, "", true, "so it is"},
+		"it is tried again": {upgradeToOptions{to: 18}, again, "", false, ""},
+		"it is cancelled":   {upgradeToOptions{to: 17}, failed, "shop: Failed: so it is\n", true, ""},
+		"it is being undone": {upgradeToOptions{to: 17}, onSides(v1.SidesCancelling, v1.SideBlue),
+			"shop: Cancelling: so it is\n", false, ""},
+		"it is accepted": {upgradeToOptions{to: 18, accept: true}, onSides(v1.SidesChanged, v1.SideGreen),
+			"shop: Changed: so it is\n", false, ""},
+		"its own data is upgraded": {upgradeToOptions{to: 18, accept: true}, home,
+			"shop: ComingHome, Upgraded: so it is\n", false, ""},
+		"it is at home": {upgradeToOptions{to: 18, accept: true}, onSides(v1.UpgradeUpgraded, v1.SideBlue),
+			"shop: Upgraded: so it is\n", true, ""},
+	} {
+		var out strings.Builder
+		shown := ""
+		over, err := test.o.show(&out, test.db, &shown)
+		if out.String() != test.told || over != test.over || (err == nil) != (test.err == "") {
+			t.Errorf("%s: it tells %q, is over: %t, %v", name, out.String(), over, err)
+		}
+	}
+}
+
+func TestTheWayBackIsRefused(t *testing.T) {
+	none := threeReady()
+	for words, db := range map[string]*v1.SampleDB{
+		"no second side":    none,
+		"on PostgreSQL 17":  onSides(v1.SidesComparing, v1.SideBlue),
+		"is accepted":       onSides(v1.SidesComingHome, v1.SideGreen),
+		"no second side of": {Status: v1.SampleDBStatus{Upgrade: &v1.UpgradeStatus{Step: v1.UpgradeUpgraded}}},
+	} {
+		o := &upgradeToOptions{back: true}
+		if err := o.goBack(t.Context(), io.Discard, nil, db); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("it says %v, want %q", err, words)
+		}
+	}
+}
+
+// The way back is over when the former side serves and nothing is left of the other one; it was not taken if the
+// request is gone and the other side serves still.
+func TestTheWayBackIsWatched(t *testing.T) {
+	for name, test := range map[string]struct {
+		goOn func(*v1.SampleDB)
+		says string
+	}{
+		"it was not taken": {func(*v1.SampleDB) {}, "the way back was not taken: so it is"},
+		"it was": {func(db *v1.SampleDB) {
+			db.Status.Upgrade.Sides = &v1.SidesStatus{Step: v1.UpgradeFailed, Serves: v1.SideBlue}
+		}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			scheme, err := Scheme()
+			if err != nil {
+				t.Fatal(err)
+			}
+			db := onSides(v1.SidesChanged, v1.SideGreen)
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(db).WithStatusSubresource(db).Build()
+			asked := make(chan bool, 1)
+			go func() {
+				time.Sleep(time.Minute)
+				later := &v1.SampleDB{}
+				if err := api.Get(t.Context(), client.ObjectKeyFromObject(db), later); err != nil {
+					t.Error(err)
+				}
+				asked <- later.Annotations[naming.AnnotationUpgradeBack] != ""
+				delete(later.Annotations, naming.AnnotationUpgradeBack)
+				if err := api.Update(t.Context(), later); err != nil {
+					t.Error(err)
+				}
+				test.goOn(later)
+				if err := api.Status().Update(t.Context(), later); err != nil {
+					t.Error(err)
+				}
+			}()
+			o := &upgradeToOptions{back: true, wait: true}
+			o.namespace, o.timeout = db.Namespace, time.Hour
+			err = o.goBack(t.Context(), io.Discard, api, db)
+			if (err == nil) != (test.says == "") || err != nil && err.Error() != test.says {
+				t.Errorf("%s: it says %v", name, err)
+			}
+			if !<-asked {
+				t.Errorf("%s: nothing was asked for", name)
+			}
+		})
+	}
+}
+
+// Who writes by hand writes where clients do.
+func TestWhichSideIsConnectedTo(t *testing.T) {
+	changed := onSides(v1.SidesChanged, v1.SideGreen)
+	for _, test := range []struct {
+		db   *v1.SampleDB
+		name string
+		want string
+	}{
+		{threeReady(), "", "shop"}, {onSides(v1.SidesReady, v1.SideBlue), "", "shop"}, {changed, "", "shop-green"},
+		{changed, "shop-1", "shop"}, {changed, "shop-green-1", "shop-green"},
+	} {
+		if got := servingSide(test.db, instanceChoice{name: test.name}); got != test.want {
+			t.Errorf("%q is looked for among the instances of %s, not of %s", test.name, got, test.want)
+		}
+	}
+}
