@@ -14,12 +14,13 @@ TestALostVolume
 TestAnApplicationWithItsDatabase
 TestBackupOnAVolumeOfItsOwn
 TestChanges
+TestLongBlueGreenCancelled
 TestDailyUse
 TestOneTableComesBack
 TestReaders
 TestScale
 TestSwitchoverAndRotation
-TestVolumesGrowByThemselves
+TestLongVolumesGrowByThemselves
 END
 )}
 TOBAN_E2E_NAMESPACED=yes exec hack/e2e.sh -parallel 1 -run "^($stories)\$"

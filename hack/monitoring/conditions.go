@@ -45,6 +45,7 @@ var ofSampleDB = map[string]conditionAlert{
 	"StorageReady":         {without: readySays},
 	"Restored":             {without: readySays},
 	"Upgraded":             {without: readySays},
+	"SideClosed":           {without: "of a second side, which is closed or open as its upgrade wants it"},
 	"Complete":             {without: "of a DatabaseBackup, of which kinds.go has it"},
 	"Verified":             {without: "of a DatabaseBackup, of which kinds.go has it"},
 	"Passed":               {without: "of a FaultDrill; TobanDrillNotPassed is the alert"},

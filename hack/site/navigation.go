@@ -35,6 +35,7 @@ var navigation = []group{
 		{"docs/backup.md", "Backup and restore"},
 		{"docs/databaserestore.md", "One table back"},
 		{"docs/upgrade.md", "Versions and upgrades"},
+		{"docs/bluegreen.md", "Blue/green upgrades"},
 		{"docs/stop.md", "Stop and start"},
 		{"docs/monitoring.md", "Monitoring"},
 		{"docs/faultdrill.md", "Break it on purpose"},

@@ -19,8 +19,9 @@ import (
 )
 
 // What `kubectl toban plan` says of a change is what happens when that is applied, and nothing else happens: no other
-// Pod is made anew, no other server restarts. The plan itself changes nothing.
-func TestAPlanIsWhatHappens(t *testing.T) {
+// Pod is made anew, no other server restarts. The plan itself changes nothing. (The tests of internal/plan compare the
+// plan with the functions that decide.)
+func TestLongAPlanIsWhatHappens(t *testing.T) {
 	s := begin(t)
 	spec := map[string]string{
 		"instances": "2", "limits": `{cpu: "1"}`, "parameters": "{}", "labels": "{}", "durability": "quorum",

@@ -21,7 +21,8 @@ const mostWithoutWrites = 2 * time.Minute
 
 // Three instances get smaller volumes in another class while clients write: each is copied onto a new one, in its turn,
 // and no acknowledged row is lost. An edit that can't be done touches nothing before. (test/api has the order and what
-// keeps a volume from being made anew; TestVolumesGrowByThemselves and the story of the verbs touch the same volumes.)
+// keeps a volume from being made anew; TestLongVolumesGrowByThemselves and the story of the verbs touch the same
+// volumes.)
 func TestLongSmallerVolumesInAnotherClass(t *testing.T) {
 	s := begin(t)
 	class := s.anotherClass()

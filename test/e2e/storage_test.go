@@ -61,7 +61,8 @@ func (s *story) grows(name, size string) {
 
 // Small volumes are filled by a client that inserts all the time: they grow by themselves up to the limit, in several
 // steps, and no statement fails. At the limit that is said; when there is room again, that too.
-func TestVolumesGrowByThemselves(t *testing.T) {
+// (TestVolumesGrowByThemselvesUpToTheLimit of test/api and TestAVolumeThatGetsFull of test/local touch the same.)
+func TestLongVolumesGrowByThemselves(t *testing.T) {
 	s := begin(t)
 	s.apply(strings.Replace(bare("shop", 2), "{size: 512Mi}", "{size: 512Mi, grow: {limit: 768Mi}}", 1))
 	db := s.ready("shop")
