@@ -4,7 +4,9 @@ import (
 	"context"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
@@ -66,5 +68,39 @@ func TestARestartIsOverThoughTheCacheIsBehind(t *testing.T) {
 	}
 	if len(w.agents.restarts) != restarts || !db.Status.Restart.Ended() {
 		t.Errorf("restarted are %q, and it says %+v", w.agents.restarts, db.Status.Restart)
+	}
+}
+
+// raced refuses the first write that takes the request for a restart away, as where somebody else has written meanwhile.
+type raced struct {
+	client.Client
+	refused *bool
+}
+
+func (c raced) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	db, ok := object.(*v1.SampleDB)
+	if ok && !*c.refused && db.Annotations[naming.AnnotationRestart] == "" {
+		*c.refused = true
+		return apierrors.NewConflict(schema.GroupResource{Resource: "sampledbs"}, db.Name, nil)
+	}
+	return c.Client.Patch(ctx, object, patch, opts...)
+}
+
+// A request that could not be taken away when it was done is taken away later, and not begun again.
+func TestARestartIsOverThoughItsRequestIsTakenAwayLater(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", instances(2))
+	_, err := w.command(t.Context(), cli.Restart(), "x", "--wait=false")
+	w.must(err)
+	refused := false
+	w.reconciler.Client = raced{w.reconciler.Client, &refused}
+	for range 20 {
+		db = w.reconcile(db)
+	}
+	if !refused || !db.Status.Restart.Ended() || db.Annotations[naming.AnnotationRestart] != "" {
+		t.Fatalf("refused: %v; %+v", refused, db.Status.Restart)
+	}
+	if len(w.agents.restarts) != 2 {
+		t.Errorf("restarted are %q", w.agents.restarts)
 	}
 }

@@ -141,6 +141,7 @@ func (r *Reconciler) applyRestart(ctx context.Context, s *scope) error {
 	}
 	s.restart.CompletedAt = &at
 	if err := r.annotate(ctx, s, map[string]string{naming.AnnotationRestart: ""}); err != nil {
+		s.restart = before // a record that has ended beside a request that is there would begin it anew
 		return err
 	}
 	kind, reason := corev1.EventTypeNormal, eventRestarted
