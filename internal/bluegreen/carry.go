@@ -184,7 +184,8 @@ func (l Link) CarryRefreshes(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("read the notes: %w", err)
 		}
 		views, err := texts(ctx, conn, "read the notes",
-			"select distinct object from toban_sides.noted where tag = $1 and id <= $2 order by 1", refresh, last)
+			"select object from toban_sides.noted where tag = $1 and id <= $2 group by object order by max(id)",
+			refresh, last) // one that reads others was refreshed after them
 		if err != nil || len(views) == 0 {
 			return nil, err
 		}
@@ -221,14 +222,19 @@ func (l Link) CarryPasswords(ctx context.Context) error {
 	}
 	defer hangUp(follower)
 	const roles = "from pg_authid where oid >= 16384 and rolname !~ '^toban_' "
+	there, err := texts(ctx, follower, "read the passwords",
+		"select format('%I %L', rolname, rolpassword) "+roles) // %L of null is NULL
+	if err != nil {
+		return err
+	}
 	names, err := texts(ctx, follower, "read the roles", "select rolname::text "+roles)
 	if err != nil {
 		return err
 	}
-	statements, err := texts(ctx, serving, "read the passwords", // %L of null is NULL
-		"select format('alter role %I password %L', rolname, rolpassword) "+roles+"and rolname = any ($1) order by 1",
-		names)
-	if err != nil {
+	statements, err := texts(ctx, serving, "read the passwords", "select format('alter role %I password %L', rolname, "+
+		"rolpassword) "+roles+"and rolname = any ($1) and format('%I %L', rolname, rolpassword) <> all ($2) order by 1",
+		names, there)
+	if err != nil || len(statements) == 0 {
 		return err
 	}
 	if err := secretly(ctx, follower); err != nil {

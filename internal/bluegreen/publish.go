@@ -47,7 +47,8 @@ create or replace function toban_sides.note() returns event_trigger language plp
 declare
 	n bigint;
 begin
-	if tg_tag = 'REINDEX' then
+	if tg_tag = 'REINDEX' or tg_tag = 'ALTER COLLATION' and session_user = 'postgres'
+		and current_setting('application_name') = 'toban init' then -- the Job that rebuilds indexes
 		return;
 	end if;
 	if tg_event = 'sql_drop' then

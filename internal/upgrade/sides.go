@@ -66,6 +66,8 @@ type SidesView struct {
 	Settle Work
 	// Broken is why the following side can't go on following, "" where it can.
 	Broken string
+	// Gone says that green is not there any more, although it is to serve.
+	Gone bool
 	// Serves is the side that is to serve, by the record. Closed says that the other one's instances let no client in,
 	// and have none; with Changing, and before the record has changed, that of the serving one.
 	Serves Colour
@@ -120,16 +122,46 @@ func (v SidesView) decide() SidesDecision {
 		return v.cancel(v.Failure)
 	case v.Phase == PhaseChanging && v.Serves == Blue && !v.Wanted:
 		return v.cancel("")
-	case v.Phase == PhaseChangingBack || v.Phase == PhaseChanging && v.Serves == Blue:
+	case v.changing():
 		return v.change()
 	case v.Serves == Green:
-		return v.changed()
+		return v.onGreen()
 	case !v.Wanted:
 		return v.cancel("")
 	case v.Phase == PhaseFailed && !v.Repeat:
 		return v.failed()
 	}
 	return v.prepare()
+}
+
+// changing says that no client is let in, or that what was decided then is being done.
+func (v SidesView) changing() bool {
+	return v.Phase == PhaseChangingBack && !v.Gone || v.Phase == PhaseChanging && v.Serves == Blue
+}
+
+// onGreen is while green is to serve.
+func (v SidesView) onGreen() SidesDecision {
+	if v.Gone {
+		return v.gone()
+	}
+	return v.changed()
+}
+
+// gone is about green that was deleted while it served. Blue has followed it, but may be in the middle of its own
+// upgrade once that is accepted.
+func (v SidesView) gone() SidesDecision {
+	if v.Back && !v.home() {
+		v.Phase, v.Open = PhaseChangingBack, false
+		d := v.opened(Blue)
+		d.Serves = Blue
+		return d
+	}
+	says := "No side serves: " + v.Broken
+	if !v.home() {
+		says += ". The annotation toban.dev/upgrade-back has the former side serve, with all that it has followed. " +
+			"Its sequences are where they were at the change: set them"
+	}
+	return SidesDecision{Phase: v.whileGreen(), Failure: v.Broken, Says: says}
 }
 
 // prepare is what is done while blue serves. All of it is looked at each time, so that what was done and is gone is

@@ -145,6 +145,14 @@ func TestDecideSides(t *testing.T) {
 			v.Waits, v.Hand.Failed = false, "roles differ"
 		},
 			PhaseReady, Blue, "roles differ"},
+		"green was deleted while it served": {changedSides(), func(v *SidesView) {
+			v.Gone, v.Open, v.Broken = true, false, "green was deleted"
+		},
+			PhaseChanged, Green, "No side serves: green was deleted"},
+		"green was deleted while it served, and the way back is asked for": {changedSides(), func(v *SidesView) {
+			v.Gone, v.Open, v.Back, v.Broken = true, false, true, "green was deleted"
+		},
+			PhaseChangingBack, Blue, "17 is let"},
 		"the way back": {changedSides(), func(v *SidesView) { v.Back = true },
 			PhaseChangingBack, Green, "No client"},
 		"the way back, not compared yet": {changedSides(), func(v *SidesView) {

@@ -13,6 +13,7 @@ import (
 	"toban.dev/internal/bluegreen"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/upgrade"
 )
 
 // SidesOptions are what a Pod of a blue/green upgrade is told.
@@ -150,6 +151,10 @@ func (s *sidesRun) tell(ctx context.Context) {
 	defer patience.Stop()
 	select {
 	case <-s.told:
+		select { // who was told may lose it again, with a write of the status that is refused, and asks once more
+		case <-time.After(upgrade.PausePatience):
+		case <-ctx.Done():
+		}
 	case <-patience.C:
 	case <-ctx.Done():
 	}

@@ -163,6 +163,9 @@ func (s *sidesRun) compare(ctx context.Context) error {
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
+	if err := s.link.CarryPasswords(ctx); err != nil {
+		return err
+	}
 	if err := s.link.Look(ctx); err != nil {
 		return err
 	}

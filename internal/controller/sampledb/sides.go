@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ func (r *Reconciler) sidesWork(ctx context.Context, s *scope) (sidesWork, error)
 	if closed, known := greenClosed(w.green); known && s.upgrade.Sides.Serves == v1.SideGreen {
 		v.Open, v.Closed = !closed && isReady(w.green), closed
 		if v.Phase == upgrade.PhaseChangingBack {
-			v.Closed = closed && closedSince(w.green, v.Since)
+			v.Closed = closed && closedSince(w.green, v.Since) && s.primary() != ""
 		}
 	} else if s.upgrade.Sides.Serves == v1.SideGreen {
 		v.Open, v.Closed = false, false
@@ -110,7 +111,8 @@ func (r *Reconciler) sidesWork(ctx context.Context, s *scope) (sidesWork, error)
 	v.Check, v.Backup = s.sidesCheck(), s.upgradeBackup()
 	v.Copy = s.sidesCopy(w.green)
 	r.sidesRuns(ctx, s, &w)
-	if (w.green == nil || w.green.DeletionTimestamp != nil) && (v.Follow.Done || v.Serves == upgrade.Green) {
+	if (w.green == nil || w.green.DeletionTimestamp != nil) && (v.Follow.Started || v.Serves == upgrade.Green) {
+		v.Gone = w.green == nil && v.Serves == upgrade.Green
 		v.Broken = fmt.Sprintf("the SampleDB %s was deleted", naming.Green(s.db.Name))
 	}
 	v.Removed = r.sidesRemoved(ctx, s, &w)
@@ -311,7 +313,7 @@ func (s *scope) sidesOf(work protocol.SidesWork, green *v1.SampleDB) desired.Sid
 	run := []any{x.Run, stage}
 	switch work {
 	case protocol.SidesCompare, protocol.SidesPrepare: // a new primary may lack the slots of the link back
-		run = append(run, s.seen.answers[s.primary()].Term)
+		run = append(run, s.termOfBlue())
 		if green != nil {
 			run = append(run, green.Status.Term)
 		}
@@ -323,6 +325,14 @@ func (s *scope) sidesOf(work protocol.SidesWork, green *v1.SampleDB) desired.Sid
 	return desired.Sides{
 		ID: s.upgrade.ID, Work: work, FromGreen: stage > 0 && work != protocol.SidesCancel, Run: desired.Hash(run),
 	}
+}
+
+// termOfBlue is the term of blue's primary: the last one that is known, because not known is not another one.
+func (s *scope) termOfBlue() int64 {
+	if a, known := s.seen.answers[s.primary()]; known {
+		return int64(min(a.Term, math.MaxInt64))
+	}
+	return s.db.Status.Term
 }
 
 // sidesRun is how a Job is, and what its Pod says or has left.

@@ -64,8 +64,8 @@ func (s *scope) noteSides(w sidesWork, d upgrade.SidesDecision) {
 // turnsFrom says that the next step of a change of sides is due at once.
 func (s *scope) turnsFrom(before v1.SidesStatus, open bool) bool {
 	x := s.upgrade.Sides
-	return x.Step != before.Step || x.Serves != before.Serves || pausing(x.Step) ||
-		!open && s.now.Sub(x.Since.Time) < openPatience
+	return x.Step != before.Step || x.Serves != before.Serves ||
+		(pausing(x.Step) || !open) && s.now.Sub(x.Since.Time) < openPatience
 }
 
 // openPatience is for how long it is looked again and again whether a side has opened.

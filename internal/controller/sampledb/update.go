@@ -33,7 +33,7 @@ func (s *scope) pulling() bool { return s.update != nil && s.update.Step == v1.U
 // applyUpdate does the next step of an update to a newer minor version (docs/upgrade.md). That the target is on record
 // in the status is what has the instances replaced: by the same rules as any change of the spec.
 func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
-	if s.starting() || s.image == nil || s.upgrading() {
+	if s.starting() || s.image == nil || s.upgrading() || s.upgrade.HasSides() {
 		return nil
 	}
 	permission, err := s.permission()
