@@ -71,7 +71,7 @@ func TestARestartIsOverThoughTheCacheIsBehind(t *testing.T) {
 	}
 }
 
-// raced refuses the first write that takes the request for a restart away, as where somebody else has written meanwhile.
+// raced refuses the first write that takes the request for a restart away: somebody else has written meanwhile.
 type raced struct {
 	client.Client
 	refused *bool
