@@ -268,11 +268,13 @@ func (v SidesView) opened(to Colour) SidesDecision {
 		return v.arrive()
 	}
 	if v.Open {
-		return v.cancel(fmt.Sprintf("the way back was asked for: PostgreSQL %d serves, with all that was written",
-			v.From))
+		return v.cancel(wayBackTaken)
 	}
 	return SidesDecision{Phase: PhaseChangingBack, Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.From)}
 }
+
+// wayBackTaken is why an upgrade counts as failed that somebody has taken back.
+const wayBackTaken = "the way back was asked for"
 
 // home says that the upgrade is accepted, so that sides change back for good.
 func (v SidesView) home() bool {
@@ -384,6 +386,11 @@ func (v SidesView) failed() SidesDecision {
 	if v.Failure == "" {
 		return SidesDecision{Phase: PhaseFailed, Says: fmt.Sprintf("PostgreSQL %d serves, and nothing is left of the "+
 			"upgrade", v.From)}
+	}
+	if v.Failure == wayBackTaken {
+		return SidesDecision{Phase: PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves again, "+
+			"with all that was written, because %s. Set spec.version back to %d, or begin anew with the annotation "+
+			"toban.dev/update=now", v.From, v.Failure, v.From)}
 	}
 	return SidesDecision{Phase: PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves as before, "+
 		"because %s. When that is mended, try again with the annotation toban.dev/update=now, or set spec.version "+

@@ -89,6 +89,10 @@ func TestDecideSides(t *testing.T) {
 			v.Phase, v.Wanted = PhaseChanging, false
 		},
 			PhaseCancelling, Blue, "removed"},
+		"nothing is left, after the way back": {readyToChange(), func(v *SidesView) {
+			v.Phase, v.Failure, v.Removed.Done = PhaseCancelling, wayBackTaken, true
+		},
+			PhaseFailed, Blue, "serves again, with all that was written"},
 		"nothing is left of it": {readyToChange(), func(v *SidesView) {
 			v.Phase, v.Failure, v.Removed.Done = PhaseCancelling, "rows differ", true
 		},
@@ -175,7 +179,7 @@ func TestDecideSides(t *testing.T) {
 		"blue serves again": {changedSides(), func(v *SidesView) {
 			v.Phase, v.Serves = PhaseChangingBack, Blue
 		},
-			PhaseCancelling, Blue, "with all that was written"},
+			PhaseCancelling, Blue, "the way back was asked for"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.change(&c.view)

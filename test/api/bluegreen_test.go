@@ -279,6 +279,13 @@ func (s *sides) arrives(db *v1.SampleDB) *v1.SampleDB {
 	s.must(s.api.DeleteAllOf(s.Context(), &corev1.Pod{}, client.InNamespace(s.namespace),
 		client.MatchingLabels{naming.LabelSampleDB: green.Name}, client.GracePeriodSeconds(0)))
 	s.gone(green)
+	refused, before := false, s.reconciler.Client
+	s.reconciler.Client = raced{before, naming.AnnotationAcceptUpgrade, &refused}
+	db = s.step(db)
+	if s.is(db, v1.SidesComingHome, v1.SideBlue); !refused {
+		s.Error("the request is not taken away")
+	}
+	s.reconciler.Client = before
 	db = s.step(db)
 	s.is(db, v1.UpgradeUpgraded, v1.SideBlue)
 	return s.step(db)

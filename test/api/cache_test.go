@@ -71,15 +71,16 @@ func TestARestartIsOverThoughTheCacheIsBehind(t *testing.T) {
 	}
 }
 
-// raced refuses the first write that takes the request for a restart away: somebody else has written meanwhile.
+// raced refuses the first write that takes a request away, an annotation: somebody else has written meanwhile.
 type raced struct {
 	client.Client
+	request string
 	refused *bool
 }
 
 func (c raced) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	db, ok := object.(*v1.SampleDB)
-	if ok && !*c.refused && db.Annotations[naming.AnnotationRestart] == "" {
+	if ok && !*c.refused && db.Annotations[c.request] == "" {
 		*c.refused = true
 		return apierrors.NewConflict(schema.GroupResource{Resource: "sampledbs"}, db.Name, nil)
 	}
@@ -93,7 +94,7 @@ func TestARestartIsOverThoughItsRequestIsTakenAwayLater(t *testing.T) {
 	_, err := w.command(t.Context(), cli.Restart(), "x", "--wait=false")
 	w.must(err)
 	refused := false
-	w.reconciler.Client = raced{w.reconciler.Client, &refused}
+	w.reconciler.Client = raced{w.reconciler.Client, naming.AnnotationRestart, &refused}
 	for range 20 {
 		db = w.reconcile(db)
 	}

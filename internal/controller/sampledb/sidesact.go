@@ -158,12 +158,21 @@ func (r *Reconciler) actOnSides(ctx context.Context, s *scope, d upgrade.SidesDe
 	case upgrade.PhaseCancelling:
 		return r.cancelSides(ctx, s, w)
 	case upgrade.PhaseUpgraded:
-		s.addEvent(eventUpgraded, s.upgradedSentence())
-		return r.removeSides(ctx, s)
+		return r.finishSides(ctx, s)
 	case upgrade.PhaseWaiting:
 		return nil
 	}
 	return r.actBesideGreen(ctx, s, d, w)
+}
+
+// finishSides ends an upgrade that has come home. It has not ended before all is removed: nobody looks for that later.
+func (r *Reconciler) finishSides(ctx context.Context, s *scope) error {
+	if err := r.removeSides(ctx, s); err != nil {
+		s.upgrade.Step, s.upgrade.Sides.Step = v1.SidesComingHome, v1.SidesComingHome
+		return err
+	}
+	s.addEvent(eventUpgraded, s.upgradedSentence())
+	return nil
 }
 
 // actBesideGreen does what a phase asks for in which there is, or is to be, a second side.
