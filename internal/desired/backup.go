@@ -79,14 +79,7 @@ func BackupConfigMap(
 	}
 	settings.Keep.Pinned, settings.Keep.InUse = spared.Pinned, spared.InUse
 	settings.Keep.Snapshots = spared.Snapshots
-	text, err := json.MarshalIndent(settings, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", naming.KeyBackup, err)
-	}
-	return &corev1.ConfigMap{
-		ObjectMeta: meta(db, naming.BackupConfigMap(db.Name)),
-		Data:       map[string]string{naming.KeyBackup: string(text) + "\n"},
-	}, nil
+	return settingsConfigMap(db, naming.BackupConfigMap(db.Name), naming.KeyBackup, settings)
 }
 
 // ParseBackupSettings reads back what BackupConfigMap made.

@@ -8,8 +8,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -44,6 +46,17 @@ func meta(db *v1.SampleDB, name string) metav1.ObjectMeta {
 		Labels:          naming.Common(db.Name),
 		OwnerReferences: []metav1.OwnerReference{Owner(db)},
 	}
+}
+
+// settingsConfigMap has the settings of a Pod under a key, as JSON.
+func settingsConfigMap(db *v1.SampleDB, name, key string, settings any) (*corev1.ConfigMap, error) {
+	text, err := json.MarshalIndent(settings, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", key, err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: meta(db, name), Data: map[string]string{key: string(text) + "\n"},
+	}, nil
 }
 
 // merged has the entries of all maps; a later one wins.

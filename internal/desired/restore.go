@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -138,14 +137,7 @@ func restoreTarget(spec v1.RestoreSpec) (protocol.RestoreTarget, error) {
 
 // RestoreConfigMap is NAME-restore: the settings of the restore.
 func RestoreConfigMap(db *v1.SampleDB, settings protocol.RestoreSettings) (*corev1.ConfigMap, error) {
-	text, err := json.MarshalIndent(settings, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", naming.KeyRestore, err)
-	}
-	return &corev1.ConfigMap{
-		ObjectMeta: meta(db, naming.RestoreConfigMap(db.Name)),
-		Data:       map[string]string{naming.KeyRestore: string(text) + "\n"},
-	}, nil
+	return settingsConfigMap(db, naming.RestoreConfigMap(db.Name), naming.KeyRestore, settings)
 }
 
 // restoreSelector selects the Pods of restores, of one SampleDB or, for "", of all in the namespace.

@@ -1,9 +1,6 @@
 package desired
 
 import (
-	"encoding/json"
-	"fmt"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -121,14 +118,7 @@ func hosts(config protocol.Config) []string {
 
 // SidesConfigMap is NAME-sides: the settings of a blue/green upgrade.
 func SidesConfigMap(db *v1.SampleDB, settings protocol.SidesSettings) (*corev1.ConfigMap, error) {
-	text, err := json.MarshalIndent(settings, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", naming.KeySides, err)
-	}
-	return &corev1.ConfigMap{
-		ObjectMeta: meta(db, naming.SidesConfigMap(db.Name)),
-		Data:       map[string]string{naming.KeySides: string(text) + "\n"},
-	}, nil
+	return settingsConfigMap(db, naming.SidesConfigMap(db.Name), naming.KeySides, settings)
 }
 
 func sidesSelector(db string) map[string]string {

@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -76,14 +75,7 @@ func UpgradeSettings(db *v1.SampleDB, config protocol.Config, u Upgrade) protoco
 
 // UpgradeConfigMap is NAME-upgrade: the settings of an upgrade.
 func UpgradeConfigMap(db *v1.SampleDB, settings protocol.UpgradeSettings) (*corev1.ConfigMap, error) {
-	text, err := json.MarshalIndent(settings, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", naming.KeyUpgrade, err)
-	}
-	return &corev1.ConfigMap{
-		ObjectMeta: meta(db, naming.UpgradeConfigMap(db.Name)),
-		Data:       map[string]string{naming.KeyUpgrade: string(text) + "\n"},
-	}, nil
+	return settingsConfigMap(db, naming.UpgradeConfigMap(db.Name), naming.KeyUpgrade, settings)
 }
 
 func upgradeSelector(db string) map[string]string {

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"sync"
 	"time"
 
 	"toban.dev/internal/bluegreen"
@@ -42,7 +39,7 @@ func Sides(ctx context.Context, o SidesOptions) error {
 	}
 	shortenSides(&s.result)
 	s.log.Info("the work has ended", "work", o.Work, "fromGreen", o.FromGreen, "result", s.result)
-	s.tell(ctx)
+	s.tellChange(ctx)
 	s.stop()
 	if s.result.Error == "" {
 		err = nil
@@ -52,7 +49,7 @@ func Sides(ctx context.Context, o SidesOptions) error {
 
 // sidesRun is one run.
 type sidesRun struct {
-	pod
+	awaitingPod
 	options     SidesOptions
 	settings    protocol.SidesSettings
 	blue, green *sideAccess
@@ -60,22 +57,17 @@ type sidesRun struct {
 	link, other bluegreen.Link
 	result      protocol.SidesResult
 	stop        func()
-	once        sync.Once
-	begun       chan struct{}
-	// told is closed when the operator knows the result.
-	toldOnce sync.Once
-	told     chan struct{}
 }
 
 func newSides(o SidesOptions) *sidesRun {
-	s := &sidesRun{pod: newPod(o.PodOptions), options: o, begun: make(chan struct{}), told: make(chan struct{}),
-		stop: func() {}}
-	s.progress.more = map[string]http.HandlerFunc{"POST " + protocol.PathBegin: s.onBegin}
-	s.progress.answered = func(p protocol.BackupProgress) {
-		if p.Sides != nil {
-			s.toldOnce.Do(func() { close(s.told) })
+	s := &sidesRun{awaitingPod: awaitingPod{pod: newPod(o.PodOptions)}, options: o, stop: func() {}}
+	s.refuses = func(id string) string {
+		if s.options.Work == protocol.SidesChange && id == s.settings.ID {
+			return ""
 		}
+		return fmt.Sprintf("this is the Pod that does %q for the upgrade %q", s.options.Work, s.settings.ID)
 	}
+	s.listen(func(p protocol.BackupProgress) bool { return p.Sides != nil })
 	return s
 }
 
@@ -139,41 +131,17 @@ func (s *sidesRun) judge(err error) {
 	}
 }
 
-// tell has the operator know the result of a change of sides as soon as it asks. One that is away reads it from the
-// Pod's termination message.
-func (s *sidesRun) tell(ctx context.Context) {
-	if s.options.Work != protocol.SidesChange {
+// tellChange has the operator know the result of a change of sides as soon as it asks.
+func (s *sidesRun) tellChange(ctx context.Context) {
+	result := s.result
+	if s.options.Work != protocol.SidesChange ||
+		!s.tell(ctx, protocol.BackupProgress{Step: "the work has ended", Sides: &result}) {
 		return
 	}
-	result := s.result
-	s.progress.set(protocol.BackupProgress{Step: "the work has ended", Sides: &result})
-	patience := time.NewTimer(tellPatience)
-	defer patience.Stop()
-	select {
-	case <-s.told:
-		select { // who was told may lose it again, with a write of the status that is refused, and asks once more
-		case <-time.After(upgrade.PausePatience):
-		case <-ctx.Done():
-		}
-	case <-patience.C:
+	select { // who was told may lose it again, with a write of the status that is refused, and asks once more
+	case <-time.After(upgrade.PausePatience):
 	case <-ctx.Done():
 	}
-}
-
-// onBegin is told that no client is in any more. It may be told again.
-func (s *sidesRun) onBegin(w http.ResponseWriter, request *http.Request) {
-	var begin protocol.UpgradeBegin
-	if err := json.NewDecoder(io.LimitReader(request.Body, maxTermination)).Decode(&begin); err != nil {
-		http.Error(w, "understand the request: "+err.Error(), http.StatusBadRequest)
-		return
-	}
-	if s.options.Work != protocol.SidesChange || begin.ID != s.settings.ID {
-		http.Error(w, fmt.Sprintf("this is the Pod that does %q for the upgrade %q", s.options.Work, s.settings.ID),
-			http.StatusConflict)
-		return
-	}
-	s.once.Do(func() { close(s.begun) })
-	s.progress.answer(w, request)
 }
 
 // mostDifferences is how many tables that differ are told.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"toban.dev/internal/bluegreen"
-	"toban.dev/internal/protocol"
 	"toban.dev/internal/upgrade"
 	"toban.dev/internal/wal"
 )
@@ -240,11 +239,8 @@ func (s *sidesRun) change(ctx context.Context) error {
 	if err := s.readyToChange(ctx); err != nil || s.result.Broken != "" {
 		return err
 	}
-	s.step(protocol.StepAwaitsBegin)
-	select {
-	case <-s.begun:
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", protocol.StepAwaitsBegin, ctx.Err())
+	if err := s.awaitBegin(ctx); err != nil {
+		return err
 	}
 	s.step("hands over")
 	began := time.Now()

@@ -5,12 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"runtime"
-	"sync"
-	"time"
 
 	"toban.dev/internal/former"
 	"toban.dev/internal/major"
@@ -75,30 +71,26 @@ func shortenResult(result *protocol.UpgradeResult) {
 	}
 }
 
-// upgradeRun is one run.
+// upgradeRun is one run. It begins when the operator says that no instance runs any more.
 type upgradeRun struct {
-	pod
+	awaitingPod
 	former, volume, walVolume string
 	settings                  protocol.UpgradeSettings
 	result                    protocol.UpgradeResult
-	once                      sync.Once
-	begun                     chan struct{}
-	// told is closed when the operator knows the result.
-	toldOnce sync.Once
-	told     chan struct{}
 }
 
 func newUpgrade(o UpgradeOptions) *upgradeRun {
 	u := &upgradeRun{
-		pod: newPod(o.PodOptions), former: o.Former, volume: o.Volume, walVolume: o.WALVolume,
-		begun: make(chan struct{}), told: make(chan struct{}),
+		awaitingPod: awaitingPod{pod: newPod(o.PodOptions)},
+		former:      o.Former, volume: o.Volume, walVolume: o.WALVolume,
 	}
-	u.progress.more = map[string]http.HandlerFunc{"POST " + protocol.PathBegin: u.onBegin}
-	u.progress.answered = func(p protocol.BackupProgress) {
-		if p.Upgrade != nil {
-			u.toldOnce.Do(func() { close(u.told) })
+	u.refuses = func(id string) string {
+		if id == u.settings.ID {
+			return ""
 		}
+		return fmt.Sprintf("this is the Pod of the upgrade %q", u.settings.ID)
 	}
+	u.listen(func(p protocol.BackupProgress) bool { return p.Upgrade != nil })
 	return u
 }
 
@@ -113,11 +105,8 @@ func (u *upgradeRun) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.progress.step(protocol.StepAwaitsBegin)
-	select {
-	case <-u.begun:
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", protocol.StepAwaitsBegin, ctx.Err())
+	if err := u.awaitBegin(ctx); err != nil {
+		return err
 	}
 	u.progress.step("begins")
 	u.result, err = major.Upgrade(ctx, options)
@@ -126,41 +115,10 @@ func (u *upgradeRun) do(ctx context.Context) error {
 	}
 	u.log.Info("the data is upgraded", "from", u.result.From, "to", u.result.To, "method", u.result.Method,
 		"steps", u.result.Steps)
-	u.tell(ctx)
-	return nil
-}
-
-// tellPatience is for how long an upgrade waits for the operator to ask what has come of it. An operator that is away
-// reads it from the Pod's termination message.
-const tellPatience = 5 * time.Second
-
-// tell waits until the operator has asked what has come of the upgrade.
-func (u *upgradeRun) tell(ctx context.Context) {
 	result := u.result
 	shortenResult(&result)
-	u.progress.set(protocol.BackupProgress{Step: "the data is upgraded", Upgrade: &result})
-	patience := time.NewTimer(tellPatience)
-	defer patience.Stop()
-	select {
-	case <-u.told:
-	case <-patience.C:
-	case <-ctx.Done():
-	}
-}
-
-// onBegin is told that no instance runs any more. It may be told again.
-func (u *upgradeRun) onBegin(w http.ResponseWriter, request *http.Request) {
-	var begin protocol.UpgradeBegin
-	if err := json.NewDecoder(io.LimitReader(request.Body, maxTermination)).Decode(&begin); err != nil {
-		http.Error(w, "understand the request: "+err.Error(), http.StatusBadRequest)
-		return
-	}
-	if begin.ID != u.settings.ID {
-		http.Error(w, fmt.Sprintf("this is the Pod of the upgrade %q", u.settings.ID), http.StatusConflict)
-		return
-	}
-	u.once.Do(func() { close(u.begun) })
-	u.progress.answer(w, request)
+	u.tell(ctx, protocol.BackupProgress{Step: "the data is upgraded", Upgrade: &result})
+	return nil
 }
 
 // options find the programs of both versions.

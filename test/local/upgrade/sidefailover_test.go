@@ -20,15 +20,7 @@ func TestLongALinkOutlivesAFailover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newBlue(t, 17)
 			standby := s.standby(along)
-			both := s.blue.side("blue")
-			both.Reach = func(database string) string {
-				return fmt.Sprintf("host=%s,%s port=5432,5432 user=postgres dbname=%s target_session_attrs=read-write",
-					s.blue.Server.Run, standby.Server.Run, database)
-			}
-			position := s.publish()
-			s.copyTo(position, 17)
-			s.forward.Serving = both
-			s.follow(position)
+			s.followBoth(standby)
 			must(t, s.forward.CatchUp(s.ctx))
 			if along {
 				s.until("the slots are on the standby", func() bool {
@@ -68,10 +60,9 @@ func TestLongALinkOutlivesAFailover(t *testing.T) {
 	}
 }
 
-// One that is elected may lack what green has been sent already. A comparison says so, also if none did before.
-func TestLongAComparisonFindsWhatAFailoverHasLost(t *testing.T) {
-	s := newBlue(t, 17)
-	standby := s.standby(true)
+// followBoth has green follow blue, and after a failover its standby.
+func (s *sides) followBoth(standby *instance) {
+	s.Helper()
 	both := s.blue.side("blue")
 	both.Reach = func(database string) string {
 		return fmt.Sprintf("host=%s,%s port=5432,5432 user=postgres dbname=%s target_session_attrs=read-write",
@@ -81,6 +72,13 @@ func TestLongAComparisonFindsWhatAFailoverHasLost(t *testing.T) {
 	s.copyTo(position, 17)
 	s.forward.Serving = both
 	s.follow(position)
+}
+
+// One that is elected may lack what green has been sent already. A comparison says so, also if none did before.
+func TestLongAComparisonFindsWhatAFailoverHasLost(t *testing.T) {
+	s := newBlue(t, 17)
+	standby := s.standby(true)
+	s.followBoth(standby)
 	s.same(s.forward)
 	s.until("the slots are on the standby", func() bool {
 		s.blue.ask("postgres", "select pg_log_standby_snapshot()")
