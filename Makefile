@@ -76,6 +76,7 @@ bench-backup: deps ## Measure backups and restores against pg_basebackup and pgB
 	@hack/bench-backup.sh $(ARGS)
 
 bench-upgrade: up ## Measure major upgrades against pg_upgrade by hand
+	@bin/localkube load postgres:15 postgres:18
 	@KUBECONFIG=.local/kubeconfig go run ./test/bench/upgrade $(ARGS)
 
 bench-connections: up ## Measure what each way to a database costs: Service, passed on, PgBouncer by hand, pooler
