@@ -39,6 +39,23 @@ const (
 	Green Colour = "Green"
 )
 
+// Task is work that a phase asks for: that of a Job, by the name of its verb, or TaskInPlace.
+type Task string
+
+// The tasks.
+const (
+	TaskPublish Task = "publish"
+	TaskFollow  Task = "follow"
+	TaskCompare Task = "compare"
+	TaskPrepare Task = "prepare"
+	TaskChange  Task = "change"
+	TaskSettle  Task = "settle"
+	TaskLeave   Task = "leave"
+	TaskReturn  Task = "return"
+	// TaskInPlace is the upgrade of blue's own data, on the way home.
+	TaskInPlace Task = "in place"
+)
+
 // SidesView is all that a decision about a blue/green upgrade is made of.
 type SidesView struct {
 	Now time.Time
@@ -96,8 +113,8 @@ type SidesDecision struct {
 	// Failure is why it has failed, with PhaseFailed or before it, PutOff that a change of sides was.
 	Failure string
 	PutOff  bool
-	// Hands says that the Pod that hands over is to be started.
-	Hands bool
+	// Task is what is to be done now, "" for nothing besides what the phase itself asks for.
+	Task Task
 	// At is when that changes by itself, zero for never.
 	At time.Time
 }
@@ -175,22 +192,23 @@ func (v SidesView) prepare() SidesDecision {
 	}
 	for _, step := range []struct {
 		phase Phase
+		task  Task
 		work  Work
 		says  string
 	}{
-		{PhaseChecking, v.Check, "The databases are looked through"},
-		{PhaseBackingUp, v.Backup, "A backup is taken, of which the second side is made"},
-		{PhasePublishing, v.Publish, "Publications and slots are made in each database"},
-		{PhaseCopying, v.Copy, "The second side is made of the backup, and upgraded"},
-		{PhaseFollowing, v.Follow, "The second side follows, and has not caught up yet"},
-		{PhaseComparing, v.Compare, "All rows of both sides are compared"},
-		{PhaseReady, v.Prepare, "The link back is made"},
+		{PhaseChecking, "", v.Check, "The databases are looked through"},
+		{PhaseBackingUp, "", v.Backup, "A backup is taken, of which the second side is made"},
+		{PhasePublishing, TaskPublish, v.Publish, "Publications and slots are made in each database"},
+		{PhaseCopying, "", v.Copy, "The second side is made of the backup, and upgraded"},
+		{PhaseFollowing, TaskFollow, v.Follow, "The second side follows, and has not caught up yet"},
+		{PhaseComparing, TaskCompare, v.Compare, "All rows of both sides are compared"},
+		{PhaseReady, TaskPrepare, v.Prepare, "The link back is made"},
 	} {
 		switch {
 		case step.work.Failed != "":
 			return v.cancel(step.work.Failed)
 		case !step.work.Done:
-			return SidesDecision{Phase: step.phase, Says: step.says + because(step.work.Says)}
+			return SidesDecision{Phase: step.phase, Task: step.task, Says: step.says + because(step.work.Says)}
 		}
 	}
 	return v.begin(PhaseChanging, PhaseReady)
@@ -220,7 +238,7 @@ func (v SidesView) begin(changing, meanwhile Phase) SidesDecision {
 			Says: "The change of sides was put off: " + v.Hand.Failed}
 	case !v.Waits:
 		d := wait(time.Time{}, "The Pod that hands over is being started%s", because(v.Hand.Says))
-		d.Hands = true
+		d.Task = TaskChange
 		return d
 	}
 	return SidesDecision{Phase: changing, Says: "No client is let in, until the other side serves",
@@ -292,71 +310,70 @@ func (v SidesView) whileGreen() Phase {
 
 // changed is while green serves, and blue follows it.
 func (v SidesView) changed() SidesDecision {
-	const serves = "PostgreSQL %d serves"
-	stay := func(format string, args ...any) SidesDecision {
-		return SidesDecision{Phase: v.whileGreen(), At: v.Until,
-			Says: fmt.Sprintf(serves, v.To) + fmt.Sprintf(format, args...)}
-	}
-	switch {
-	case !v.Open || v.Phase != PhaseChanged && v.Phase != PhaseComingHome: // the work of a way back has another link
+	if !v.Open || v.Phase != PhaseChanged && v.Phase != PhaseComingHome { // the work of a way back has another link
 		return SidesDecision{Phase: v.whileGreen(), Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.To)}
-	case v.Broken != "":
-		return stay(". There is no way back, because the former side does not follow any more: %s", v.Broken)
-	case v.Settle.Failed != "":
-		return stay(". There is no way back, because the former side could not be made to follow: %s", v.Settle.Failed)
-	case !v.Settle.Done:
-		return stay(", and the former side begins to follow it%s", because(v.Settle.Says))
-	case v.home():
-		return v.comeHome()
-	case v.Back:
-		return v.goBack(PhaseChanged)
 	}
-	return stay(", and %d follows it, so that there is a way back, until it is accepted", v.From)
+	step, pending := v.pending()
+	d := v.sayOnGreen(step, pending)
+	if pending && (v.Broken == "" || step.work.Started) { // where a link is broken, nothing new begins
+		d.Task = step.task
+	}
+	return d
 }
 
-// sidesStep is work that has to be done before the next.
+// sidesStep is work that has to be done before the next, and what is said meanwhile.
 type sidesStep struct {
+	task Task
 	work Work
 	says string
 }
 
-// first is what is to be said of the first step that is not done, false where all are.
-func (v SidesView) first(phase Phase, failed string, steps ...sidesStep) (SidesDecision, bool) {
+// pending is the first step that is not done while green serves, false where all are. Coming home, the new version
+// moves to the SampleDB's own instances: their data is upgraded too, and follows. Before any change to blue comes the
+// same as before the one to green.
+func (v SidesView) pending() (sidesStep, bool) {
+	steps := []sidesStep{{TaskSettle, v.Settle, "The former side begins to follow"}}
+	if v.home() {
+		steps = append(steps, sidesStep{TaskLeave, v.Leave, "Blue stops following"},
+			sidesStep{TaskInPlace, v.InPlace, "The data of blue is upgraded"},
+			sidesStep{TaskReturn, v.Return, "Blue follows again"})
+	}
+	if v.home() || v.Back {
+		steps = append(steps, sidesStep{TaskFollow, v.Follow, "Blue has not caught up yet"},
+			sidesStep{TaskCompare, v.Compare, "All rows of both sides are compared"},
+			sidesStep{TaskPrepare, v.Prepare, "The other link is made"})
+	}
 	for _, step := range steps {
-		switch {
-		case step.work.Failed != "":
-			return SidesDecision{Phase: phase, Failure: step.work.Failed, Says: failed + ": " + step.work.Failed}, true
-		case !step.work.Done:
-			return SidesDecision{Phase: phase, Says: step.says + because(step.work.Says)}, true
+		if step.work.Failed != "" || !step.work.Done {
+			return step, true
 		}
 	}
-	return SidesDecision{}, false
+	return sidesStep{}, false
 }
 
-// goBack is what comes before a change to blue: the same as before the one to green.
-func (v SidesView) goBack(phase Phase) SidesDecision {
-	if d, waits := v.first(phase, "Blue can't serve yet",
-		sidesStep{v.Follow, "Blue has not caught up yet"},
-		sidesStep{v.Compare, "All rows of both sides are compared"},
-		sidesStep{v.Prepare, "The other link is made"},
-	); waits {
-		return d
+// sayOnGreen is the phase while green serves, and what is to be said.
+func (v SidesView) sayOnGreen(step sidesStep, pending bool) SidesDecision {
+	stay := func(format string, args ...any) SidesDecision {
+		return SidesDecision{Phase: v.whileGreen(), At: v.Until,
+			Says: fmt.Sprintf("PostgreSQL %d serves", v.To) + fmt.Sprintf(format, args...)}
 	}
-	return v.begin(PhaseChangingBack, phase)
-}
-
-// comeHome has the new version move to the SampleDB's own instances: their data is upgraded too, while green serves,
-// and follows. Then sides change once more.
-func (v SidesView) comeHome() SidesDecision {
-	if d, waits := v.first(PhaseComingHome, fmt.Sprintf("PostgreSQL %d serves on the second side. The SampleDB's own "+
-		"instances can't take over yet", v.To),
-		sidesStep{v.Leave, "Blue stops following"},
-		sidesStep{v.InPlace, "The data of blue is upgraded"},
-		sidesStep{v.Return, "Blue follows again"},
-	); waits {
-		return d
+	settles := pending && step.task == TaskSettle
+	switch failed := step.work.Failed; {
+	case v.Broken != "":
+		return stay(". There is no way back, because the former side does not follow any more: %s", v.Broken)
+	case settles && failed != "":
+		return stay(". There is no way back, because the former side could not be made to follow: %s", failed)
+	case settles:
+		return stay(", and the former side begins to follow it%s", because(step.work.Says))
+	case pending && failed != "":
+		return SidesDecision{Phase: v.whileGreen(), Failure: failed, Says: fmt.Sprintf("PostgreSQL %d serves on the "+
+			"second side. The SampleDB's own instances can't take over yet: %s", v.To, failed)}
+	case pending:
+		return SidesDecision{Phase: v.whileGreen(), Says: step.says + because(step.work.Says)}
+	case v.home() || v.Back:
+		return v.begin(PhaseChangingBack, v.whileGreen())
 	}
-	return v.goBack(PhaseComingHome)
+	return stay(", and %d follows it, so that there is a way back, until it is accepted", v.From)
 }
 
 // arrive is about blue that serves with the new version.

@@ -192,6 +192,48 @@ func TestDecideSides(t *testing.T) {
 	}
 }
 
+// What is to be done is the first that is not done, and where a link is broken, nothing that has not begun.
+func TestTheTaskIsTheFirstThatIsNotDone(t *testing.T) {
+	accepted := func(v *SidesView) { v.Accepted, v.Phase = true, PhaseComingHome }
+	for name, c := range map[string]struct {
+		view   SidesView
+		change func(*SidesView)
+		want   Task
+	}{
+		"not published":      {readyToChange(), func(v *SidesView) { v.Publish, v.Follow = Work{}, Work{} }, TaskPublish},
+		"copied meanwhile":   {readyToChange(), func(v *SidesView) { v.Copy, v.Follow = Work{}, Work{} }, ""},
+		"not followed":       {readyToChange(), func(v *SidesView) { v.Follow, v.Compare = Work{}, Work{} }, TaskFollow},
+		"not compared":       {readyToChange(), func(v *SidesView) { v.Compare, v.Prepare = Work{}, Work{} }, TaskCompare},
+		"no link back":       {readyToChange(), func(v *SidesView) { v.Prepare = Work{} }, TaskPrepare},
+		"no Pod hands over":  {readyToChange(), func(v *SidesView) { v.Waits = false }, TaskChange},
+		"in the pause":       {readyToChange(), func(v *SidesView) { v.Phase = PhaseChanging }, ""},
+		"not settled":        {changedSides(), func(v *SidesView) { v.Settle = Work{} }, TaskSettle},
+		"settling failed":    {changedSides(), func(v *SidesView) { v.Settle = Work{Failed: "no slot"} }, TaskSettle},
+		"nobody decides yet": {changedSides(), func(v *SidesView) { v.Follow, v.Compare = Work{}, Work{} }, ""},
+		"back":               {changedSides(), func(v *SidesView) { v.Back, v.Compare = true, Work{} }, TaskCompare},
+		"accepted": {changedSides(), func(v *SidesView) {
+			accepted(v)
+			v.Leave, v.InPlace, v.Return = Work{}, Work{}, Work{}
+		}, TaskLeave},
+		"blue has left":     {changedSides(), func(v *SidesView) { accepted(v); v.InPlace = Work{} }, TaskInPlace},
+		"blue can't return": {changedSides(), func(v *SidesView) { accepted(v); v.Return.Failed = "x" }, TaskReturn},
+		"broken, accepted": {changedSides(), func(v *SidesView) {
+			accepted(v)
+			v.Broken, v.Leave = "a slot is gone", Work{}
+		}, ""},
+		"broken in what has begun": {changedSides(), func(v *SidesView) {
+			v.Broken, v.Settle = "a slot is gone", Work{Started: true}
+		}, TaskSettle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.change(&c.view)
+			if d := DecideSides(c.view); d.Task != c.want {
+				t.Errorf("the task is %q, want %q: %+v", d.Task, c.want, d)
+			}
+		})
+	}
+}
+
 // Why a change of sides was put off is said for as long as it is.
 func TestWhyAChangeIsPutOffIsRemembered(t *testing.T) {
 	v := readyToChange()

@@ -152,7 +152,7 @@ func (r *Reconciler) actOnSides(ctx context.Context, s *scope, d upgrade.SidesDe
 	case upgrade.PhaseBackingUp:
 		return r.startUpgradeBackup(ctx, s)
 	case upgrade.PhasePublishing:
-		return r.startSides(ctx, s, w, protocol.SidesPublish)
+		return r.startSides(ctx, s, w, protocol.SidesWork(d.Task))
 	case upgrade.PhaseFailed:
 		return r.removeSides(ctx, s)
 	case upgrade.PhaseCancelling:
@@ -186,51 +186,17 @@ func (r *Reconciler) actBesideGreen(ctx context.Context, s *scope, d upgrade.Sid
 	if err := r.applyGreen(ctx, s, w); err != nil {
 		return err
 	}
-	v := w.view
 	switch {
-	case d.Phase == upgrade.PhaseCopying:
-		return nil
 	case pausing(string(d.Phase)):
 		return r.handOver(ctx, s, w)
-	case d.Hands:
-		return r.startSides(ctx, s, w, protocol.SidesChange)
-	case d.PutOff || d.Serves == upgrade.Green && !v.Open:
+	case d.PutOff || d.Serves == upgrade.Green && !w.view.Open:
 		return r.forgetAsked(ctx, s)
+	case d.Task == "":
+		return nil
+	case d.Task == upgrade.TaskInPlace:
+		return r.upgradeHome(ctx, s, w)
 	}
-	for _, step := range s.sidesSteps(w) {
-		switch {
-		case step.done:
-		case step.work == "":
-			return r.upgradeHome(ctx, s, w)
-		default:
-			return r.startSides(ctx, s, w, step.work)
-		}
-	}
-	return nil
-}
-
-// sidesNext is work that comes after another, "" for the upgrade of blue's data.
-type sidesNext struct {
-	work protocol.SidesWork
-	done bool
-}
-
-// sidesSteps are the work of the Jobs, in the order of the decision.
-func (s *scope) sidesSteps(w sidesWork) (out []sidesNext) {
-	v := w.view
-	green := v.Serves == upgrade.Green
-	if green {
-		out = append(out, sidesNext{protocol.SidesSettle, v.Settle.Done})
-	}
-	if green && s.comesHome() {
-		out = append(out, sidesNext{protocol.SidesLeave, v.Leave.Done}, sidesNext{"", v.InPlace.Done},
-			sidesNext{protocol.SidesReturn, v.Return.Done})
-	}
-	if green && !s.comesHome() && !v.Back {
-		return out
-	}
-	return append(out, sidesNext{protocol.SidesFollow, v.Follow.Done}, sidesNext{protocol.SidesCompare, v.Compare.Done},
-		sidesNext{protocol.SidesPrepare, v.Prepare.Done})
+	return r.startSides(ctx, s, w, protocol.SidesWork(d.Task))
 }
 
 // upgradeHome upgrades blue's own data in place. No client is there.
