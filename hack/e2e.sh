@@ -23,7 +23,7 @@ other=$(bin/localkube image binary --name toban:other --binary .local/other/toba
 bin/localkube load "${tars[@]}" "$s3" "$other" postgres:15 postgres:18
 stories=("$@")
 (($# > 0)) || stories=(-skip '^TestLong[A-Z]')
-go run ./hack/gotest -tags e2e -count=1 -timeout 120m -parallel 3 ./test/e2e/... "${stories[@]}"
+go run ./hack/gotest -tags e2e -count=1 -timeout 120m -parallel 4 ./test/e2e/... "${stories[@]}"
 (($# == 0)) || exit 0
 # The drill wants the cluster for itself.
 go run ./hack/gotest -tags e2e -count=1 -timeout 30m -run 'TestDrill$' ./test/drill
