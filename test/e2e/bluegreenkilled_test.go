@@ -181,15 +181,15 @@ func (k *sidesKiller) kill(db v1.SampleDB, step string) {
 }
 
 // killPrimary kills that of a side, and waits until another one is elected. It says whether there was one.
-func (k *sidesKiller) killPrimary(side string) bool {
-	k.Helper()
-	before, err := k.SampleDB(k.ctx, side)
+func (s *story) killPrimary(side string) bool {
+	s.Helper()
+	before, err := s.SampleDB(s.ctx, side)
 	if err != nil || before.Status.Primary == "" {
-		k.Logf("%s has no primary to be killed: %v", side, err)
+		s.Logf("%s has no primary to be killed: %v", side, err)
 		return false
 	}
-	(&killer{story: k.story, what: "primary"}).kill(before)
-	k.electedAfter(before)
+	(&killer{story: s, what: "primary"}).kill(before)
+	s.electedAfter(before)
 	return true
 }
 

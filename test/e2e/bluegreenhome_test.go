@@ -1,0 +1,150 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/test/outside"
+)
+
+// Whatever is killed while the new version comes home, it does come home: the Pods that have the former side stop
+// following and follow again, the one that upgrades its data, the primary of either side, and the operator when sides
+// change. Nothing acknowledged is lost, and nothing is left of the second side.
+func TestLongBlueGreenComesHomeKilled(t *testing.T) {
+	s := beginAlone(t)
+	s.apply(twoSided("shop", 3))
+	s.ready("shop")
+	s.condition("shop", v1.ConditionArchiving, "True", "")
+	access := s.access("shop", naming.ReadWriteService("shop"))
+	rows := s.makeItems(access)
+	check := s.writing("shop")
+	before := s.traces("shop", access.Database)
+	s.patch("shop", `{"version":18}`)
+	s.sides("shop", v1.SidesChanged, v1.SideGreen)
+	rows.add(s, 20)
+	k := &homeKiller{story: s, name: "shop", killed: map[string]bool{}}
+	s.run("annotate", "sampledb", "shop", naming.AnnotationAcceptUpgrade+"=yes")
+	must(t, outside.Until(s.ctx, 2*sidesPatience, k.look))
+	for _, part := range []string{partLeave, v1.UpgradeUpgrading, v1.UpgradeStarting, partReturn, partCompare} {
+		if !k.killed[part] {
+			t.Errorf("nothing was killed while %s", part)
+		}
+	}
+	s.clientsAreOn("shop", "shop", 18)
+	s.sides("shop", v1.UpgradeUpgraded, v1.SideBlue)
+	rows.add(s, 5)
+	rows.expect(s, "17:10 18:25")
+	s.noSecondSide("shop", before, access.Database)
+	s.ready("shop")
+	check()
+}
+
+// The parts of coming home, besides the steps of the upgrade of the data.
+const (
+	partLeave   = "blue stops following"
+	partReturn  = "blue follows again"
+	partCompare = "all rows are compared"
+)
+
+// partOf is the part of coming home that an upgrade is in.
+func partOf(db v1.SampleDB) string {
+	step, serves := stepOf(db)
+	if step != v1.SidesComingHome || serves != v1.SideGreen {
+		return step
+	}
+	for words, part := range map[string]string{
+		"Blue stops following": partLeave, "Blue follows again": partReturn, "All rows of both": partCompare,
+		"The data of blue is upgraded": db.Status.Upgrade.Step,
+	} {
+		if strings.HasPrefix(db.Status.Upgrade.Message, words) {
+			return part
+		}
+	}
+	return step
+}
+
+// homeKiller kills something in the parts of coming home, once in each.
+type homeKiller struct {
+	*story
+	name, part string
+	killed     map[string]bool
+	failed     int
+}
+
+// look kills what is to be killed in the present part, and complains until blue serves.
+func (k *homeKiller) look(ctx context.Context) error {
+	db, err := k.SampleDB(ctx, k.name)
+	if err != nil {
+		return err
+	}
+	if part := partOf(db); part != k.part {
+		k.part = part
+		k.Logf("%s: %s", time.Now().Format("15:04:05.0"), part)
+	}
+	if _, serves := stepOf(db); serves == v1.SideBlue {
+		return nil
+	}
+	switch {
+	case k.part == v1.UpgradeFailed:
+		if k.failed++; k.failed > 5 {
+			k.Fatalf("it has failed again and again: %s", db.Status.Upgrade.Message)
+		}
+		k.triesAgainAtHome()
+	case !k.killed[k.part]:
+		k.killed[k.part] = k.kill(db)
+	}
+	return fmt.Errorf("killed while %v; the upgrade is %+v", k.killed, db.Status.Upgrade)
+}
+
+// kill kills what is to be killed in the present part, and says whether that was there.
+func (k *homeKiller) kill(db v1.SampleDB) bool {
+	k.Helper()
+	switch k.part {
+	case partLeave, partReturn:
+		return k.killPod(naming.ComponentSides)
+	case v1.UpgradeUpgrading:
+		return k.killPod(naming.ComponentUpgrade)
+	case v1.UpgradeStarting:
+		return k.killPrimary(k.name)
+	case partCompare:
+		return k.killPrimary(naming.Green(k.name))
+	case v1.SidesChangingBack:
+		(&killer{story: k.story, what: "operator"}).kill(db)
+		k.Logf("the operator was killed while sides change")
+		return true
+	}
+	return false
+}
+
+// killPod kills a Pod of a component that runs, and says whether there was one.
+func (k *homeKiller) killPod(component string) bool {
+	k.Helper()
+	pods, err := k.Kubectl(k.ctx, "get", "pods", "-l", naming.LabelComponent+"="+component,
+		"--field-selector=status.phase=Running", "-o", "name")
+	must(k.T, err)
+	if pods != "" {
+		k.run(append([]string{"delete", "--wait=false", "--grace-period=0", "--force"}, strings.Fields(pods)...)...)
+		k.Logf("killed while %s: %s", k.part, strings.TrimSpace(pods))
+	}
+	return pods != ""
+}
+
+// triesAgainAtHome asks for the upgrade of the data once more, and waits until it has begun.
+func (k *homeKiller) triesAgainAtHome() {
+	k.Helper()
+	k.run("annotate", "sampledb", k.name, "--overwrite", naming.AnnotationUpdate+"=now")
+	k.until(func(ctx context.Context) error {
+		db, err := k.SampleDB(ctx, k.name)
+		if err == nil && partOf(db) == v1.UpgradeFailed {
+			err = fmt.Errorf("it is not tried again yet: %s", db.Status.Upgrade.Message)
+		}
+		return err
+	})
+}
