@@ -28,6 +28,7 @@ func TestLongBlueGreenComesHomeKilled(t *testing.T) {
 	before := s.traces("shop", access.Database)
 	s.patch("shop", `{"version":18}`)
 	s.sides("shop", v1.SidesChanged, v1.SideGreen)
+	s.clientsAreOn("shop", naming.Green("shop"), 18)
 	rows.add(s, 20)
 	k := &homeKiller{story: s, name: "shop", killed: map[string]bool{}}
 	s.run("annotate", "sampledb", "shop", naming.AnnotationAcceptUpgrade+"=yes")
