@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -38,6 +39,14 @@ func (l Link) Leave(ctx context.Context) error {
 				on conflict (link) do update set lsn = excluded.lsn`, literal(l.Name)),
 			fmt.Sprintf("alter subscription %s set (slot_name = none)", l.Name), "drop subscription "+l.Name)
 	})
+}
+
+// Subscribed says that the following side has a subscription in each database: it has not begun to leave.
+func (l Link) Subscribed(ctx context.Context) (bool, error) {
+	there, err := gather(ctx, l.Following, func(conn *pgx.Conn, _ database) (bool, error) {
+		return l.subscribed(ctx, conn)
+	})
+	return !slices.Contains(there, false), err
 }
 
 // awaitIdle waits until nobody applies what the subscription of a database brings: then its progress stays.

@@ -20,6 +20,8 @@ type Side struct {
 	Connect func(ctx context.Context, database string) (*pgx.Conn, error)
 	// Reach is how a server of the other side connects to a database of this one, for libpq.
 	Reach func(database string) string
+	// Standby opens a superuser's session with the standby that streams under a name. Errors: ErrNoStandby.
+	Standby func(ctx context.Context, name string) (*pgx.Conn, error)
 }
 
 // Link is logical replication of all databases from the serving side to the following one.

@@ -61,6 +61,21 @@ func Superuser(ctx context.Context, hosts []string, port uint16, tls *tls.Config
 	return j.connect(ctx, hosts, login{database: database, role: naming.RoleSuperuser})
 }
 
+// SuperuserAt connects as the superuser to one host, whether it takes writes or not.
+func SuperuserAt(ctx context.Context, host string, port uint16, tls *tls.Config, database string) (*pgx.Conn, error) {
+	j := &Job{Port: port, TLS: tls}
+	config, err := j.config([]string{host}, login{database: database, role: naming.RoleSuperuser})
+	if err != nil {
+		return nil, err
+	}
+	config.ValidateConnect = nil
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", host, err)
+	}
+	return conn, nil
+}
+
 // config says everything itself: pgx would fill a gap from PG… variables.
 func (j *Job) config(hosts []string, who login) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig("sslmode=disable")

@@ -38,7 +38,7 @@ type sideAccess struct {
 }
 
 func (a *sideAccess) side() bluegreen.Side {
-	return bluegreen.Side{Name: a.name, Connect: a.connect, Reach: a.reach}
+	return bluegreen.Side{Name: a.name, Connect: a.connect, Reach: a.reach, Standby: a.standby}
 }
 
 var errNoHosts = errors.New("it has no hosts")
@@ -62,6 +62,20 @@ func (a *sideAccess) connect(ctx context.Context, database string) (*pgx.Conn, e
 		failed = append(failed, err)
 	}
 	return nil, fmt.Errorf("connect to %s: %w", a.name, errors.Join(failed...))
+}
+
+// standby opens a superuser's session with an instance, by its name.
+func (a *sideAccess) standby(ctx context.Context, name string) (*pgx.Conn, error) {
+	config, hosts, err := a.way()
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", name, err)
+	}
+	for _, host := range hosts {
+		if strings.HasPrefix(host, name+".") {
+			return initjob.SuperuserAt(ctx, host, a.port, config, "postgres")
+		}
+	}
+	return nil, fmt.Errorf("connect to %s: %w", name, bluegreen.ErrNoStandby)
 }
 
 // way says by which certificates which hosts are asked.

@@ -23,6 +23,8 @@ const (
 	comparePatience = 2 * time.Minute
 	// cancelPatience is for a side that is about to be deleted.
 	cancelPatience = 20 * time.Second
+	// copiesPatience is for standbys to get copies of a link's slots.
+	copiesPatience = 3 * time.Minute
 	// behindAsked is how often it is asked how far the following side is.
 	behindAsked = 2 * time.Second
 )
@@ -286,14 +288,32 @@ func (s *sidesRun) settle(ctx context.Context) error {
 	if err := s.link.HoldSchema(ctx); err != nil {
 		return err
 	}
-	_, err := s.whole(ctx)
-	return err
+	if whole, err := s.whole(ctx); !whole {
+		return err
+	}
+	return s.awaitCopies(ctx)
 }
 
-// leave has the following side stop, and forget its subscriptions.
+// awaitCopies waits until the link outlives a failover of the side that serves: until then, the way back and the way
+// home hang on one instance.
+func (s *sidesRun) awaitCopies(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, copiesPatience)
+	defer cancel()
+	return s.link.AwaitCopies(ctx, s.progress.step)
+}
+
+// leave has the following side stop, and forget its subscriptions. No slot moves on until it returns, so that no copy
+// would get into step meanwhile.
 func (s *sidesRun) leave(ctx context.Context) error {
 	s.step("leaves")
 	if whole, err := s.whole(ctx); !whole {
+		return err
+	}
+	whole, err := s.link.Subscribed(ctx)
+	if err == nil && whole { // else it was cut off after that
+		err = s.awaitCopies(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.link.Leave(ctx); err != nil {

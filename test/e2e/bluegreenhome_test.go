@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/test/outside"
@@ -109,11 +111,11 @@ func (k *homeKiller) kill(db v1.SampleDB) bool {
 	k.Helper()
 	switch k.part {
 	case partLeave, partReturn:
-		return k.killPod(naming.ComponentSides)
+		return k.killPods(naming.LabelComponent + "=" + naming.ComponentSides)
 	case v1.UpgradeUpgrading:
-		return k.killPod(naming.ComponentUpgrade)
+		return k.killPods(naming.LabelComponent + "=" + naming.ComponentUpgrade)
 	case v1.UpgradeStarting:
-		return k.killPrimary(k.name)
+		return k.killPods(labels.FormatLabels(naming.InstanceSelector(k.name)))
 	case partCompare:
 		return k.killPrimary(naming.Green(k.name))
 	case v1.SidesChangingBack:
@@ -124,10 +126,10 @@ func (k *homeKiller) kill(db v1.SampleDB) bool {
 	return false
 }
 
-// killPod kills a Pod of a component that runs, and says whether there was one.
-func (k *homeKiller) killPod(component string) bool {
+// killPods kills the Pods with some labels that run, and says whether there were any.
+func (k *homeKiller) killPods(selector string) bool {
 	k.Helper()
-	pods, err := k.Kubectl(k.ctx, "get", "pods", "-l", naming.LabelComponent+"="+component,
+	pods, err := k.Kubectl(k.ctx, "get", "pods", "-l", selector,
 		"--field-selector=status.phase=Running", "-o", "name")
 	must(k.T, err)
 	if pods != "" {

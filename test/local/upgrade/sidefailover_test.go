@@ -1,6 +1,7 @@
 package upgrade_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/bluegreen"
 )
@@ -22,13 +25,7 @@ func TestLongALinkOutlivesAFailover(t *testing.T) {
 			standby := s.standby(along)
 			s.followBoth(standby)
 			must(t, s.forward.CatchUp(s.ctx))
-			if along {
-				s.until("the slots are on the standby", func() bool {
-					s.blue.ask("postgres", "select pg_log_standby_snapshot()")
-					return standby.ask("postgres",
-						"select count(*) from pg_replication_slots where failover and synced and not temporary") == "2"
-				})
-			}
+			s.expectCopies(along)
 			s.blue.do("shop", "insert into app.emptied select generate_series(1, 100)")
 			end := s.blue.ask("postgres", "select pg_current_wal_flush_lsn()")
 			s.until("the standby has all", func() bool {
@@ -60,6 +57,22 @@ func TestLongALinkOutlivesAFailover(t *testing.T) {
 	}
 }
 
+// expectCopies waits until the standby has copies of the slots, or for long enough to see that it gets none.
+func (s *sides) expectCopies(along bool) {
+	s.Helper()
+	patience, cancel := context.WithTimeout(s.ctx, deadline)
+	if !along {
+		patience, cancel = context.WithTimeout(s.ctx, 3*time.Second)
+	}
+	defer cancel()
+	err := s.forward.AwaitCopies(patience, func(string) {})
+	if along {
+		must(s, err)
+	} else if err == nil || !strings.Contains(err.Error(), "the standby walreceiver has copies") {
+		s.Errorf("without copies it says %v", err)
+	}
+}
+
 // followBoth has green follow blue, and after a failover its standby.
 func (s *sides) followBoth(standby *instance) {
 	s.Helper()
@@ -67,6 +80,9 @@ func (s *sides) followBoth(standby *instance) {
 	both.Reach = func(database string) string {
 		return fmt.Sprintf("host=%s,%s port=5432,5432 user=postgres dbname=%s target_session_attrs=read-write",
 			s.blue.Server.Run, standby.Server.Run, database)
+	}
+	both.Standby = func(ctx context.Context, _ string) (*pgx.Conn, error) {
+		return standby.side("blue").Connect(ctx, "postgres")
 	}
 	position := s.publish()
 	s.copyTo(position, 17)
@@ -80,11 +96,7 @@ func TestLongAComparisonFindsWhatAFailoverHasLost(t *testing.T) {
 	standby := s.standby(true)
 	s.followBoth(standby)
 	s.same(s.forward)
-	s.until("the slots are on the standby", func() bool {
-		s.blue.ask("postgres", "select pg_log_standby_snapshot()")
-		return standby.ask("postgres",
-			"select count(*) from pg_replication_slots where failover and synced and not temporary") == "2"
-	})
+	s.expectCopies(true)
 	standby.do("postgres", "alter system set primary_conninfo = '';\nselect pg_reload_conf()")
 	s.until("the standby receives nothing", func() bool {
 		return standby.ask("postgres", "select count(*) from pg_stat_wal_receiver") == "0"
