@@ -101,10 +101,11 @@ type UpgradeCheck struct {
 	// Refusals are why it can't be done as things are; none where it can. Warnings are what will be otherwise after it.
 	Refusals []UpgradeFinding `json:"refusals,omitempty"`
 	Warnings []UpgradeFinding `json:"warnings,omitempty"`
-	// Databases and Relations are how many there are, Bytes the size of all.
+	// Databases and Relations are how many there are, Bytes the size of all, Catalogs that of their system catalogs.
 	Databases int   `json:"databases,omitempty"`
 	Relations int   `json:"relations,omitempty"`
 	Bytes     int64 `json:"bytes,omitempty"`
+	Catalogs  int64 `json:"catalogs,omitempty"`
 	// Steps are what was done, with the seconds that it took.
 	Steps []UpgradeStep `json:"steps,omitempty"`
 }

@@ -45,7 +45,10 @@ const (
 		where c.oid >= 16384 and c.relkind not in ('i', 'I') and a.attnum > 0 and not a.attisdropped
 		and n.nspname !~ '^pg_temp_'
 		and split_part(o, '=', 1) not in ('n_distinct', 'n_distinct_inherited', 'pg_attver') order by 1`
-	queryRelations = `select count(*) from pg_class`
+	// Relations with numbers below 16384 are those that initdb makes. pg_upgrade takes the file of pg_largeobject over
+	// as it is; the rest of these the new version writes anew.
+	queryRelations = `select count(*), coalesce(sum(pg_total_relation_size(oid)) filter (where relkind in ('r', 'm')
+		and oid < 16384 and relname <> 'pg_largeobject' and not relisshared), 0)::bigint from pg_class`
 )
 
 // ask asks the primary.
@@ -149,9 +152,11 @@ func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *upgrade
 		return fmt.Errorf("ask for the extensions in %q: %w", d.Name, err)
 	}
 	var relations int
-	if err := conn.QueryRow(ctx, queryRelations).Scan(&relations); err != nil {
+	var catalogs int64
+	if err := conn.QueryRow(ctx, queryRelations).Scan(&relations, &catalogs); err != nil {
 		return fmt.Errorf("count the relations in %q: %w", d.Name, err)
 	}
 	c.facts.Relations += relations
+	c.result.Catalogs += catalogs
 	return nil
 }

@@ -154,7 +154,7 @@ func (r *Reconciler) upgradeWork(ctx context.Context, s *scope, x desired.Upgrad
 		return upgrade.MajorOf(version) == x.To
 	})
 	out.pull = s.upgradePull(out.pulls)
-	out.check = s.upgradeCheck(x)
+	out.check = s.upgradeRoom(x, s.upgradeCheck(x))
 	out.backup = s.upgradeBackup()
 	if out.pull.Done && out.check.Done && out.backup.Done && !s.upgrade.Closed() {
 		out.rehearsal = r.rehearseUpgrade(ctx, s, x)

@@ -218,7 +218,8 @@ func TestCheck(t *testing.T) {
 	i.fill()
 	ready := h.check(i, 18, nil)
 	t.Logf("%+v", ready)
-	if len(ready.Refusals) > 0 || ready.Databases != 4 || ready.Bytes == 0 || len(ready.Steps) < 5 {
+	if len(ready.Refusals) > 0 || ready.Databases != 4 || len(ready.Steps) < 5 ||
+		ready.Catalogs < 10<<20 || ready.Bytes < ready.Catalogs {
 		t.Errorf("a sound one: %+v", ready)
 	}
 	i.do("shop", `create extension oldonly;

@@ -1,0 +1,35 @@
+package sampledb
+
+import (
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/room"
+	"toban.dev/internal/upgrade"
+)
+
+// upgradeRoom has a check fail that has found nothing else in the way, where the primary's volume has no room for the
+// upgrade. What the volume has changes, so it is looked at until clients are sent away.
+func (s *scope) upgradeRoom(x desired.Upgrade, check upgrade.Work) upgrade.Work {
+	run := jobs.Of(s.job(x.CheckName(s.db)), s.seen.upgradePods)
+	found := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
+	if !check.Done || found == nil || s.upgrade.Closed() {
+		return check
+	}
+	primary, spec := s.primary(), s.db.Spec.Upgrade
+	volumes := upgrade.Room{
+		Instance: primary, Copies: spec != nil && spec.Method == v1.UpgradeCopy,
+		Databases: found.Bytes, Catalogs: found.Catalogs, Relations: int64(found.Relations),
+		Data: withRoom(room.Volume{}, s.roomOf(desired.DataVolume, primary)),
+	}
+	if s.db.Spec.Storage.WAL != nil {
+		wal := withRoom(room.Volume{WAL: true}, s.roomOf(desired.WALVolume, primary))
+		volumes.WAL = &wal
+	}
+	if why := upgrade.NoRoom(volumes); why != "" {
+		return upgrade.Work{Started: true, Failed: why}
+	}
+	return check
+}
