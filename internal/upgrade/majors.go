@@ -1,6 +1,9 @@
 package upgrade
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Major is a major version and the day of its last minor release, zero for one that is not released yet.
 type Major struct {
@@ -33,6 +36,11 @@ func Newest() (newest int) {
 		}
 	}
 	return newest
+}
+
+// Known says that a SampleDB may have a major version, released or not.
+func Known(major int) bool {
+	return slices.ContainsFunc(Majors, func(m Major) bool { return m.Number == major })
 }
 
 // endOfLife is that of a major version, false where the table does not have it.

@@ -164,7 +164,7 @@ func ParseRehearsal(text string, from int) (major int, image string, err error) 
 			text)
 	}
 	major, err = strconv.Atoi(words[0])
-	if _, known := endOfLife(major); err != nil || !known {
+	if err != nil || !Known(major) {
 		return 0, "", fmt.Errorf("%q is no major version that a SampleDB may have, as %d is", words[0], Newest())
 	}
 	if major <= from {

@@ -120,6 +120,7 @@ func TestParseRehearsal(t *testing.T) {
 		words string
 	}{
 		"18":                     {18, "", ""},
+		"19":                     {19, "", ""}, // not released yet: a SampleDB may have it
 		" 18  own.example/pg:18": {18, "own.example/pg:18", ""},
 		"":                       {0, "", "no major version"},
 		"now":                    {0, "", "no major version"},
