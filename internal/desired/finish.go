@@ -71,3 +71,8 @@ func finishPod(db *v1.SampleDB, settings Settings, parts string) corev1.PodSpec 
 func UpdatesExtensions(db *v1.SampleDB) bool {
 	return db.Spec.Update != nil && db.Spec.Update.Extensions == v1.ExtensionsUpdate
 }
+
+// FinishOnRequest says that what a change of the image leaves in the databases waits until somebody asks for it.
+func FinishOnRequest(db *v1.SampleDB) bool {
+	return db.Spec.Update != nil && db.Spec.Update.Mode == v1.UpdateOnRequest
+}

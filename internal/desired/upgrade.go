@@ -66,6 +66,9 @@ func UpgradeSettings(db *v1.SampleDB, config protocol.Config, u Upgrade) protoco
 		Parameters: config.Parameters,
 		Operator:   config.Operator,
 		Given:      config.Given,
+
+		OnRequest:        FinishOnRequest(db),
+		UpdateExtensions: UpdatesExtensions(db),
 	}
 	if spec := db.Spec.Upgrade; spec != nil {
 		out.Method = strings.ToLower(string(spec.Method))

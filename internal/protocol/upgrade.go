@@ -46,6 +46,10 @@ type UpgradeSettings struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Hosts are the DNS names of the instances, for the check.
 	Hosts []string `json:"hosts,omitempty"`
+	// OnRequest says that what the upgrade leaves in the databases is done when somebody asks for it, UpdateExtensions
+	// that extensions are updated then. Both are for the check's warnings.
+	OnRequest        bool `json:"onRequest,omitempty"`
+	UpdateExtensions bool `json:"updateExtensions,omitempty"`
 	// Operator and Given are the same as in Config.
 	Operator string `json:"operator"`
 	Given    string `json:"given,omitempty"`

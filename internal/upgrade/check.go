@@ -26,6 +26,9 @@ type Facts struct {
 	Rejected, Trial, Skipped string
 	// Relations is how many there are.
 	Relations int
+	// OnRequest says that what the upgrade leaves in the databases is done when somebody asks for it, and else by
+	// itself. UpdateExtensions says that extensions are updated then.
+	OnRequest, UpdateExtensions bool
 }
 
 // DatabaseFacts are those about one database.
@@ -145,21 +148,33 @@ func (f Facts) warnings() (all []Finding) {
 		"their consumers have read all when the database is closed. Else the upgrade fails, and the old data is given "+
 		"back")
 	updates := f.each(f.updates)
-	warn(len(updates) > 0, ExtensionUpdates, updates, "The new image has other versions of extensions. Update them "+
-		"after the upgrade (ALTER EXTENSION … UPDATE)")
+	become := "They stay as they are: update them when that suits your applications (ALTER EXTENSION … UPDATE)"
+	if f.UpdateExtensions {
+		become = "They are updated " + f.afterwards()
+	}
+	warn(len(updates) > 0, ExtensionUpdates, updates, "The new image has other versions of extensions. "+become)
 	sorted := f.where(func(d DatabaseFacts) bool {
 		return !d.Invalid && d.Provider == "c" && !byCode(d.Collate)
 	})
 	differ := f.CLibraries[0] != "" && f.CLibraries[1] != "" && f.CLibraries[0] != f.CLibraries[1]
 	warn(differ && len(sorted) > 0, SortingMayDiffer, sorted, fmt.Sprintf("The C library sorts texts in these "+
-		"databases, and it is another one (%s, then %s). Build the indexes on texts anew after the upgrade (REINDEX)",
-		f.CLibraries[0], f.CLibraries[1]))
-	warn(f.To < 18, NoStatistics, nil, fmt.Sprintf("PostgreSQL %d does not take the planner's statistics over: run "+
-		"ANALYZE after the upgrade", f.To))
+		"databases, and it is another one (%s, then %s). Indexes on texts are rebuilt %s, and until then a query may "+
+		"miss rows. Refresh materialized views, and look at partitions by ranges of texts and CHECK constraints, "+
+		"yourself", f.CLibraries[0], f.CLibraries[1], f.afterwards()))
+	warn(f.To < 18, NoStatistics, nil, fmt.Sprintf("PostgreSQL %d does not take the planner's statistics over: they "+
+		"are made %s, rough ones of all tables first, and until then queries may be slow", f.To, f.afterwards()))
 	warn(f.Relations >= manyRelations, ManyRelations, nil, fmt.Sprintf("There are %d tables, indexes and other "+
 		"relations: the upgrade takes minutes for them, however small they are", f.Relations))
 	warn(f.Skipped != "", TrialIncomplete, said(f.Skipped), "Some of the schema could not be tried")
 	return all
+}
+
+// afterwards says when the Job is at work that does what an upgrade leaves in the databases.
+func (f Facts) afterwards() string {
+	if f.OnRequest {
+		return "when you ask for it after the upgrade (toban.dev/reindex=now, for spec.update.mode is OnRequest)"
+	}
+	return "by themselves after the upgrade"
 }
 
 // where are the names of databases.

@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -118,5 +119,41 @@ func TestCheck(t *testing.T) {
 				t.Errorf("names %q, want %q", objects, c.object)
 			}
 		})
+	}
+}
+
+// A warning asks nobody to do what Toban does by itself, and says so where it does not.
+func TestWhatIsDoneAfterAnUpgradeIsNoAdvice(t *testing.T) {
+	facts := sound()
+	facts.From, facts.To, facts.Extensions["hstore"] = 16, 17, "1.9"
+	facts.Databases[0].Collate = "en_US.UTF-8"
+	for name, c := range map[string]struct {
+		onRequest, update bool
+		want, never       []string
+	}{
+		"by itself": {false, false, []string{"rebuilt by themselves", "made by themselves", "ALTER EXTENSION"},
+			[]string{"REINDEX", "ANALYZE", "toban.dev/reindex"}},
+		"extensions too": {false, true, []string{"updated by themselves"},
+			[]string{"ALTER EXTENSION", "stay as they are"}},
+		"on request": {true, true, []string{"rebuilt when you ask", "made when you ask", "updated when you ask"},
+			[]string{"by themselves"}},
+	} {
+		f := facts
+		f.OnRequest, f.UpdateExtensions = c.onRequest, c.update
+		_, warnings := Check(f)
+		var words string
+		for _, w := range warnings {
+			words += w.Message + "\n"
+		}
+		for _, want := range c.want {
+			if !strings.Contains(words, want) {
+				t.Errorf("%s: it does not say %q:\n%s", name, want, words)
+			}
+		}
+		for _, never := range c.never {
+			if strings.Contains(words, never) {
+				t.Errorf("%s: it says %q:\n%s", name, never, words)
+			}
+		}
 	}
 }

@@ -95,6 +95,7 @@ func (c *upgradeCheck) programs(ctx context.Context) (major.Options, error) {
 		From: s.From, To: s.To, Former: append([]string{}, collected.Locales...), Locales: locales(ctx),
 		CLibraries: [2]string{collected.CLibrary, cLibrary(ctx)},
 		Extensions: versions(extensions(ctx, next)), Libraries: libraries(ctx, next),
+		OnRequest: s.OnRequest, UpdateExtensions: s.UpdateExtensions,
 	}
 	return major.Options{
 		Instance: s.Instance, Volume: c.options.Scratch, Run: c.Run, Former: old, New: next, Parameters: s.Parameters,

@@ -112,7 +112,7 @@ func (s *scope) finishedLately() bool {
 func (s *scope) finishSituation(permission upgrade.Permission, run jobs.Run) upgrade.Finish {
 	f := upgrade.Finish{
 		Now: s.now, Permission: permission, Due: s.finishDue(),
-		OnRequest: s.db.Spec.Update != nil && s.db.Spec.Update.Mode == v1.UpdateOnRequest,
+		OnRequest: desired.FinishOnRequest(s.db),
 		Ready:     ready(s).status == metav1.ConditionTrue,
 		Works:     run.State() == jobs.Running,
 		Ended:     run.Ended(),
