@@ -14,9 +14,11 @@ type Facts struct {
 	// Prepared are prepared transactions, Slots logical replication slots, Roles those of users that begin with pg_,
 	// Outside tablespaces that are not on the volume.
 	Prepared, Slots, Roles, Outside []string
-	// Extensions are those that the new image has, with their versions, Libraries what it has for the server to load,
-	// Locales those of its C library, and Former those of the old image.
+	// Extensions are those that the new image has, with their versions, Scripts the versions of their scripts, as "1.0"
+	// or "1.0--1.1". Libraries are what it has for the server to load, Locales those of its C library, and Former those
+	// of the old image.
 	Extensions      map[string]string
+	Scripts         map[string][]string
 	Libraries       []string
 	Locales, Former []string
 	// CLibraries are those of the old and the new image, each "" where it is not known.
@@ -63,6 +65,7 @@ const (
 	ReferenceColumns     = "ReferenceColumns"
 	ColumnOptions        = "ColumnOptions"
 	ExtensionMissing     = "ExtensionMissing"
+	ExtensionOlder       = "ExtensionOlder"
 	LibraryMissing       = "LibraryMissing"
 	LocaleMissing        = "LocaleMissing"
 	RoleNames            = "RoleNames"
@@ -75,6 +78,7 @@ const (
 const (
 	SlotsMustBeRead  = "SlotsMustBeRead"
 	ExtensionUpdates = "ExtensionUpdates"
+	ExtensionStays   = "ExtensionStays"
 	SortingMayDiffer = "SortingMayDiffer"
 	NoStatistics     = "NoStatistics"
 	ManyRelations    = "ManyRelations"
@@ -109,6 +113,9 @@ func Check(f Facts) (refusals, warnings []Finding) {
 		"Columns have options that the new version does not know. Take them away (ALTER TABLE … ALTER COLUMN … RESET)")
 	refuse(ExtensionMissing, f.each(f.missing), "The new image lacks extensions. Drop them (DROP EXTENSION), or take "+
 		"an image that has them")
+	refuse(ExtensionOlder, f.each(f.of(isUnknown)), "The new image has older versions of extensions, and does not "+
+		"know the installed ones: functions may be missing in their libraries. Take an image with those versions or "+
+		"newer ones, or drop the extensions (DROP EXTENSION)")
 	refuse(LibraryMissing, f.each(f.lacks), "The new image lacks libraries of functions in C. Drop the functions, or "+
 		"take an image that has them")
 	f.checkLocales(refuse)
@@ -147,12 +154,14 @@ func (f Facts) warnings() (all []Finding) {
 	warn(f.From >= 17 && len(f.Slots) > 0, SlotsMustBeRead, f.Slots, "Logical replication slots come along only if "+
 		"their consumers have read all when the database is closed. Else the upgrade fails, and the old data is given "+
 		"back")
-	updates := f.each(f.updates)
+	updates, stay := f.each(f.of(canBeUpdated)), f.each(f.of(stays))
 	become := "They stay as they are: update them when that suits your applications (ALTER EXTENSION … UPDATE)"
 	if f.UpdateExtensions {
 		become = "They are updated " + f.afterwards()
 	}
 	warn(len(updates) > 0, ExtensionUpdates, updates, "The new image has other versions of extensions. "+become)
+	warn(len(stay) > 0, ExtensionStays, stay, "The new image has other versions of extensions, and no scripts that "+
+		"lead there (ALTER EXTENSION … UPDATE fails). Look whether the extension's own notes name another way")
 	sorted := f.where(func(d DatabaseFacts) bool {
 		return !d.Invalid && d.Provider == "c" && !byCode(d.Collate)
 	})
@@ -194,28 +203,6 @@ func (f Facts) each(of func(DatabaseFacts) []string) (all []string) {
 			all = append(all, d.Name+": "+name)
 		}
 	}
-	return all
-}
-
-// missing are extensions that the new image lacks.
-func (f Facts) missing(d DatabaseFacts) (all []string) {
-	for name := range d.Extensions {
-		if _, ok := f.Extensions[name]; !ok && f.Extensions != nil {
-			all = append(all, name)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// updates are extensions of which the new image has another version.
-func (f Facts) updates(d DatabaseFacts) (all []string) {
-	for name, version := range d.Extensions {
-		if has, ok := f.Extensions[name]; ok && has != version {
-			all = append(all, fmt.Sprintf("%s %s, then %s", name, version, has))
-		}
-	}
-	slices.Sort(all)
 	return all
 }
 

@@ -63,6 +63,15 @@ func TestCheck(t *testing.T) {
 			func(f *Facts) { f.Extensions["hstore"] = "1.9" }, nil, []string{ExtensionUpdates},
 			"shop: hstore 1.8, then 1.9",
 		},
+		"an extension that the new image does not know": {
+			func(f *Facts) {
+				f.Extensions["hstore"], f.Scripts = "1.7", map[string][]string{"hstore": {"1.6", "1.6--1.7"}}
+			}, []string{ExtensionOlder}, nil, "shop: hstore 1.8, then 1.7",
+		},
+		"an extension without a way to the other version": {
+			func(f *Facts) { f.Extensions["hstore"], f.Scripts = "1.9", map[string][]string{"hstore": {"1.9"}} },
+			nil, []string{ExtensionStays}, "shop: hstore 1.8, then 1.9",
+		},
 		"a library that is missing": {
 			func(f *Facts) { f.Libraries = []string{} }, []string{LibraryMissing}, nil, "shop: $libdir/mine",
 		},

@@ -94,7 +94,8 @@ func (c *upgradeCheck) programs(ctx context.Context) (major.Options, error) {
 	c.facts = upgrade.Facts{
 		From: s.From, To: s.To, Former: append([]string{}, collected.Locales...), Locales: locales(ctx),
 		CLibraries: [2]string{collected.CLibrary, cLibrary(ctx)},
-		Extensions: versions(extensions(ctx, next)), Libraries: libraries(ctx, next),
+		Extensions: versions(extensions(ctx, next)), Scripts: scripts(shared(ctx, next)),
+		Libraries: libraries(ctx, next),
 		OnRequest: s.OnRequest, UpdateExtensions: s.UpdateExtensions,
 	}
 	return major.Options{
@@ -112,6 +113,25 @@ func versions(extensions []string) map[string]string {
 	for _, text := range extensions {
 		name, version, _ := strings.Cut(text, " ")
 		all[name] = version
+	}
+	return all
+}
+
+// scripts are the versions of the scripts of extensions, by the extensions' names, in the first of some folders that
+// has any (PostgreSQL 18 documentation, "Extension Updates"). Of one whose control file names another folder none are
+// here.
+func scripts(folders []string) map[string][]string {
+	all := map[string][]string{}
+	for _, folder := range folders {
+		pattern := filepath.Join(folder, "extension", "*--*.sql")
+		files, _ := filepath.Glob(pattern) // only a malformed pattern is an error
+		for _, path := range files {
+			name, version, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".sql"), "--")
+			all[name] = append(all[name], version)
+		}
+		if len(all) > 0 {
+			break
+		}
 	}
 	return all
 }
