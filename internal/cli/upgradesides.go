@@ -31,11 +31,7 @@ func strategyOf(word string) (v1.UpgradeStrategy, error) {
 // refuseStrategy says why the SampleDB can't be upgraded by a second side, where that is asked for: with the words of
 // the operator, before anything is changed.
 func (o *upgradeToOptions) refuseStrategy(db *v1.SampleDB) error {
-	after := db.DeepCopy()
-	after.Spec.Version = o.to
-	if strategy, _ := strategyOf(o.strategy); strategy != "" {
-		after.Spec.Upgrade = &v1.UpgradeSpec{Strategy: strategy}
-	}
+	after := o.after(db)
 	if !desired.Upgrades(after) || !desired.BlueGreen(after) {
 		return nil
 	}
@@ -43,6 +39,26 @@ func (o *upgradeToOptions) refuseStrategy(db *v1.SampleDB) error {
 		return fmt.Errorf("%s can't be upgraded by a second side: %s", db.Name, sentence)
 	}
 	return nil
+}
+
+// tellWayBack prints which way back there will be after an upgrade in place, before it is asked for.
+func (o *upgradeToOptions) tellWayBack(out io.Writer, db *v1.SampleDB) {
+	if after := o.after(db); desired.Upgrades(after) && !desired.BlueGreen(after) {
+		fmt.Fprintf(out, "%s: %s\n", db.Name, desired.WayBack(after).Sentence())
+	}
+}
+
+// after is the SampleDB as it is asked to be.
+func (o *upgradeToOptions) after(db *v1.SampleDB) *v1.SampleDB {
+	after := db.DeepCopy()
+	after.Spec.Version = o.to
+	if strategy, _ := strategyOf(o.strategy); strategy != "" {
+		if after.Spec.Upgrade == nil {
+			after.Spec.Upgrade = &v1.UpgradeSpec{}
+		}
+		after.Spec.Upgrade.Strategy = strategy
+	}
+	return after
 }
 
 // goBack asks for the way back of a blue/green upgrade, and shows it.

@@ -82,6 +82,7 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 	if err != nil {
 		return err
 	}
+	o.tellWayBack(out, db)
 	if err := patchDB(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("ask for the upgrade: %w", err)
 	}

@@ -25,3 +25,14 @@ func StrategyFacts(db *v1.SampleDB) upgrade.StrategyFacts {
 	}
 	return out
 }
+
+// WayBack is what is known of what leads back after an upgrade in place that the spec asks for.
+func WayBack(db *v1.SampleDB) upgrade.WayBack {
+	out := upgrade.WayBack{To: int(db.Spec.Version), Archive: Backup(db) != nil}
+	out.Backup = out.Archive
+	if spec := db.Spec.Upgrade; spec != nil {
+		out.Method = string(spec.Method)
+		out.Backup = out.Archive && spec.Backup != v1.UpgradeBackupNone
+	}
+	return out
+}

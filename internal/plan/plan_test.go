@@ -315,6 +315,29 @@ func TestAPrimaryThatWasNotAsked(t *testing.T) {
 	}
 }
 
+// Which way back there is after an upgrade is said before it, also that there is none.
+func TestTheWayBackAfterAnUpgrade(t *testing.T) {
+	for words, edit := range map[string]func(*v1.SampleDB){
+		"the way back is a restore from the archive": func(*v1.SampleDB) {},
+		"there is no way back: there is no archive": func(db *v1.SampleDB) {
+			db.Spec.Backup = &v1.BackupSpec{None: true}
+		},
+		"there is no way back: no backup is taken before": func(db *v1.SampleDB) {
+			db.Spec.Upgrade = &v1.UpgradeSpec{Backup: v1.UpgradeBackupNone}
+		},
+		"the former data, which stays whole": func(db *v1.SampleDB) {
+			db.Spec.Upgrade = &v1.UpgradeSpec{Method: v1.UpgradeCopy}
+		},
+	} {
+		before := shop()
+		edit(before)
+		got := of(t, before, running(t, before), func(db *v1.SampleDB) { db.Spec.Version = 18 })
+		if len(got.Steps) != 1 || !strings.Contains(got.Steps[0].Message, words) {
+			t.Errorf("it says %+v, want %q", got.Steps, words)
+		}
+	}
+}
+
 // What a second side needs is told, and why there can't be one.
 func TestAnUpgradeByASecondSide(t *testing.T) {
 	to18 := func(db *v1.SampleDB) { db.Spec.Version = 18 }

@@ -169,6 +169,7 @@ func (c change) upgrade() *Step {
 	} else {
 		message += "; how long it is without writes is not known: it was not rehearsed"
 	}
+	message += "; " + desired.WayBack(c.after).Sentence()
 	return &Step{Effect: Upgrade, Instances: instances(c.after), Writes: WritesDown, Message: message}
 }
 

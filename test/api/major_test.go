@@ -252,7 +252,10 @@ func (m *majors) expectPrepared(db *v1.SampleDB, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "worker0" {
 		m.Errorf("its Pod goes to %q", pod.Spec.NodeName)
 	}
-	m.expect(db, v1.ConditionUpgraded, metav1.ConditionFalse, v1.ReasonUpgrading)
+	if text := m.expect(db, v1.ConditionUpgraded, metav1.ConditionFalse, v1.ReasonUpgrading); !strings.Contains(text,
+		"once PostgreSQL 18 has started, there is no way back: there is no archive") {
+		m.Errorf("of the way back it says %q", text)
+	}
 	m.expect(db, v1.ConditionAvailable, metav1.ConditionTrue, v1.ReasonPrimaryReady)
 	if _, c := m.template(db); c.Image != formerImage {
 		m.Errorf("meanwhile the template has %s", c.Image)

@@ -372,6 +372,11 @@ func (s *scope) noteMajor(d upgrade.MajorDecision) {
 	if d.Phase == upgrade.PhasePreparing && u.Rehearsal.Ended() {
 		u.Message += "; " + u.Rehearsal.Message
 	}
+	switch d.Phase {
+	case upgrade.PhasePreparing, upgrade.PhaseClosing, upgrade.PhaseUpgrading:
+		u.Message += "; " + s.wayBackAhead()
+	default:
+	}
 	u.WayBack = s.wayBack()
 	s.upgraded = s.upgradeVerdict()
 }
@@ -403,6 +408,13 @@ func (s *scope) wayBack() string {
 		return v1.WayBackArchive
 	}
 	return v1.WayBackNone
+}
+
+// wayBackAhead says which way back there will be when the new version has started.
+func (s *scope) wayBackAhead() string {
+	ahead := desired.WayBack(s.db)
+	ahead.To, ahead.Backup = int(s.upgrade.To), s.upgrade.Backup != ""
+	return ahead.Sentence()
 }
 
 // isUpgraded fails while the data has another major version than the spec wants.
