@@ -61,8 +61,13 @@ func (o *upgradeToOptions) after(db *v1.SampleDB) *v1.SampleDB {
 	return after
 }
 
-// goBack asks for the way back of a blue/green upgrade, and shows it.
+// goBack asks for the way back of a blue/green upgrade, and shows it. After an upgrade in place it says which act is
+// the way back: that one is not done by itself, for it loses what was written since.
 func (o *upgradeToOptions) goBack(ctx context.Context, out io.Writer, api client.Client, db *v1.SampleDB) error {
+	if u := db.Status.Upgrade; u != nil && u.Sides == nil &&
+		(u.Step == v1.UpgradeUpgraded || u.Step == v1.UpgradeStarting) {
+		return tellWayBackInPlace(out, db)
+	}
 	if err := whyNoWayBack(db); err != nil {
 		return err
 	}
@@ -94,9 +99,11 @@ func (o *upgradeToOptions) goBack(ctx context.Context, out io.Writer, api client
 func whyNoWayBack(db *v1.SampleDB) error {
 	u := db.Status.Upgrade
 	switch {
-	case u == nil || u.Sides == nil:
-		return fmt.Errorf("there is no second side of %s, so no way back to one. What there is after an upgrade in "+
-			"place, status.upgrade.wayBack says", db.Name)
+	case u == nil:
+		return fmt.Errorf("there is no upgrade of %s to go back from", db.Name)
+	case u.Sides == nil:
+		return fmt.Errorf("%s has PostgreSQL %d still, and there is nothing to go back from. To cancel the upgrade: "+
+			"kubectl toban upgrade %s --to %d", db.Name, u.From, db.Name, u.From)
 	case !u.GreenServes():
 		return fmt.Errorf("clients of %s are on PostgreSQL %d, and there is nothing to go back from. To cancel the "+
 			"upgrade: kubectl toban upgrade %s --to %d", db.Name, u.From, db.Name, u.From)
@@ -104,6 +111,33 @@ func whyNoWayBack(db *v1.SampleDB) error {
 		return fmt.Errorf("the upgrade of %s is accepted, and no side has PostgreSQL %d any more. What was before it, "+
 			"the archive has", db.Name, u.From)
 	}
+	return nil
+}
+
+// tellWayBackInPlace prints what leads back after an upgrade in place, and from when on what was written is not in it.
+func tellWayBackInPlace(out io.Writer, db *v1.SampleDB) error {
+	u := db.Status.Upgrade
+	archive, whole := desired.Backup(db) != nil, u.WayBack == v1.WayBackFormerData
+	if !archive && !whole {
+		return fmt.Errorf("there is no way back from PostgreSQL %d to %d: %s has no archive (spec.backup), and its "+
+			"former data is of no use any more", u.To, u.From, db.Name)
+	}
+	if archive {
+		fmt.Fprintf(out, "%s is as it was before the upgrade, with PostgreSQL %d, in another SampleDB by\n"+
+			"  kubectl toban restore %s --namespace %s --into OTHER --to %s\n", db.Name, u.From, db.Name, db.Namespace,
+			u.ClosedAt)
+		if u.Backup == "" {
+			fmt.Fprintln(out, "No backup was taken right before the upgrade: an earlier one must be in the archive.")
+		}
+	} else {
+		fmt.Fprintln(out, "There is no archive (spec.backup).")
+	}
+	if whole {
+		fmt.Fprintf(out, "The former data is whole, in the folder before-%s/data of the volume of %s, until the "+
+			"upgrade is accepted: start a server of PostgreSQL %d on a copy of it.\n", u.ID, u.Instance, u.From)
+	}
+	fmt.Fprintf(out, "What clients have written since %s is not in it. %s itself stays as it is.\n",
+		u.ClosedAt, db.Name)
 	return nil
 }
 

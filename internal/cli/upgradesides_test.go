@@ -123,13 +123,52 @@ func TestWhenTheStepsOfTwoSidesAreOver(t *testing.T) {
 	}
 }
 
+// inPlace is a SampleDB on its way from 17 to 18 in place.
+func inPlace(step, wayBack, backup string) *v1.SampleDB {
+	db := threeReady()
+	db.Spec.Version, db.Status.Major = 18, 18
+	db.Status.Upgrade = &v1.UpgradeStatus{
+		ID: "18-0a", From: 17, To: 18, Step: step, WayBack: wayBack, Backup: backup, Instance: "shop-1",
+		ClosedAt: "2026-11-27T12:00:00.000Z", OpenedAt: "2026-11-27T12:00:09.500Z",
+	}
+	return db
+}
+
+func withoutArchive(db *v1.SampleDB) *v1.SampleDB {
+	db.Spec.Backup = &v1.BackupSpec{None: true}
+	return db
+}
+
+// After an upgrade in place the act that leads back is told, and what it loses.
+func TestTheWayBackAfterAnUpgradeInPlace(t *testing.T) {
+	const restore = "shop is as it was before the upgrade, with PostgreSQL 17, in another SampleDB by\n" +
+		"  kubectl toban restore shop --namespace default --into OTHER --to 2026-11-27T12:00:00.000Z\n"
+	const loses = "What clients have written since 2026-11-27T12:00:00.000Z is not in it. shop itself stays as it is.\n"
+	for want, db := range map[string]*v1.SampleDB{
+		restore + loses: inPlace(v1.UpgradeUpgraded, v1.WayBackArchive, "shop-before-18-0a"),
+		restore + "No backup was taken right before the upgrade: an earlier one must be in the archive.\n" +
+			loses: inPlace(v1.UpgradeUpgraded, v1.WayBackNone, ""),
+		"There is no archive (spec.backup).\nThe former data is whole, in the folder before-18-0a/data of the volume " +
+			"of shop-1, until the upgrade is accepted: start a server of PostgreSQL 17 on a copy of it.\n" +
+			loses: withoutArchive(inPlace(v1.UpgradeUpgraded, v1.WayBackFormerData, "")),
+	} {
+		db.Namespace = "default"
+		var out strings.Builder
+		o := &upgradeToOptions{back: true}
+		if err := o.goBack(t.Context(), &out, nil, db); err != nil || out.String() != want {
+			t.Errorf("it says %v,\n%s\nwant\n%s", err, out.String(), want)
+		}
+	}
+}
+
 func TestTheWayBackIsRefused(t *testing.T) {
 	none := threeReady()
 	for words, db := range map[string]*v1.SampleDB{
-		"no second side":    none,
-		"on PostgreSQL 17":  onSides(v1.SidesComparing, v1.SideBlue),
-		"is accepted":       onSides(v1.SidesComingHome, v1.SideGreen),
-		"no second side of": {Status: v1.SampleDBStatus{Upgrade: &v1.UpgradeStatus{Step: v1.UpgradeUpgraded}}},
+		"no upgrade of":    none,
+		"on PostgreSQL 17": onSides(v1.SidesComparing, v1.SideBlue),
+		"is accepted":      onSides(v1.SidesComingHome, v1.SideGreen),
+		"To cancel":        inPlace(v1.UpgradePreparing, v1.WayBackCancel, ""),
+		"is no way back":   withoutArchive(inPlace(v1.UpgradeUpgraded, v1.WayBackNone, "")),
 	} {
 		o := &upgradeToOptions{back: true}
 		if err := o.goBack(t.Context(), io.Discard, nil, db); err == nil || !strings.Contains(err.Error(), words) {

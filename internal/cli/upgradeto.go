@@ -50,7 +50,8 @@ func UpgradeTo() *cobra.Command {
 	f.Int32Var(&o.to, "to", 0, "the major version to move on to")
 	f.StringVar(&o.strategy, "strategy", "", "how: in-place or blue-green (default: as spec.upgrade.strategy says)")
 	f.BoolVar(&o.now, "now", false, "don't wait for the window of spec.update, and try again what has failed")
-	f.BoolVar(&o.back, "back", false, "after a blue/green upgrade: move clients back to the former version")
+	f.BoolVar(&o.back, "back", false, "after a blue/green upgrade: move clients back to the former version; after one "+
+		"in place: say what leads back, and what that loses")
 	f.BoolVar(&o.accept, "accept", false, "end the way back: remove the data of the former version")
 	f.BoolVar(&o.rehearse, "rehearse", false, "upgrade only a copy, and say what came of it")
 	f.StringVar(&o.image, "image", "", "with --rehearse: the image of the new version, if spec.image is set")

@@ -158,6 +158,10 @@ func (s *story) goesBackBefore(u *v1.UpgradeStatus, from int) {
 		s.Errorf("in place it says %q", words)
 	}
 	s.patch("shop", `{"restore":null}`)
+	if out := s.toban("upgrade", "shop", "--back"); !strings.Contains(out, "kubectl toban restore shop") ||
+		!strings.Contains(out, "--into OTHER --to "+u.ClosedAt) {
+		s.Errorf("of the way back it says %q", out)
+	}
 	s.restores("shop", "--into", "before", "--to", u.ClosedAt)
 	s.ready("before")
 	if got := s.ask("before", "SHOW server_version_num"); !strings.HasPrefix(got, fmt.Sprint(from)) {
