@@ -187,8 +187,24 @@ func (s *scope) upgradePull(pulls []nodePull) upgrade.Work {
 		s.upgrade.Image = fixed
 		return out
 	}
-	out.Done = true
+	out.Failed = versionsDiffer(image, pulls)
+	out.Done = out.Failed == ""
 	return out
+}
+
+// versionsDiffer says that nodes have an image in several versions, "" where all have one.
+func versionsDiffer(image string, pulls []nodePull) string {
+	var all []string
+	differ := false
+	for _, p := range pulls {
+		all = append(all, fmt.Sprintf("%s on %s", p.version, p.node))
+		differ = differ || p.version != pulls[0].version
+	}
+	if !differ {
+		return ""
+	}
+	return fmt.Sprintf("the nodes have different versions of the image %s: %s. Name it by its digest in spec.image, "+
+		"or have the nodes get the same one", image, strings.Join(all, ", "))
 }
 
 // upgradeCheck is how far the look into the databases is.
