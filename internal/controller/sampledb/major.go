@@ -454,6 +454,11 @@ func (s *scope) upgradedSentence() string {
 	if u.Accepted {
 		return text + "; the former data is removed"
 	}
+	until := u.CompletedAt.Add(desired.KeepFormer(s.db)).UTC().Format(time.RFC3339)
+	if u.Method == protocol.MethodLink {
+		return text + fmt.Sprintf("; the former data shares its files with the new one, so it is of no use any more; "+
+			"what is left of it is removed at %s, or with the annotation toban.dev/accept-upgrade", until)
+	}
 	return text + fmt.Sprintf("; the former data is kept until %s, or until the annotation toban.dev/accept-upgrade",
-		u.CompletedAt.Add(desired.KeepFormer(s.db)).UTC().Format(time.RFC3339))
+		until)
 }

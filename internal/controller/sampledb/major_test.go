@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/upgrade"
@@ -30,6 +31,20 @@ func TestNodesWithDifferentVersions(t *testing.T) {
 		got := s.upgradePull(c.pulls)
 		if got.Done != (c.says == "") || !strings.Contains(got.Failed, c.says) || got.Done && got.Failed != "" {
 			t.Errorf("%s: %+v, want %q", name, got, c.says)
+		}
+	}
+}
+
+// Former data that a server can't use any more is not told to be kept as if it could.
+func TestWhatIsSaidOfTheFormerData(t *testing.T) {
+	at := metav1.Now()
+	for method, words := range map[string]string{
+		"link": "of no use any more; what is left of it is removed at", "clone": "the former data is kept until",
+		"copy": "the former data is kept until",
+	} {
+		s := &scope{db: &v1.SampleDB{}, upgrade: &v1.UpgradeStatus{Version: "18.6", Method: method, CompletedAt: &at}}
+		if got := s.upgradedSentence(); !strings.Contains(got, words) {
+			t.Errorf("%s: it says %q, want %q", method, got, words)
 		}
 	}
 }
