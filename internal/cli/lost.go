@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
@@ -31,7 +32,8 @@ func (l lost) otherWay(into string) string {
 	if l.backup.UID == "" { // no object, but what a store has
 		return "create a SampleDB " + into + " with spec.restoreFrom.archive.path: " + l.backup.Status.Archive.Path
 	}
-	return "kubectl toban restore " + l.name + " --into " + into + " --backup " + l.backup.Name + " --size SIZE"
+	return fmt.Sprintf("kubectl toban restore %s --into %s --backup %s --size SIZE", l.backup.Spec.SampleDB, into,
+		l.backup.Name)
 }
 
 // kind is that of the object which comes back.
@@ -46,8 +48,10 @@ func (l lost) kind() string {
 }
 
 // final says that the backup was taken when the SampleDB was deleted, and nobody could write any more.
-func (l lost) final() bool {
-	return strings.HasPrefix(l.backup.Name, naming.FinalBackup(l.name, ""))
+func (l lost) final() bool { return isFinal(l.backup) }
+
+func isFinal(b *v1.DatabaseBackup) bool {
+	return strings.HasPrefix(b.Name, naming.FinalBackup(b.Spec.SampleDB, ""))
 }
 
 // findLost finds the SampleDBs of which there are backups, and which are not there, the one that was there last first.
@@ -65,12 +69,16 @@ func findLost(backups []v1.DatabaseBackup, live []v1.SampleDB) []lost {
 			continue
 		}
 		first, _ := naming.FirstArchivePath(b.Status.Archive.Path) // each major version has its own
-		if there[first] {
+		if there[first] || !hasWritten(b) {
 			continue
+		}
+		name := b.Spec.SampleDB
+		if side := desired.SideOfBackup(b); side.Of != "" {
+			name, first = side.Of, naming.ArchivePath(b.Namespace, side.Of, side.UID)
 		}
 		l := byArchive[first]
 		if l == nil {
-			l = &lost{name: b.Spec.SampleDB}
+			l = &lost{name: name}
 			byArchive[first] = l
 		}
 		l.all = append(l.all, b)
@@ -78,17 +86,74 @@ func findLost(backups []v1.DatabaseBackup, live []v1.SampleDB) []lost {
 	var out []lost
 	for _, l := range byArchive {
 		slices.SortFunc(l.all, newestFirst)
-		l.backup = l.all[0]
-		switch {
-		case names[l.name]:
-			l.note = "another SampleDB has its name: " + l.otherWay("OTHER")
-		case l.backup.Status.Manifest == nil:
-			l.note = "its spec is not known: " + l.otherWay(l.name)
-		}
+		l.backup = last(l.all)
+		l.note = l.noteFor(names[l.name])
 		out = append(out, *l)
 	}
 	slices.SortFunc(out, func(a, b lost) int { return newestFirst(a.backup, b.backup) })
 	return out
+}
+
+// noteFor is what speaks against bringing it back, "" for nothing.
+func (l lost) noteFor(named bool) string {
+	switch {
+	case named:
+		return "another SampleDB has its name: " + l.otherWay("OTHER")
+	case l.backup.Status.Manifest == nil:
+		return "its spec is not known: " + l.otherWay(l.name)
+	}
+	return l.lacks()
+}
+
+// lacks says what may be missing in the backup, because the second side of a blue/green upgrade has served.
+func (l lost) lacks() string {
+	side := desired.SideOfBackup(l.backup)
+	if side.Of != "" || side.Does != naming.SideFollows {
+		return ""
+	}
+	words := naming.Green(l.name) + " has served: what was written there last may be missing"
+	if green := l.ofGreen(); len(green) > 0 {
+		words += ", and may be in the archive of its backup: --backup " + green[0].Name
+	}
+	return words
+}
+
+// ofGreen are the backups of the second side, the newest first.
+func (l lost) ofGreen() []*v1.DatabaseBackup { return ofGreen(l.all) }
+
+func ofGreen(all []*v1.DatabaseBackup) (out []*v1.DatabaseBackup) {
+	for _, b := range all {
+		if desired.SideOfBackup(b).Of != "" {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// hasWritten says that what clients have written may be in a backup, or in the archive after it, which is in no other
+// archive. The DatabaseBackups of a second side that has not served go with it, and its folder in a store stays.
+func hasWritten(b *v1.DatabaseBackup) bool {
+	side := desired.SideOfBackup(b)
+	return side.Of == "" || side.Does == naming.SideServes || b.UID != ""
+}
+
+// last is the backup that has the last writes, or whose archive has them. All are the newest first. After a last
+// backup nothing was written. Without one, a second side whose backups are there has served to the end, and its archive
+// goes on. One that has left a last backup, and did not serve to the end, was deleted by hand.
+func last(all []*v1.DatabaseBackup) *v1.DatabaseBackup {
+	green := ofGreen(all)
+	switch {
+	case isFinal(all[0]) || len(green) == 0:
+		return all[0]
+	case !slices.ContainsFunc(green, isFinal):
+		return green[0]
+	}
+	for _, b := range all {
+		if desired.SideOfBackup(b).Does != naming.SideFollows {
+			return b
+		}
+	}
+	return all[0]
 }
 
 func newestFirst(a, b *v1.DatabaseBackup) int {
@@ -110,6 +175,7 @@ func choose(all []lost, name, backup string) (lost, error) {
 				continue
 			}
 			l.backup = l.all[i]
+			l.note = l.lacks()
 		}
 		if l.backup.Status.Manifest == nil {
 			return l, fmt.Errorf("the spec of %s is not known, because its backup is of an older Toban: %s", name,
@@ -117,10 +183,26 @@ func choose(all []lost, name, backup string) (lost, error) {
 		}
 		return l, nil
 	}
+	if of := sideOf(all, name); of != "" {
+		return lost{}, fmt.Errorf("%s was the second side of %s, and comes back as that: kubectl toban undelete %s",
+			name, of, of)
+	}
 	if backup != "" {
 		return lost{}, fmt.Errorf("there is no complete DatabaseBackup %s of a deleted SampleDB %s", backup, name)
 	}
 	return lost{}, fmt.Errorf("there is no backup of a deleted SampleDB %s", name)
+}
+
+// sideOf is the SampleDB whose second side one of a name was, "" where it was none.
+func sideOf(all []lost, name string) string {
+	for _, l := range all {
+		for _, b := range l.all {
+			if l.name != name && b.Spec.SampleDB == name {
+				return l.name
+			}
+		}
+	}
+	return ""
 }
 
 // readBackups reads DatabaseBackups from a file, one or a list. Those of other namespaces are left out.

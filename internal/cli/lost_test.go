@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,83 @@ func removed(b *v1.DatabaseBackup) { b.Status.Conditions[0].Status = metav1.Cond
 // major18 puts a backup into the archive of another major version.
 func major18(b *v1.DatabaseBackup) {
 	b.Status.Archive.Path, b.Status.ServerVersion = naming.MajorArchivePath(b.Status.Archive.Path, 18), "18.1"
+}
+
+// sided is a backup from the middle of a blue/green upgrade: what its side did, and the SampleDB whose second side it
+// is of, "" for none.
+func sided(does, of string) func(*v1.DatabaseBackup) {
+	return func(b *v1.DatabaseBackup) {
+		b.Status.Manifest.Raw = fmt.Appendf(nil, `{"kind":"SampleDB","metadata":{"annotations":{%q:%q,%q:%q}}}`,
+			naming.AnnotationSide, does, naming.AnnotationSideOf, of)
+	}
+}
+
+func inStore(b *v1.DatabaseBackup) { b.UID = "" }
+
+// What a SampleDB of two sides comes back from: the side that has served to the end.
+func TestWhichSideIsBroughtBack(t *testing.T) {
+	own := func(name string, hour int, modify ...func(*v1.DatabaseBackup)) v1.DatabaseBackup {
+		return backupOf("x", "u", name, hour, modify...)
+	}
+	green := func(name, does string, hour int, modify ...func(*v1.DatabaseBackup)) v1.DatabaseBackup {
+		return backupOf("x-green", "g", name, hour, append(modify, sided(does, "x/u"))...)
+	}
+	follows := sided(naming.SideFollows, "")
+	for name, c := range map[string]struct {
+		backups []v1.DatabaseBackup
+		live    []v1.SampleDB
+		want    string
+	}{
+		"the second side's last backup": {
+			[]v1.DatabaseBackup{own("x-1", 1), own("x-2", 2, follows), green("x-green-final-g", "serves", 3)}, nil,
+			"x x-green-final-g",
+		},
+		"the second side's archive, where no last backup was taken": {
+			[]v1.DatabaseBackup{own("x-1", 2), green("x-green-1", "follows", 1)}, nil, "x x-green-1",
+		},
+		"the first side's last backup, where the second side left none": {
+			[]v1.DatabaseBackup{own("x-1", 1), green("x-green-1", "serves", 2), own("x-final-u", 3, follows)}, nil,
+			"x x-final-u (x-green has served: what was written there last may be missing, and may be in the archive " +
+				"of its backup: --backup x-green-1)",
+		},
+		"the first side, where it has served again": {
+			[]v1.DatabaseBackup{
+				own("x-1", 1), green("x-green-final-g", "serves", 2), own("x-2", 3), own("x-3", 4, follows),
+			}, nil, "x x-2",
+		},
+		"the second side of one that is there": {
+			[]v1.DatabaseBackup{own("x-1", 1), green("x-green-final-g", "serves", 2)}, []v1.SampleDB{live("x", "u")},
+			"x x-green-final-g (another SampleDB has its name: kubectl toban restore x-green --into OTHER --backup " +
+				"x-green-final-g --size SIZE)",
+		},
+		"nothing, where both sides are there": {
+			[]v1.DatabaseBackup{own("x-1", 1), green("x-green-1", "serves", 2)},
+			[]v1.SampleDB{live("x", "u"), live("x-green", "g")}, "",
+		},
+		"the first side, where a store has a second one that has only followed": {
+			[]v1.DatabaseBackup{own("x-1", 1, inStore), green("x-green-1", "follows", 2, inStore)}, nil, "x x-1",
+		},
+		"the second side, where a store has one that has served": {
+			[]v1.DatabaseBackup{own("x-1", 3, inStore, follows), green("x-green-1", "serves", 2, inStore)}, nil,
+			"x x-green-1",
+		},
+	} {
+		var got []string
+		for _, l := range findLost(c.backups, c.live) {
+			line := l.name + " " + l.backup.Name
+			if l.note != "" {
+				line += " (" + l.note + ")"
+			}
+			got = append(got, line)
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+	}
+	all := findLost([]v1.DatabaseBackup{own("x-1", 1), green("x-green-final-g", "serves", 2)}, nil)
+	if _, err := choose(all, "x-green", ""); err == nil || !strings.Contains(err.Error(), "kubectl toban undelete x") {
+		t.Errorf("the second side comes back by its name: %v", err)
+	}
 }
 
 // A backup comes back with its own version, also one that was taken when the spec said another already.

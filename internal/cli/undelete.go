@@ -246,6 +246,9 @@ func (u *undelete) bringBack(ctx context.Context) error {
 	u.subject = object
 	fmt.Fprintf(u.out, "%s: comes back from %s, which ended at %s\n",
 		u.from.name, u.from.backup.Name, at(u.from.backup.Status.CompletedAt))
+	if u.from.note != "" {
+		fmt.Fprintf(u.out, "%s: %s\n", u.from.name, u.from.note)
+	}
 	if !u.wait {
 		return nil
 	}
@@ -266,6 +269,10 @@ func (u *undelete) object() (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("read the manifest in the status of the DatabaseBackup %s: %w", u.from.backup.Name, err)
 	}
 	object.SetNamespace(u.namespace)
+	annotations := object.GetAnnotations()
+	delete(annotations, naming.AnnotationSide) // there is one side again
+	delete(annotations, naming.AnnotationSideOf)
+	object.SetAnnotations(annotations)
 	text, err := json.Marshal(u.restoreFrom())
 	if err != nil {
 		return nil, fmt.Errorf("write spec.restoreFrom: %w", err)

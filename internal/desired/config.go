@@ -157,7 +157,8 @@ func Plan(db *v1.SampleDB) initjob.Plan {
 	}
 	// The hosts change with spec.instances, which is no reason to run another Job.
 	plan.Hash = Hash(plan)
-	if db.Status.Upgrade.GreenServes() { // the Service leads to the other side
+	plan.Restored = db.Spec.RestoreFrom != nil // so is that
+	if db.Status.Upgrade.GreenServes() {       // the Service leads to the other side
 		plan.Hosts = nil
 	}
 	for _, m := range members(db, 0) {

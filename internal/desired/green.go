@@ -130,14 +130,23 @@ func greenDeletion(db *v1.SampleDB, g GreenOf) v1.DeletionPolicy {
 	return v1.DeletionDelete
 }
 
-// greenManifest is what a backup of NAME-green brings back: NAME, of the version that it is of.
+// greenManifest is what a backup of NAME-green brings back: NAME, of the version that it is of. It says whose side it
+// was, and whether that served: only then has it what clients have written.
 func greenManifest(db *v1.SampleDB, g GreenOf) string {
 	of := db.DeepCopy()
-	of.Spec.Version, of.Spec.Image = g.Version, g.Image
+	if of.Spec.Version != g.Version { // else the spec names the image, or none
+		of.Spec.Version, of.Spec.Image = g.Version, g.Image
+	}
 	if g.Version < 17 && of.Spec.Backup != nil {
 		of.Spec.Backup.Incremental = nil
 	}
-	return string(Manifest(of, g.Credentials).Raw)
+	side := naming.SideFollows
+	if g.Serves || db.Status.Upgrade.GreenServes() {
+		side = naming.SideServes
+	}
+	return string(annotated(Manifest(of, g.Credentials).Raw, map[string]string{
+		naming.AnnotationSide: side, naming.AnnotationSideOf: db.Name + "/" + string(db.UID),
+	}))
 }
 
 // GreenNames are the names by which clients of NAME, and the other side's servers, call those of NAME-green. The

@@ -16,6 +16,15 @@ import (
 // Manifest is what brings a SampleDB back when it is gone: its own manifest, or that of the object that it was made
 // for. The credentials go with it, so that it has its password again (credentials.Store).
 func Manifest(db *v1.SampleDB, credentials string) *runtime.RawExtension {
+	out := again(db, credentials)
+	if db.Status.Upgrade.GreenServes() { // what clients write is on the other side
+		out.Raw = annotated(out.Raw, map[string]string{naming.AnnotationSide: naming.SideFollows})
+	}
+	return out
+}
+
+// again is that object as the user has it.
+func again(db *v1.SampleDB, credentials string) *runtime.RawExtension {
 	if madeFor := db.Annotations[naming.AnnotationManifest]; madeFor != "" && metav1.GetControllerOf(db) != nil {
 		return &runtime.RawExtension{Raw: []byte(withGrownStorage(madeFor, db))}
 	}
@@ -68,6 +77,54 @@ func manifest(
 		panic(err) // what came as JSON goes as JSON
 	}
 	return &runtime.RawExtension{Raw: text}
+}
+
+// annotated is a manifest with some annotations more.
+func annotated(text []byte, more map[string]string) []byte {
+	var all, of map[string]json.RawMessage
+	annotations := map[string]string{}
+	if json.Unmarshal(text, &all) != nil || json.Unmarshal(all["metadata"], &of) != nil || of == nil {
+		return text // not ours, so it stays as it is
+	}
+	if have := of["annotations"]; have != nil && json.Unmarshal(have, &annotations) != nil {
+		return text
+	}
+	out, err := json.Marshal(merged(annotations, more))
+	if err != nil {
+		return text
+	}
+	of["annotations"] = out
+	if all["metadata"], err = json.Marshal(of); err != nil {
+		return text
+	}
+	if out, err = json.Marshal(all); err != nil {
+		return text
+	}
+	return out
+}
+
+// BackupSide is of which side of a blue/green upgrade a backup is, by the manifest in it.
+type BackupSide struct {
+	// Of is the SampleDB whose second side it is of, UID that one's; "" where it is of a SampleDB's own instances.
+	Of, UID string
+	// Does is what the side did when the backup was taken: naming.SideServes, or naming.SideFollows; "" where there
+	// was one side.
+	Does string
+}
+
+// SideOfBackup says of which side a backup is.
+func SideOfBackup(b *v1.DatabaseBackup) BackupSide {
+	var m struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if b.Status.Manifest == nil || json.Unmarshal(b.Status.Manifest.Raw, &m) != nil {
+		return BackupSide{}
+	}
+	out := BackupSide{Does: m.Metadata.Annotations[naming.AnnotationSide]}
+	out.Of, out.UID, _ = strings.Cut(m.Metadata.Annotations[naming.AnnotationSideOf], "/")
+	return out
 }
 
 // usersOwn are the annotations that say something about the object for good: not a request, and not

@@ -27,6 +27,9 @@ type Job struct {
 	// Patience is how long to go on while no instance takes writes.
 	Patience time.Duration
 	Log      *slog.Logger
+	// Unlink, where it is set, removes what a backup may have brought along of links to other servers. It is given how
+	// to open a superuser's session in a database.
+	Unlink func(ctx context.Context, connect func(context.Context, string) (*pgx.Conn, error)) error
 	// At, where it is set, is told every point that the work has passed. Tests end
 	// the process there.
 	At func(point string)
@@ -90,6 +93,9 @@ func (j *Job) attempt(ctx context.Context, scripts []script) error {
 	if err := lock(ctx, super); err != nil {
 		return at("connect to the primary", err)
 	}
+	if err := j.unlink(ctx, primary); err != nil {
+		return at("remove the links of a former blue/green upgrade", err)
+	}
 	if err := j.makeRoleAndDatabase(ctx, super); err != nil {
 		return err
 	}
@@ -108,6 +114,16 @@ func (j *Job) attempt(ctx context.Context, scripts []script) error {
 		}
 	}
 	return nil
+}
+
+// unlink is done before anything else: what is left of a link may refuse changes of the schema.
+func (j *Job) unlink(ctx context.Context, primary []string) error {
+	if j.Unlink == nil {
+		return nil
+	}
+	return j.Unlink(ctx, func(ctx context.Context, database string) (*pgx.Conn, error) {
+		return j.connect(ctx, primary, login{database: database, role: naming.RoleSuperuser})
+	})
 }
 
 // lock keeps a second init Job out while this session lasts. One can be there

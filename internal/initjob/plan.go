@@ -11,6 +11,9 @@ type Plan struct {
 	Hosts []string `json:"hosts"`
 	// Given are the certificates (PEM) of the authorities of what users give the servers to show.
 	Given string `json:"given,omitempty"`
+	// Restored says that the data is that of a backup. One that was taken during a blue/green upgrade has the links of
+	// two sides, of which none is there.
+	Restored bool `json:"restored,omitempty"`
 	// Database and Owner are made for the application.
 	Database string `json:"database"`
 	Owner    string `json:"owner"`

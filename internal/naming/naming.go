@@ -125,6 +125,9 @@ const (
 	AnnotationSide = "toban.dev/side"
 	SideFollows    = "follows"
 	SideServes     = "serves"
+	// AnnotationSideOf in the manifest of a backup of a second side is the SampleDB whose it is: its name, a slash and
+	// its UID. AnnotationSide there says what the side did when the backup was taken.
+	AnnotationSideOf = "toban.dev/side-of"
 
 	// AnnotationAcceptUpgrade says that the data of the former major version is not needed any more.
 	AnnotationAcceptUpgrade = "toban.dev/accept-upgrade"

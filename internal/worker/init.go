@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/bluegreen"
 	"toban.dev/internal/initjob"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
@@ -62,7 +65,15 @@ func (o InitOptions) work(ctx context.Context) error {
 		Patience: o.Patience,
 		Log:      slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	}
+	if plan.Restored {
+		job.Unlink = unlink
+	}
 	return job.Run(ctx)
+}
+
+// unlink removes what a backup has of the links of a blue/green upgrade: there is one side again.
+func unlink(ctx context.Context, connect func(context.Context, string) (*pgx.Conn, error)) error {
+	return removeLinks(ctx, bluegreen.Side{Name: "the primary", Connect: connect})
 }
 
 // initTLS shows certificates of the SampleDB's own authority.

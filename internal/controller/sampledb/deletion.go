@@ -45,6 +45,9 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 		return false, err
 	}
 	var err error
+	if s.waiting, err = r.endUpgrades(ctx, s); err != nil || s.waiting != "" {
+		return false, err
+	}
 	if s.waiting, err = r.snapshot(ctx, s); err != nil || s.waiting != "" {
 		return false, err
 	}
@@ -171,6 +174,9 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	if len(s.kept) > 0 {
 		message = fmt.Sprintf("%s may have data of which there is no backup: delete what nobody needs, or have a "+
 			"SampleDB of this name take it over", strings.Join(s.kept, ", "))
+	}
+	if words := s.otherSideStays(); words != "" {
+		message = strings.TrimPrefix(message+"; "+words, "; ")
 	}
 	if message != "" {
 		r.Events.Eventf(s.db, nil, corev1.EventTypeNormal, eventDataKept, eventActionReported, "%s", message)

@@ -23,6 +23,9 @@ func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, er
 	if desired.DeletionPolicy(s.db) != v1.DeletionSnapshot || s.config.SystemIdentifier == "" {
 		return "", nil
 	}
+	if saved, err := r.savedByGreen(ctx, s); err != nil || saved {
+		return "", err
+	}
 	name := naming.FinalBackup(s.db.Name, string(s.db.UID))
 	for i := range s.seen.backups {
 		if b := &s.seen.backups[i]; b.Name == name {
@@ -56,7 +59,7 @@ func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, er
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return "", refused(err, "DatabaseBackup", name)
 	}
-	s.addEvent(eventBackup, name+" is taken: the SampleDB is being deleted")
+	s.tellFinal(name)
 	return "the last backup, " + name, nil
 }
 
