@@ -47,7 +47,7 @@ func TestAManifestMakesTheSampleDBAgain(t *testing.T) {
 	}
 }
 
-// A backup says of which side of a blue/green upgrade it is, and whether that served. What clients write is in no other.
+// A backup says of which side of a blue/green upgrade it is, and whether that served: what clients write is only there.
 func TestAManifestSaysWhichSideItIsOf(t *testing.T) {
 	for serves, want := range map[string][2]BackupSide{
 		v1.SideBlue:  {{}, {Of: "x", UID: "u", Does: naming.SideFollows}},

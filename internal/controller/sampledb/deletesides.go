@@ -99,7 +99,8 @@ func waitsForGreen(name string, green *v1.SampleDB) string {
 		words += fmt.Sprintf(" (%s)", c.Message)
 	}
 	return words + fmt.Sprintf(". If it can't be mended, set the spec.deletionPolicy of %s to Retain: its volumes "+
-		"stay, and the last backup is that of %s's own instances, which may lack what was written last", green.Name, name)
+		"stay, and the last backup is that of %s's own instances, which may lack what was written last",
+		green.Name, name)
 }
 
 // savedByGreen says that the second side has served to the end and has left a last backup, which has all.

@@ -45,10 +45,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 		return false, err
 	}
 	var err error
-	if s.waiting, err = r.endUpgrades(ctx, s); err != nil || s.waiting != "" {
-		return false, err
-	}
-	if s.waiting, err = r.snapshot(ctx, s); err != nil || s.waiting != "" {
+	if s.waiting, err = r.saveAll(ctx, s); err != nil || s.waiting != "" {
 		return false, err
 	}
 	if set := s.seen.set; set != nil && set.DeletionTimestamp == nil && metav1.IsControlledBy(set, s.db) {
@@ -68,6 +65,14 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	}
 	return r.releaseClaims(ctx, s)
+}
+
+// saveAll takes the last backup of what counts, where one is wanted, and names what that waits for, "" for nothing.
+func (r *Reconciler) saveAll(ctx context.Context, s *scope) (waiting string, err error) {
+	if waiting, err = r.endUpgrades(ctx, s); err != nil || waiting != "" {
+		return waiting, err
+	}
+	return r.snapshot(ctx, s)
 }
 
 // leaveAll lets go of all that belongs to the SampleDB, after Kubernetes has. A reconcile that had not seen the
