@@ -42,6 +42,9 @@ func (a *Agent) own(ctx context.Context) error {
 	var err error
 	a.lock, a.states, err = volume.Open(life, volume.Opening{
 		Volume: a.options.Volume, WALVolume: a.options.WALVolume, Instance: a.options.Name,
+		Before: func() error {
+			return major.GiveUpOthers(life, a.options.Volume, a.options.Upgraded, a.upgradedSystem(), waits)
+		},
 		Due: []volume.Due{
 			{ID: a.options.Restored, Survivor: a.options.Survivor == a.options.Name}, {ID: a.options.Upgraded},
 		},
@@ -62,6 +65,15 @@ func (a *Agent) own(ctx context.Context) error {
 		a.status.Change(func(s *protocol.Status) { s.Reason, s.Message = reasonStarting, messageStarting })
 	}
 	return err
+}
+
+// upgradedSystem is the system identifier of the data of the upgrade that the instance belongs to, "" where the config
+// is an older one and does not know it.
+func (a *Agent) upgradedSystem() string {
+	if config := a.configs.get(); config.Upgraded == a.options.Upgraded {
+		return config.SystemIdentifier
+	}
+	return ""
 }
 
 // reportInUse says that the volume is another's, and what to do.

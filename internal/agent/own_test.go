@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"toban.dev/internal/agent/agenttest"
 	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
@@ -134,4 +136,59 @@ func TestAnAgentThatWaitsForItsVolumeCanBeStopped(t *testing.T) {
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
+}
+
+// An agent takes over the upgraded data that the config names. What an earlier try of the same upgrade has left on its
+// volume is removed, and its own data stays, to be replaced by a copy.
+func TestAnAgentTakesOverTheUpgradeThatCounts(t *testing.T) {
+	operators := agenttest.NewAuthority(t)
+	for name, c := range map[string]struct{ system, want string }{
+		"it is the one":   {"75", "18"},
+		"it is not":       {"74", "17"},
+		"it is half done": {"", "17"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			for file, text := range map[string]string{
+				"data/PG_VERSION": "17", "data/pg_tblspc/none": "", "restore/data/PG_VERSION": "18",
+				"upgrade.json": `{"id":"18-abc","to":18}`,
+			} {
+				file = filepath.Join(folder, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+					os.WriteFile(file, []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			note := volume.Prepared{
+				InPlace: "18-abc", Begins: ha.TermStart{LSN: 500, Timeline: 1},
+				Upgrade: &protocol.UpgradeResult{SystemIdentifier: c.system},
+			}
+			if c.system != "" {
+				if err := note.Write(folder); err != nil {
+					t.Fatal(err)
+				}
+			}
+			options := Options{
+				Name: "db-0", Authority: agenttest.Folder(t, agenttest.NewAuthority(t)), Volume: folder,
+				Run: t.TempDir(), Listen: waitsAt, Log: slog.New(slog.DiscardHandler), Upgraded: "18-abc",
+			}
+			config := protocol.Config{
+				Cluster: "x", Major: 18, Operator: string(operators.CertPEM()), Upgraded: "18-abc",
+				SystemIdentifier: "75",
+			}.Revise()
+			a, err := newAgent(options, config, realServer{&postgres.Server{Volume: folder}}, "", nil)
+			if err == nil {
+				err = a.own(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.lock.Release()
+			got, err := os.ReadFile(filepath.Join(folder, "data/PG_VERSION"))
+			if string(got) != c.want || exists(filepath.Join(folder, "restore/data")) ||
+				exists(filepath.Join(folder, "upgrade.json")) {
+				t.Errorf("its data is of %q, %v, and there is more", got, err)
+			}
+		})
+	}
 }

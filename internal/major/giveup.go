@@ -33,6 +33,31 @@ func GiveUp(ctx context.Context, path string, waits func(whom string)) error {
 	return nil
 }
 
+// GiveUpOthers gives the old data back where an upgrade of some id, to which an instance belongs, was done on another
+// volume, and a try before that one has left something on this one: it was given up while the instance was away. system
+// is the system identifier of the data that counts, "" where that is not known. The instance's agent calls it, which
+// holds the volume, before it takes anything over: each try makes another database system, under the same id.
+func GiveUpOthers(ctx context.Context, path, id, system string, waits func(whom string)) error {
+	s, err := readState(path)
+	if err != nil || id == "" || s.ID != id {
+		return err
+	}
+	taken, err := volume.HasTakenOver(path, id)
+	if err != nil || taken {
+		return err
+	}
+	p, err := volume.ReadPrepared(path)
+	switch {
+	case err != nil:
+		return err
+	case p != nil && p.InPlace != id:
+		return nil // a restore has made it
+	case p != nil && p.Upgrade != nil && (system == "" || p.Upgrade.SystemIdentifier == system):
+		return nil // it is to be taken over
+	}
+	return GiveUp(ctx, path, waits)
+}
+
 func giveUp(ctx context.Context, path string, s state, waits func(whom string)) error {
 	lock, err := volume.AwaitRestore(ctx, path, waits)
 	if err != nil {

@@ -23,8 +23,9 @@ type Due struct {
 // Opening says what is opened: the volume of an instance, with the one that its WAL is on, "" for the same.
 type Opening struct {
 	Volume, WALVolume, Instance string
-	// Due is the data that is to be taken over.
-	Due []Due
+	// Before is called with the lock, before anything is taken over; it may be nil. Due is the data that is to be.
+	Before func() error
+	Due    []Due
 	// Waits is called with the words for whom it has to wait.
 	Waits func(whom string)
 	Log   *slog.Logger
@@ -44,6 +45,11 @@ func Open(ctx context.Context, o Opening) (*Lock, *StateStore, error) {
 		}
 		if err := os.MkdirAll(StateFolder(volume), 0o700); err != nil {
 			return lock, nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
+		}
+	}
+	if o.Before != nil {
+		if err := o.Before(); err != nil {
+			return lock, nil, err
 		}
 	}
 	for _, d := range o.Due {
