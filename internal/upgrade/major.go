@@ -31,6 +31,14 @@ const (
 	OpenPatience  = 5 * time.Minute
 )
 
+// AnswerPatience is for how long nobody may answer who upgrades the data, while no instance runs, before the upgrade is
+// given up. LostPatience is the same where Kubernetes knows nothing of the Pod either, because its node is lost. A Pod
+// that answers may take as long as it needs.
+const (
+	AnswerPatience = 10 * time.Minute
+	LostPatience   = time.Minute
+)
+
 // Work is how far something is that an upgrade needs: a Job, a backup, the nodes with the image.
 type Work struct {
 	// Started says that there is one, Done that it has ended well.
@@ -39,6 +47,22 @@ type Work struct {
 	Failed string
 	// Says is how far it is, for people.
 	Says string
+	// Silent is for how long who does it has not answered, 0 where he does; Lost is why Kubernetes does not know what
+	// has become of him, "" where it does.
+	Silent time.Duration
+	Lost   string
+}
+
+// gone says why nobody can be counted on any more to do the work, "" for somebody can.
+func (w Work) gone() string {
+	switch {
+	case w.Lost != "" && w.Silent >= LostPatience:
+		return fmt.Sprintf("has not answered for %s, and Kubernetes does not know what has become of it (%s)",
+			w.Silent.Round(time.Second), w.Lost)
+	case w.Silent >= AnswerPatience:
+		return fmt.Sprintf("has not answered for %s", w.Silent.Round(time.Second))
+	}
+	return ""
 }
 
 // MajorView is all that a decision about an upgrade to another major version is made of.
@@ -68,6 +92,8 @@ type MajorView struct {
 	Closed, Stopped bool
 	// TakenOver says that the instances are to run the new data; Serves that a primary does.
 	TakenOver, Serves bool
+	// Trouble is what keeps the new version from starting, "" for nothing known; Back is how to go back by hand.
+	Trouble, Back string
 }
 
 // MajorDecision is the phase that an upgrade is in now, and what is to be said about it.
@@ -164,6 +190,8 @@ func (v MajorView) closing() MajorDecision {
 	return MajorDecision{Phase: PhaseUpgrading, Says: "The instances stop"}
 }
 
+// upgrading goes on when the data is upgraded, or back when that can't be counted on any more. What the Pod does after
+// that is of no use and does no harm: its Job is removed, and no instance takes over what it is not told to.
 func (v MajorView) upgrading() MajorDecision {
 	switch {
 	case v.Job.Failed != "":
@@ -176,6 +204,8 @@ func (v MajorView) upgrading() MajorDecision {
 		return MajorDecision{Phase: PhaseUpgrading, Says: "The instances stop"}
 	case !v.Job.Started:
 		return v.fail("the Job that upgrades the data is gone")
+	case v.Job.gone() != "":
+		return v.fail(fmt.Sprintf("the Pod that upgrades the data on the volume of %s %s", v.Instance, v.Job.gone()))
 	}
 	return MajorDecision{Phase: PhaseUpgrading, Says: "The data is being upgraded" + because(v.Job.Says)}
 }
@@ -188,8 +218,9 @@ func (v MajorView) start() MajorDecision {
 	case v.Serves:
 		return MajorDecision{Phase: PhaseUpgraded, Says: fmt.Sprintf("PostgreSQL %d takes writes", v.To)}
 	case v.late(OpenPatience):
-		return MajorDecision{Phase: PhaseStarting, Says: fmt.Sprintf("PostgreSQL %d has not started on %s for %s: see "+
-			"what the instance says", v.To, v.Instance, OpenPatience)}
+		return MajorDecision{Phase: PhaseStarting, Says: fmt.Sprintf("PostgreSQL %d has not taken writes on %s for "+
+			"%s%s. No client was let in since. Mend what keeps it from starting, and it goes on by itself; or go back "+
+			"by hand: %s", v.To, v.Instance, OpenPatience, because(v.Trouble), v.Back)}
 	}
 	return MajorDecision{Phase: PhaseStarting, Says: "The instances start with the new version"}
 }

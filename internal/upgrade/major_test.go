@@ -69,6 +69,24 @@ func TestDecideMajor(t *testing.T) {
 		"that takes long": {func(v *MajorView) {
 			v.Phase, v.Stopped, v.Now = PhaseUpgrading, true, noon.Add(5*time.Hour)
 		}, PhaseUpgrading, "being upgraded"},
+		"its Pod answers, whatever Kubernetes says of it": {func(v *MajorView) {
+			v.Phase, v.Stopped, v.Now, v.Job.Lost = PhaseUpgrading, true, noon.Add(5*time.Hour), "no node"
+		}, PhaseUpgrading, "being upgraded"},
+		"its Pod has not answered for a moment": {func(v *MajorView) {
+			v.Phase, v.Stopped, v.Job.Silent = PhaseUpgrading, true, AnswerPatience-time.Second
+		}, PhaseUpgrading, "being upgraded"},
+		"its Pod does not answer any more": {func(v *MajorView) {
+			v.Phase, v.Stopped, v.Job.Silent = PhaseUpgrading, true, AnswerPatience
+		}, PhaseFailed, "volume of db-0 has not answered for 10m0s"},
+		"its node is lost for a moment": {func(v *MajorView) {
+			v.Phase, v.Stopped, v.Job.Lost, v.Job.Silent = PhaseUpgrading, true, "no node", LostPatience-time.Second
+		}, PhaseUpgrading, "being upgraded"},
+		"its node is lost": {func(v *MajorView) {
+			v.Phase, v.Stopped, v.Job.Lost, v.Job.Silent = PhaseUpgrading, true, "no node", LostPatience
+		}, PhaseFailed, "(no node)"},
+		"its node is lost while an instance stops": {func(v *MajorView) {
+			v.Phase, v.Job.Lost, v.Job.Silent = PhaseUpgrading, "no node", time.Hour
+		}, PhaseUpgrading, "stop"},
 		"the data can't be upgraded": {func(v *MajorView) { v.Phase, v.Job = PhaseUpgrading, Work{Failed: "no room"} },
 			PhaseFailed, "no room"},
 		"the Job is gone": {func(v *MajorView) { v.Phase, v.Stopped, v.Job = PhaseUpgrading, true, Work{} },
@@ -85,7 +103,9 @@ func TestDecideMajor(t *testing.T) {
 			"start"},
 		"it does not start": {func(v *MajorView) {
 			v.Phase, v.TakenOver, v.Now = PhaseStarting, true, noon.Add(time.Hour)
-		}, PhaseStarting, "has not started"},
+			v.Trouble, v.Back = "out of shared memory", "restore it"
+		}, PhaseStarting, "has not taken writes on db-0 for 5m0s: out of shared memory. No client was let in " +
+			"since. Mend what keeps it from starting, and it goes on by itself; or go back by hand: restore it"},
 		"it serves": {func(v *MajorView) {
 			v.Phase, v.TakenOver, v.Serves = PhaseStarting, true, true
 		}, PhaseUpgraded, "18"},

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,9 @@ const newIdentifier = "7588888888888888888"
 type upgradePods struct {
 	mu    sync.Mutex
 	waits bool
-	begun []string
+	// silent has them answer nothing.
+	silent bool
+	begun  []string
 	// result is what they say that they have made.
 	result *protocol.UpgradeResult
 }
@@ -40,6 +43,9 @@ func (p *upgradePods) Progress(
 ) (protocol.BackupProgress, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.silent {
+		return protocol.BackupProgress{}, errors.New("no route to host")
+	}
 	if p.waits {
 		return protocol.BackupProgress{Step: protocol.StepAwaitsBegin}, nil
 	}

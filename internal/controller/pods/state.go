@@ -23,6 +23,37 @@ func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
+// LostOf is why Kubernetes does not know what has become of a Pod that was running, "" where it does: its node does not
+// answer. The Pod may run all the same.
+func LostOf(pod *corev1.Pod, now time.Time) string {
+	if Ended(pod) {
+		return ""
+	}
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
+			return c.Message
+		case c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse && allRun(pod):
+			return fmt.Sprintf("node %s does not answer", pod.Spec.NodeName)
+		}
+	}
+	if d := pod.DeletionTimestamp; d != nil && now.After(d.Time) { // which has the grace period in it
+		return fmt.Sprintf("node %s does not say that it has ended", pod.Spec.NodeName)
+	}
+	return ""
+}
+
+// allRun says that all of a Pod's containers run, by what the kubelet has said last. None of them has a readiness probe
+// where this counts, so that only the node's own controller says that such a Pod is not ready.
+func allRun(pod *corev1.Pod) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].State.Running == nil {
+			return false
+		}
+	}
+	return len(pod.Status.ContainerStatuses) > 0
+}
+
 // deferredFor is how long a node may have no room for what a Pod is to get, or fail to give it, before another node is
 // looked for.
 const deferredFor = 5 * time.Minute

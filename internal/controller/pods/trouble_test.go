@@ -168,6 +168,41 @@ func TestReadyAndEnded(t *testing.T) {
 	}
 }
 
+func TestWhatHasBecomeOfAPodIsNotKnown(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	running := corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	starting := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}
+	with := func(phase corev1.PodPhase, container corev1.ContainerStatus, more ...corev1.PodCondition) *corev1.Pod {
+		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{
+			Phase: phase, Conditions: more, ContainerStatuses: []corev1.ContainerStatus{container},
+		}}
+	}
+	unready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}
+	evicted := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Message: "evicted"}
+	deleted := func(at time.Time) *corev1.Pod {
+		pod := with(corev1.PodRunning, running)
+		pod.DeletionTimestamp = &metav1.Time{Time: at}
+		return pod
+	}
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"it runs":                         {with(corev1.PodRunning, running), ""},
+		"it starts":                       {with(corev1.PodPending, starting, unready), ""},
+		"it is new":                       {&corev1.Pod{}, ""},
+		"its node is lost":                {with(corev1.PodRunning, running, unready), "node n1 does not answer"},
+		"it is evicted":                   {with(corev1.PodRunning, running, evicted), "evicted"},
+		"it was evicted, and has ended":   {with(corev1.PodFailed, running, unready, evicted), ""},
+		"it is deleted":                   {deleted(now.Add(time.Second)), ""},
+		"it is deleted, and has not gone": {deleted(now.Add(-time.Second)), "node n1 does not say that it has ended"},
+	} {
+		if got := LostOf(c.pod, now); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestWhatAPodWaitsForThatIsResized(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	with := func(kind corev1.PodConditionType, reason string, age time.Duration) *corev1.Pod {

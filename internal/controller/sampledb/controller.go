@@ -69,6 +69,7 @@ type Reconciler struct {
 
 	attempts   attempts
 	leases     leases
+	unanswered unanswered
 	statuses   written.Statuses[v1.SampleDBStatus]
 	identities written.Identities
 }
@@ -208,6 +209,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.Agents.Forget(uid)
 	r.attempts.forget(uid)
 	r.leases.forget(uid)
+	r.unanswered.forget(uid)
 	r.statuses.Forget(uid)
 }
 

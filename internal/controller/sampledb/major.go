@@ -163,13 +163,9 @@ func (r *Reconciler) upgradeWork(ctx context.Context, s *scope, x desired.Upgrad
 	}
 	job := s.job(x.JobName(s.db))
 	out.job, out.result = s.upgradeJob(job)
-	if out.pod = jobs.Of(job, s.seen.upgradePods).Newest(); out.pod != nil && out.job.Started && !pods.Ended(out.pod) {
-		if p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityUpgrade, out.pod); p != nil {
-			out.waits, out.job.Says = p.Step == protocol.StepAwaitsBegin, p.Step
-			if p.Upgrade != nil && p.Upgrade.SystemIdentifier != "" {
-				out.job.Done, out.result = true, p.Upgrade
-			}
-		}
+	out.pod = jobs.Of(job, s.seen.upgradePods).Newest()
+	if out.job.Started {
+		r.askUpgrade(ctx, s, &out)
 	}
 	return out
 }
@@ -213,6 +209,8 @@ func (s *scope) upgradeCheck(x desired.Upgrade) upgrade.Work {
 	result := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
 	out := upgrade.Work{Started: run.State() != jobs.None}
 	switch {
+	case run.State() == jobs.None:
+		out.Says = s.formerTry()
 	case run.State() < jobs.Complete:
 	case result == nil: // what it has found is not known, which is not that nothing is in the way
 		out.Failed = whyEnded(run, "")
@@ -224,6 +222,16 @@ func (s *scope) upgradeCheck(x desired.Upgrade) upgrade.Work {
 		out.Done, s.upgrade.Warnings = true, findings(result.Warnings)
 	}
 	return out
+}
+
+// formerTry says that the Pod of a try before has not ended, "" where all have: no other begins before.
+func (s *scope) formerTry() string {
+	for i := range s.seen.upgradePods {
+		if pod := &s.seen.upgradePods[i]; !pods.Ended(pod) {
+			return fmt.Sprintf("when the Pod %s of the try before has ended, on node %s", pod.Name, pod.Spec.NodeName)
+		}
+	}
+	return ""
 }
 
 // findings are what a check has found, a sentence each, with the objects that it is about.
@@ -320,7 +328,7 @@ func (s *scope) majorView(w upgradeWork) (upgrade.MajorView, error) {
 		Pull:  w.pull, Check: w.check, Backup: w.backup, Rehearsal: w.rehearsal.Work(),
 		Job: w.job, Waits: w.waits,
 		Instance: u.Instance, Primary: s.primary(), Closed: s.allClosed(), Stopped: len(s.seen.pods) == 0,
-		TakenOver: s.config.Upgraded == u.ID,
+		TakenOver: s.config.Upgraded == u.ID, Trouble: s.notStarting(), Back: s.backByHand(),
 	}
 	answer := s.seen.answers[view.Primary]
 	view.Serves = view.Primary != "" && upgrade.MajorOf(answer.ServerVersion) == view.To

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -51,6 +50,10 @@ func (r *Reconciler) actOnUpgrade(
 		if s.db.Status.Upgrade.Step != v1.UpgradeFailed {
 			s.events = append(s.events, event{corev1.EventTypeWarning, eventUpgradeFailed, s.upgrade.Message})
 		}
+		if s.db.Status.Upgrade.Step == v1.UpgradeUpgrading {
+			// No instance starts before that is on record: what one of them undoes can't be taken over any more.
+			s.stopped = &problem{v1.ReasonUpgradeFailed, s.upgrade.Message, pauseShort}
+		}
 		return r.giveUpUpgrade(ctx, s)
 	case upgrade.PhaseWaiting, upgrade.PhaseClosing:
 	}
@@ -66,10 +69,8 @@ func (r *Reconciler) startUpgradeJob(ctx context.Context, s *scope, x desired.Up
 	if err := r.keepUpgradeJobs(ctx, s, kept...); err != nil || s.job(job.Name) != nil {
 		return err
 	}
-	for i := range s.seen.upgradePods {
-		if pod := &s.seen.upgradePods[i]; !pods.Ended(pod) {
-			return nil // of one before, which ends
-		}
+	if s.formerTry() != "" {
+		return nil
 	}
 	config, err := desired.UpgradeConfigMap(s.db, desired.UpgradeSettings(s.db, s.config, x))
 	if err != nil {
