@@ -154,14 +154,15 @@ func (t *trial) copy(ctx context.Context, program, into string, args ...string) 
 	return nil
 }
 
-// checkParameters asks the new server whether it accepts the parameters of the SampleDB.
+// checkParameters asks the new server whether it accepts the parameters of the SampleDB, and starts it with them.
 func (t *trial) checkParameters(ctx context.Context) error {
 	data := t.new.data
 	if _, err := os.Stat(data); err != nil {
 		return nil //nolint:nilerr // pg_upgrade has failed, and says more
 	}
 	server := &postgres.Server{Programs: t.New, Volume: filepath.Dir(data), Run: t.Run, Port: 5432}
-	err := server.Check(ctx, postgres.Settings{Name: t.Instance, Parameters: t.Parameters})
+	settings := postgres.Settings{Name: t.Instance, Parameters: t.Parameters}
+	err := server.Check(ctx, settings)
 	var rejected *postgres.RejectedError
 	var exit *exec.ExitError
 	if errors.As(err, &rejected) {
@@ -170,5 +171,40 @@ func (t *trial) checkParameters(ctx context.Context) error {
 	if errors.As(err, &exit) {
 		return fmt.Errorf("ask the new server whether it accepts the parameters: %w", err)
 	}
-	return err
+	if err != nil || t.tried.Rejected != "" || t.tried.Refused != "" {
+		return err
+	}
+	return t.start(ctx, server, settings)
+}
+
+// startPatience is how long a new server without rows may take to start, in seconds.
+const startPatience = 120
+
+// start starts the new server with the parameters of the SampleDB: some that are accepted one by one keep a server from
+// starting. What depends on the Pod is left out.
+func (t *trial) start(ctx context.Context, server *postgres.Server, settings postgres.Settings) error {
+	t.Step("starts the new version with the parameters of the SampleDB")
+	if err := server.Configure(settings); err != nil {
+		return err
+	}
+	log := filepath.Join(t.Run, "new.log")
+	options := "-p 5432 -c listen_addresses= -c unix_socket_permissions=0700 -c unix_socket_directories=" + t.Run +
+		" -c min_dynamic_shared_memory=0 -c dynamic_shared_memory_type=mmap -c fsync=off"
+	for _, setting := range safe {
+		options += " -c " + setting
+	}
+	start := t.command(ctx, t.New, "pg_ctl", "-D", t.new.data, "-w", "-t", strconv.Itoa(startPatience), "-l", log,
+		"-o", options, "start")
+	failed := t.run(start)
+	stop := t.command(context.WithoutCancel(ctx), t.New, "pg_ctl", "-D", t.new.data, "-w", "-m", "immediate", "stop")
+	stopped := t.run(stop)
+	var exit *exec.ExitError
+	switch {
+	case failed == nil:
+		return stopped
+	case ctx.Err() == nil && errors.As(failed, &exit) && exit.Exited():
+		t.tried.Rejected = "it does not start with them: " + tailOf(log, 3)
+		return nil
+	}
+	return fmt.Errorf("start the new server with the parameters: %w", failed)
 }

@@ -222,6 +222,11 @@ func TestCheck(t *testing.T) {
 		ready.Catalogs < 10<<20 || ready.Bytes < ready.Catalogs {
 		t.Errorf("a sound one: %+v", ready)
 	}
+	if r := h.check(i, 18, map[string]string{"reserved_connections": "97"}); len(r.Refusals) != 1 ||
+		r.Refusals[0].Reason != "ParameterRejected" ||
+		!strings.Contains(r.Refusals[0].Objects[0], "must be less than \"max_connections\"") {
+		t.Errorf("parameters with which it does not start: %+v", r)
+	}
 	i.do("shop", `create extension oldonly;
 create table refers (id int, what regproc);
 set allow_system_table_mods = on;
