@@ -155,6 +155,9 @@ func TestTheWayBackTo17(t *testing.T) {
 	const options = `select string_agg(concat(attrelid, ' ', attnum, ' ', attoptions), '; ' order by attrelid, attnum)
 		from pg_attribute where attoptions is not null`
 	before := i.ask("shop", options)
+	if has := strings.Contains(before, "pg_attver="); has != (minorOf(t, i.Programs) >= 12) {
+		t.Fatalf("%s has these options of columns: %s", i.Programs.Version, before)
+	}
 	stop(syscall.SIGINT)
 	if _, killed := i.process(18, protocol.MethodLink, "finished", false); !killed {
 		t.Fatal("it was not killed")
@@ -171,6 +174,15 @@ insert into pairs select row(n, 'new', n)::pair, n, 'x' from generate_series(101
 		t.Errorf("there are %s", got)
 	}
 	stop(syscall.SIGINT)
+}
+
+// minorOf is the minor version of a server's programs.
+func minorOf(t *testing.T, p postgres.Programs) (minor int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(p.Version, fmt.Sprint(p.Major)+".%d", &minor); err != nil {
+		t.Fatalf("the version %s: %v", p.Version, err)
+	}
+	return minor
 }
 
 // An agent that starts without having been told to take the new data over goes on with the old data, also where the new
@@ -192,13 +204,34 @@ func TestAnAgentGivesUpWhatItDoesNotTakeOver(t *testing.T) {
 
 // An upgrade may be killed anywhere: the old data can be given back, and it can be run again.
 func TestLongAnUpgradeThatIsKilled(t *testing.T) {
-	for _, from := range []int{15, 17} {
-		t.Run(fmt.Sprint("from ", from), func(t *testing.T) { killedEverywhere(t, from) })
+	const restores = "pg_upgrade: Restoring database schemas in the new cluster"
+	linked := []string{
+		"marked", "replayed", "check", restores, `pg_upgrade: Adding ".old" suffix to old "global/pg_control"`,
+		"pg_upgrade: Linking user relation files", "finished", "noted",
+	}
+	for _, c := range []killing{
+		{15, protocol.MethodLink, "", linked},
+		{17, protocol.MethodLink, "", linked},
+		{15, protocol.MethodCopy, "", []string{restores, "pg_upgrade: Copying user relation files", "finished"}},
+		{17, protocol.MethodClone, os.Getenv(reflinksVariable),
+			[]string{restores, "pg_upgrade: Cloning user relation files", "finished"}},
+	} {
+		t.Run(fmt.Sprintf("from %d by %s", c.from, c.method), c.everywhere)
 	}
 }
 
-func killedEverywhere(t *testing.T, from int) {
-	i := newInstance(t, from, "")
+// killing is an upgrade to 18 that is killed at points.
+type killing struct {
+	from           int
+	method, folder string
+	points         []string
+}
+
+func (k killing) everywhere(t *testing.T) {
+	if k.method == protocol.MethodClone && k.folder == "" {
+		t.Skip("there is no file system with reflinks")
+	}
+	i := newInstance(t, k.from, k.folder)
 	stop := i.start(i.Programs, i.Data())
 	i.fill()
 	want := i.facts()
@@ -206,17 +239,10 @@ func killedEverywhere(t *testing.T, from int) {
 	stop(syscall.SIGQUIT)    // so that the old server has to replay its WAL
 	saved := t.TempDir()
 	copyAll(t, i.Volume, saved)
-	o, _ := i.process(18, protocol.MethodLink, "", false)
-	if o.Error != "<nil>" || !o.result(t).Recovered {
-		t.Fatalf("%+v", o)
-	}
-	for _, point := range []string{
-		"marked", "replayed", "check", "pg_upgrade: Restoring database schemas in the new cluster",
-		`pg_upgrade: Adding ".old" suffix to old "global/pg_control"`, "pg_upgrade: Linking user relation files",
-		"finished", "noted",
-	} {
+	passed := k.whole(i)
+	for _, point := range k.points {
 		t.Run(point, func(t *testing.T) {
-			if !slices.Contains(o.Points, point) {
+			if !slices.Contains(passed, point) {
 				t.Fatalf("it does not pass %s", point)
 			}
 			i := &instance{t, i.Server}
@@ -224,23 +250,33 @@ func killedEverywhere(t *testing.T, from int) {
 				must(t, os.RemoveAll(i.Volume))
 				must(t, os.Mkdir(i.Volume, 0o700))
 				copyAll(t, saved, i.Volume)
-				if o, killed := i.process(18, protocol.MethodLink, point, false); !killed {
+				if o, killed := i.process(18, k.method, point, false); !killed {
 					t.Fatalf("it was not killed: %+v", o)
 				}
 				if !again {
 					i.back(18, want)
 					continue
 				}
-				o, _ := i.process(18, protocol.MethodLink, "", false)
-				if o.Error != "<nil>" || !o.result(t).Recovered {
-					t.Fatalf("%+v", o)
-				}
+				k.whole(i)
 				stop := i.start(programs(t, 18), filepath.Join(volume.RestoreFolder(i.Volume), "data"))
 				i.has(want)
 				stop(syscall.SIGINT)
 			}
 		})
 	}
+}
+
+// whole runs the upgrade to its end, and returns the points that it passes.
+func (k killing) whole(i *instance) (points []string) {
+	i.Helper()
+	o, _ := i.process(18, k.method, "", false)
+	if o.Error != "<nil>" {
+		i.Fatalf("%+v", o)
+	}
+	if r := o.result(i.T); !r.Recovered || r.Method != k.method {
+		i.Fatalf("the result is %+v", r)
+	}
+	return o.Points
 }
 
 func copyAll(t *testing.T, from, to string) {
