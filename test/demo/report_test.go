@@ -38,26 +38,3 @@ func TestReadTimings(t *testing.T) {
 		t.Errorf("readTimings = %v, %v", got, err)
 	}
 }
-
-func TestReadPgbench(t *testing.T) {
-	cases := map[string]struct {
-		text string
-		want bench
-	}{
-		"a run that ended": {
-			"number of transactions actually processed: 1234\ntps = 411.5 (without initial connection time)\n",
-			bench{transactions: 1234, tps: 411.5},
-		},
-		"a run that was cut off": {
-			"number of transactions actually processed: 7/0\nRun was aborted\n", bench{transactions: 7},
-		},
-		"no run at all": {"pgbench: error: connection refused\n", bench{}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := readPgbench(c.text); got != c.want {
-				t.Errorf("readPgbench = %+v, want %+v", got, c.want)
-			}
-		})
-	}
-}

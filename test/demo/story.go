@@ -168,8 +168,8 @@ func (d *demo) disturb(ctx context.Context) error {
 	defer writer.Stop()
 	loading, stop := context.WithCancel(ctx)
 	defer stop()
-	finished := make(chan bench, 1)
-	go func() { finished <- load(loading, d.access, d.load/4) }()
+	finished := make(chan outside.Bench, 1)
+	go func() { finished <- outside.PgbenchAgain(loading, d.access, d.load/4, "--client=4", "--jobs=2") }()
 
 	if err := wait(ctx, d.load/4); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (d *demo) disturb(ctx context.Context) error {
 	}
 	stop()
 	b := <-finished
-	d.report.transactions, d.report.tps = b.transactions, b.tps
+	d.report.transactions, d.report.tps = b.Transactions, b.TPS
 	return nil
 }
 
