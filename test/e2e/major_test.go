@@ -204,6 +204,7 @@ func TestLongAMajorUpgradeIsKilledAtEachStep(t *testing.T) {
 				s.tryAgain("shop")
 			}
 			s.upgraded("shop", 17, func(string) {})
+			k.expectDone()
 			check()
 		})
 	}
@@ -248,6 +249,20 @@ func (s *story) tryAgain(name string) {
 	})
 }
 
+// expectDone expects something to have been killed at each step. Closing may be over before anybody has seen it.
+func (k *killer) expectDone() {
+	k.Helper()
+	for _, step := range k.steps {
+		switch {
+		case k.done[step]:
+		case step == v1.UpgradeClosing:
+			k.Logf("at %s the %s was not killed: it was too short", step, k.what)
+		default:
+			k.Errorf("at %s the %s was not killed", step, k.what)
+		}
+	}
+}
+
 // see kills what is to be killed at the step of an upgrade, and returns the step.
 func (k *killer) see(db v1.SampleDB) string {
 	k.Helper()
@@ -255,27 +270,28 @@ func (k *killer) see(db v1.SampleDB) string {
 		return ""
 	}
 	step := db.Status.Upgrade.Step
-	for _, wanted := range k.steps {
-		if wanted == step && !k.done[step] {
-			k.done[step] = true
-			k.Logf("at %s the %s is killed", step, k.what)
-			k.kill(db)
-		}
+	if slices.Contains(k.steps, step) && !k.done[step] && k.kill(db) {
+		k.done[step] = true
+		k.Logf("at %s the %s was killed", step, k.what)
 	}
 	return step
 }
 
-func (k *killer) kill(db v1.SampleDB) {
+// kill kills what is to be killed, and says whether that was there.
+func (k *killer) kill(db v1.SampleDB) bool {
 	k.Helper()
+	pods := []string{db.Status.Primary, "--ignore-not-found"}
+	kubectl := k.run
 	switch k.what {
 	case "operator":
-		k.operator("delete", "pod", "-l", operators, "--grace-period=0", "--force", "--wait=false")
+		pods, kubectl = []string{"-l", operators}, k.operator
 	case "job":
-		k.run("delete", "pod", "-l", naming.LabelComponent+"="+naming.ComponentUpgrade, "--wait=false",
-			"--grace-period=0", "--force")
+		pods = []string{"-l", naming.LabelComponent + "=" + naming.ComponentUpgrade}
 	case "primary":
-		if db.Status.Primary != "" {
-			k.run("delete", "pod", db.Status.Primary, "--wait=false", "--grace-period=0", "--force")
+		if db.Status.Primary == "" {
+			return false
 		}
 	}
+	deleted := kubectl(append([]string{"delete", "pod", "--wait=false", "--grace-period=0", "--force"}, pods...)...)
+	return strings.Contains(deleted, "deleted")
 }
