@@ -41,12 +41,21 @@ func (s *story) uid(pod string) string {
 	return s.run("get", "pod", pod, "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
 }
 
+// writersTable is the one that a Writer fills.
+const writersTable = "acknowledged"
+
 // count is the number of the writer's rows.
 func (s *story) count(name string) int {
 	s.Helper()
+	return s.countIn(name, writersTable)
+}
+
+// countIn is the number of a table's rows.
+func (s *story) countIn(name, table string) int {
+	s.Helper()
 	var n int
 	s.until(func(ctx context.Context) error {
-		text, err := s.access(name, name).Ask(ctx, "SELECT count(*) FROM acknowledged")
+		text, err := s.access(name, name).Ask(ctx, "SELECT count(*) FROM "+table)
 		if err != nil {
 			return err
 		}
@@ -58,9 +67,15 @@ func (s *story) count(name string) int {
 
 func (s *story) rowsAtLeast(name string, n int) {
 	s.Helper()
+	s.atLeastIn(name, writersTable, n)
+}
+
+// atLeastIn waits until there are so many rows in a table.
+func (s *story) atLeastIn(name, table string, n int) {
+	s.Helper()
 	s.until(func(context.Context) error {
-		if got := s.count(name); got < n {
-			return fmt.Errorf("%d rows, waiting for %d", got, n)
+		if got := s.countIn(name, table); got < n {
+			return fmt.Errorf("%d rows in %s, waiting for %d", got, table, n)
 		}
 		return nil
 	})

@@ -106,46 +106,51 @@ func majorUpgradeUnderLoad(t *testing.T, from, to int) {
 		"CREATE TABLE pairs AS SELECT row(n, 'word')::pair AS pair FROM generate_series(1, 100) AS n"); err != nil {
 		t.Fatal(err)
 	}
-	writer, err := outside.StartWriter(s.ctx, s.access("shop", naming.ReadWriteService("shop")))
-	must(t, err)
-	defer writer.Stop()
-	s.rowsAtLeast("shop", 50)
+	check := s.writing("shop")
 
 	s.patch("shop", fmt.Sprintf(`{"version":%d}`, to))
 	if words := s.condition("shop", v1.ConditionUpgraded, "False", v1.ReasonUpgradeFailed); !strings.Contains(
 		words, "prepared") {
 		t.Errorf("it says %q", words)
 	}
-	if db, err = s.SampleDB(s.ctx, "shop"); err != nil || db.Status.Upgrade.ClosedAt != "" {
+	db, err := s.SampleDB(s.ctx, "shop")
+	if err != nil || db.Status.Upgrade.ClosedAt != "" {
 		t.Errorf("clients were sent away: %+v, %v", db.Status.Upgrade, err)
 	}
 	if _, err := s.inside(db.Status.Primary, "ROLLBACK PREPARED 'left'"); err != nil {
 		t.Fatal(err)
 	}
 	s.run("annotate", "sampledb", "shop", naming.AnnotationUpdate+"=now")
-	db = s.upgraded("shop", int32(to), func(step string) { t.Logf("%s: %s", time.Now().Format("15:04:05.0"), step) })
-	s.rowsAtLeast("shop", s.count("shop")+50)
-	writer.Stop()
-	lost, err := writer.Lost(s.ctx)
-	must(t, err)
-	if len(lost) > 0 {
-		t.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
-	}
+	db = s.upgradedTo("shop", from, to)
+	check()
 	if got, err := s.inside(db.Status.Primary, "SELECT sum((pair).n) FROM pairs"); err != nil ||
 		!strings.Contains(got, "5050") {
 		t.Errorf("values of a composite type: %q, %v", got, err)
 	}
+	s.condition("shop", v1.ConditionDurable, "True", "")
+	s.archivedBefore(db, from)
+}
+
+// upgradedTo is upgraded, and tells each step, and for how long no client was let in.
+func (s *story) upgradedTo(name string, from, to int) v1.SampleDB {
+	s.Helper()
+	db := s.upgraded(name, int32(to), func(step string) { s.Logf("%s: %s", time.Now().Format("15:04:05.0"), step) })
 	u := db.Status.Upgrade
 	closed, _ := u.ClosedFor()
-	t.Logf("from %d to %s by %s: no client was let in for %s; no write for %s; %d rows acknowledged",
-		from, u.Version, u.Method, closed, writer.Outage(), writer.Acknowledged())
-	if u.Backup == "" {
-		t.Error("no backup was taken before")
+	s.Logf("from %d to %s by %s: no client was let in for %s", from, u.Version, u.Method, closed)
+	return db
+}
+
+// archivedBefore expects an upgrade to have been rehearsed with a backup of before it, the archive to go on, and the
+// moment before to be restored from it.
+func (s *story) archivedBefore(db v1.SampleDB, from int) {
+	s.Helper()
+	if db.Status.Upgrade.Backup == "" {
+		s.Error("no backup was taken before")
 	}
 	s.expectRehearsed(db)
-	s.condition("shop", v1.ConditionArchiving, "True", "")
-	s.condition("shop", v1.ConditionDurable, "True", "")
-	s.goesBackBefore(u, from)
+	s.condition(db.Name, v1.ConditionArchiving, "True", "")
+	s.goesBackBefore(db.Status.Upgrade, from)
 }
 
 // goesBackBefore restores the moment at which clients were sent away into another SampleDB, which has the former
