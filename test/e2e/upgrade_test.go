@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"toban.dev/test/outside"
+	"toban.dev/test/releases"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -47,55 +48,56 @@ func TestTheImageIsLookedInto(t *testing.T) {
 // primary hands over once, and nothing acknowledged is lost. The way back is the former image by its digest. Debian's
 // stable archive without its security updates has the older one; where both have the same, the image is another one.
 func TestLongAMinorUpdate(t *testing.T) {
-	s := begin(t)
-	const image = "docker.io/library/postgres-minor:17"
-	s.load(image, "postgres:17-stable")
-	s.apply(sampleDB("shop", 3, "image: "+image))
+	older, newer, err := releases.Minors(t.Context())
+	must(t, err)
+	if older == newer {
+		t.Logf("Debian has no other minor version now than %s", newer)
+	}
+	for name, manifest := range map[string]string{
+		"3": sampleDB("shop", 3, "image: "+minorImage+"3"), "1": bare("shop", 1, "image: "+minorImage+"1"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.takesOverAMinor(manifest, minorImage+name, older, newer)
+		})
+	}
+}
+
+// minorImage begins the names of the images that become another one. Each story has one of its own.
+const minorImage = "docker.io/library/postgres-minor:17-"
+
+// takesOverAMinor makes a SampleDB of the older of two minor versions, updates it, and takes it back.
+func (s *story) takesOverAMinor(manifest, image, older, newer string) {
+	s.Helper()
+	must(s.T, releases.Load(s.ctx, image, releases.OlderMinor))
+	s.apply(manifest)
 	s.ready("shop")
 	former := s.runs("shop", "")
-	older := s.version("shop")
+	s.expectVersion("shop", older)
 	for _, pod := range strings.Fields(s.run("get", "pods", "-l", naming.LabelComponent+"="+naming.ComponentInstance,
 		"-o", "jsonpath={.items[*].spec.containers[0].image}")) {
 		if pod != image {
-			t.Errorf("a Pod was made anew, from %s, when the image went on record", pod)
+			s.Errorf("a Pod was made anew, from %s, when the image went on record", pod)
 		}
 	}
 
-	s.load(image, "postgres:17")
-	writer, err := outside.StartWriter(s.ctx, s.access("shop", naming.ReadWriteService("shop")))
-	must(t, err)
-	defer writer.Stop()
-	s.rowsAtLeast("shop", 50)
+	must(s.T, releases.Load(s.ctx, image, releases.NewerMinor))
+	check := s.writing("shop")
 	s.run("annotate", "sampledb", "shop", naming.AnnotationUpdate+"=now")
 	newest := s.runs("shop", former)
 	s.condition("shop", v1.ConditionUpToDate, "True", v1.ReasonUpToDate)
 	db := s.ready("shop")
 	for _, i := range db.Status.InstanceStatuses {
 		if i.ImageID != newest || db.Status.Update != nil {
-			t.Errorf("%s runs %s, want %s; left to do: %+v", i.Name, i.ImageID, newest, db.Status.Update)
+			s.Errorf("%s runs %s, want %s; left to do: %+v", i.Name, i.ImageID, newest, db.Status.Update)
 		}
 	}
-	s.rowsAtLeast("shop", s.count("shop")+50)
-	writer.Stop()
-	lost, err := writer.Lost(s.ctx)
-	must(t, err)
-	if len(lost) > 0 {
-		t.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
-	}
-	t.Logf("from %s to %s: no write for %s; %d rows acknowledged",
-		older, s.version("shop"), writer.Outage(), writer.Acknowledged())
+	check()
+	s.expectVersion("shop", newer)
 
 	s.patch("shop", `{"image":"`+former+`"}`)
 	s.ready("shop")
-	if back := s.version("shop"); back != older {
-		t.Errorf("after the way back %s runs, and before the update %s", back, older)
-	}
-}
-
-// load brings an image of the local cluster to its nodes, under another name.
-func (s *story) load(name, image string) {
-	s.Helper()
-	s.localkube("load", "--as", name, image)
+	s.expectVersion("shop", older)
 }
 
 // runs waits until another image than a former one is on record, and all instances are made from it.
@@ -103,21 +105,18 @@ func (s *story) runs(name, former string) (image string) {
 	s.Helper()
 	s.until(func(ctx context.Context) error {
 		db, err := s.SampleDB(ctx, name)
-		if err != nil {
-			return err
+		if err == nil {
+			image, err = outside.RunsAnother(db, former)
 		}
-		if db.Status.Image == nil || db.Status.Image.Runs == "" || db.Status.Image.Runs == former ||
-			db.Status.Update != nil {
-			return fmt.Errorf("on record is %+v, and %+v is left", db.Status.Image, db.Status.Update)
-		}
-		image = db.Status.Image.Runs
-		return nil
+		return err
 	})
 	return image
 }
 
-// version is what PostgreSQL says that it is.
-func (s *story) version(name string) string {
+// expectVersion expects PostgreSQL to say that it is a version.
+func (s *story) expectVersion(name, want string) {
 	s.Helper()
-	return s.ask(name, "SHOW server_version")
+	if got := s.ask(name, "SHOW server_version"); got != want {
+		s.Errorf("%s runs %s, want %s", name, got, want)
+	}
 }

@@ -57,3 +57,13 @@ func Condition(db v1.SampleDB, kind, status, reason string) error {
 	}
 	return nil
 }
+
+// RunsAnother is the image on record of a SampleDB, and a complaint while that is a former one, or there is none, or an
+// update is under way.
+func RunsAnother(db v1.SampleDB, former string) (image string, err error) {
+	if db.Status.Image == nil || db.Status.Image.Runs == "" || db.Status.Image.Runs == former ||
+		db.Status.Update != nil {
+		return "", fmt.Errorf("on record is %+v, and %+v is left", db.Status.Image, db.Status.Update)
+	}
+	return db.Status.Image.Runs, nil
+}

@@ -31,11 +31,49 @@ func Wanted() int {
 
 // Programs is the folder with the programs of a major version. The first time it takes root, and what makes the image.
 func Programs(ctx context.Context, major int) (string, error) {
-	bin := fmt.Sprintf("usr/lib/postgresql/%d/bin", major)
-	if installed := "/" + bin; isFile(filepath.Join(installed, "postgres")) {
+	n := server(major, fmt.Sprintf("postgres:%d", major))
+	if installed := "/" + n.bin; isFile(filepath.Join(installed, n.program)) {
 		return installed, nil
 	}
-	return needed{fmt.Sprintf("postgres:%d", major), bin, "postgres"}.unpacked(ctx)
+	return n.unpacked(ctx)
+}
+
+// server is that of a major version in an image.
+func server(major int, image string) needed {
+	return needed{image, fmt.Sprintf("usr/lib/postgresql/%d/bin", major), "postgres"}
+}
+
+// The local cluster's images with two minor versions of PostgreSQL 17: that of Debian's stable archive, and that with
+// its security updates. Just after a point release of Debian both have the same.
+const (
+	OlderMinor = "postgres:17-stable"
+	NewerMinor = "postgres:17"
+)
+
+// Minors are the versions in these images, as SHOW server_version has them.
+func Minors(ctx context.Context) (older, newer string, err error) {
+	for image, version := range map[string]*string{OlderMinor: &older, NewerMinor: &newer} {
+		folder, err := server(17, image).unpacked(ctx)
+		if err != nil {
+			return "", "", err
+		}
+		said, err := output(exec.CommandContext(ctx, filepath.Join(folder, "postgres"), "--version"))
+		if err != nil {
+			return "", "", err
+		}
+		*version = strings.TrimSpace(strings.TrimPrefix(said, "postgres (PostgreSQL) "))
+	}
+	return older, newer, nil
+}
+
+// Load brings one of the local cluster's images to its nodes, under another name.
+func Load(ctx context.Context, name, image string) error {
+	localkube, err := localkube()
+	if err != nil {
+		return err
+	}
+	_, err = output(exec.CommandContext(ctx, localkube, "load", "--as", name, image))
+	return err
 }
 
 // PgBouncer is the program of the image that poolers run by default.
@@ -92,13 +130,9 @@ func image(ctx context.Context, name string) (string, error) {
 	if os.Getuid() != 0 {
 		return "", errors.New("it is not installed, and only root can make it of an image")
 	}
-	repository, err := Repository()
+	localkube, err := localkube()
 	if err != nil {
 		return "", err
-	}
-	localkube := filepath.Join(repository, "bin/localkube")
-	if !isFile(localkube) {
-		return "", errors.New("bin/localkube is not there: make build")
 	}
 	out, err := output(exec.CommandContext(ctx, localkube, "image", "build", name))
 	if err != nil {
@@ -109,6 +143,19 @@ func image(ctx context.Context, name string) (string, error) {
 		return "", errors.New("localkube names no image")
 	}
 	return lines[len(lines)-1], nil
+}
+
+// localkube is the program of this repository.
+func localkube() (string, error) {
+	repository, err := Repository()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(repository, "bin/localkube")
+	if !isFile(path) {
+		return "", errors.New("bin/localkube is not there: make build")
+	}
+	return path, nil
 }
 
 // output runs a command, and has what it says on its error output in the error.
