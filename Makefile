@@ -75,7 +75,7 @@ bench-startup: up ## Measure from kubectl apply to the first write and to three 
 bench-backup: deps ## Measure backups and restores against pg_basebackup and pgBackRest
 	@hack/bench-backup.sh $(ARGS)
 
-bench-upgrade: up ## Measure major upgrades against pg_upgrade by hand
+bench-upgrade: up ## Measure upgrades: in place against pg_upgrade by hand; ARGS='-kind minor' or 'bluegreen'
 	@bin/localkube load postgres:15 postgres:18
 	@KUBECONFIG=.local/kubeconfig go run ./test/bench/upgrade $(ARGS)
 

@@ -14,8 +14,11 @@ import (
 type Writer struct {
 	access Access
 	acks   []ack
-	stop   context.CancelFunc
-	done   chan struct{}
+	// next is the number of the next row, and since how many were acknowledged before Resume.
+	next  int64
+	since int
+	stop  context.CancelFunc
+	done  chan struct{}
 }
 
 type ack struct {
@@ -37,10 +40,17 @@ func StartWriter(ctx context.Context, access Access) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	running, stop := context.WithCancel(ctx)
-	w := &Writer{access: access, stop: stop, done: make(chan struct{})}
-	go w.run(running)
+	w := &Writer{access: access, next: 1}
+	w.Resume(ctx)
 	return w, nil
+}
+
+// Resume writes on, after Stop. What the Writer tells of rows and outages is then about what comes; lost are also rows
+// of before.
+func (w *Writer) Resume(ctx context.Context) {
+	running, stop := context.WithCancel(ctx)
+	w.since, w.stop, w.done = len(w.acks), stop, make(chan struct{})
+	go w.run(running)
 }
 
 // Stop ends the writing and waits for its end.
@@ -54,14 +64,14 @@ func (w *Writer) run(ctx context.Context) {
 	var conn *pgx.Conn
 	tick := time.NewTicker(writeEvery)
 	defer tick.Stop()
-	for id := int64(1); ; id++ {
+	for ; ; w.next++ {
 		select {
 		case <-ctx.Done():
 			hangUp(conn)
 			return
 		case <-tick.C:
 		}
-		conn = w.write(ctx, conn, id)
+		conn = w.write(ctx, conn, w.next)
 	}
 }
 
@@ -96,10 +106,10 @@ func hangUp(conn *pgx.Conn) {
 
 // Acknowledged is the number of rows of which the Writer was told that they are
 // committed. Only after Stop.
-func (w *Writer) Acknowledged() int { return len(w.acks) }
+func (w *Writer) Acknowledged() int { return len(w.acks) - w.since }
 
 // Outage is the longest time between two acknowledged rows. Only after Stop.
-func (w *Writer) Outage() time.Duration { return longestGap(w.acks) }
+func (w *Writer) Outage() time.Duration { return longestGap(w.acks[w.since:]) }
 
 func longestGap(acks []ack) time.Duration {
 	var longest time.Duration

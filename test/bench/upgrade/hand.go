@@ -21,40 +21,40 @@ type hand struct {
 
 // byHand upgrades a server as somebody does who has prepared all that can be: the new server is there, and checked
 // against the old one.
-func byHand(ctx context.Context, o options) (m measured, err error) {
+func byHand(ctx context.Context, o options) (all []measured, err error) {
 	h := hand{}
 	if h.folder, err = os.MkdirTemp("/var/tmp", "toban-bench-upgrade-"); err != nil {
-		return m, err
+		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(h.folder) }()
 	for major, folder := range map[int]*string{o.from: &h.from, o.to: &h.to} {
 		if *folder, err = releases.Programs(ctx, major); err != nil {
-			return m, err
+			return nil, err
 		}
 	}
 	if out, err := exec.CommandContext(ctx, "install", "-d", "-o", "postgres", h.folder, h.work()).
 		CombinedOutput(); err != nil {
-		return m, fmt.Errorf("%w: %s", err, out)
+		return nil, fmt.Errorf("%w: %s", err, out)
 	}
 	for _, version := range []string{h.from, h.to} {
 		if err := h.run(ctx, version, "initdb", "--pgdata", h.data(version), "--data-checksums", "--locale=C.UTF-8",
 			"--auth=trust"); err != nil {
-			return m, err
+			return nil, err
 		}
 	}
 	if err := h.start(ctx, h.from); err != nil {
-		return m, err
+		return nil, err
 	}
 	defer func() { _ = h.stop(context.WithoutCancel(ctx), h.from) }()
 	defer func() { _ = h.stop(context.WithoutCancel(ctx), h.to) }()
 	access := outside.Access{Host: h.folder, Port: port, User: "postgres", Database: "postgres"}
 	if err := fill(ctx, access, o.gigabytes); err != nil {
-		return m, err
+		return nil, err
 	}
 	if err := h.upgrade(ctx, "--check"); err != nil {
-		return m, err
+		return nil, err
 	}
-	return watch(ctx, access, func(ctx context.Context) error {
+	return watch(ctx, access, change{do: func(ctx context.Context) error {
 		if err := h.stop(ctx, h.from); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func byHand(ctx context.Context, o options) (m measured, err error) {
 			return err
 		}
 		return h.start(ctx, h.to)
-	})
+	}})
 }
 
 const port = 6543

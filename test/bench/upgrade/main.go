@@ -1,16 +1,19 @@
-// Command upgrade measures for how long nobody can write while PostgreSQL moves to another major version: a SampleDB
-// that is upgraded in place, and by its side, in the same run, a server that somebody upgrades by hand with pg_upgrade,
-// as fast as a script can. Both have the same rows, and link their files. It needs the cluster of make up, as root, and
-// an otherwise idle machine.
+// Command upgrade measures for how long nobody can write while PostgreSQL moves to another version: a SampleDB that is
+// upgraded in place to another major version, and by its side, in the same run, a server that somebody upgrades by hand
+// with pg_upgrade, as fast as a script can. Both have the same rows, and link their files. With -kind it measures a
+// SampleDB alone that takes a newer minor version over, or that moves to another major one by a second side, and home.
+// It needs the cluster of make up, as root, and an otherwise idle machine.
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -21,16 +24,17 @@ import (
 type options struct {
 	rounds, gigabytes, instances int
 	from, to                     int
-	only                         string
+	kind, only                   string
 }
 
 func main() {
 	var o options
+	flag.StringVar(&o.kind, "kind", "inplace", "what to measure: inplace or bluegreen (a major version), or minor")
 	flag.IntVar(&o.rounds, "n", 5, "how often to measure each")
-	flag.IntVar(&o.gigabytes, "size", 2, "how many GB of rows to upgrade")
-	flag.IntVar(&o.instances, "instances", 1, "how many instances the SampleDB has")
-	flag.IntVar(&o.from, "from", 15, "the former major version")
-	flag.IntVar(&o.to, "to", 17, "the new major version")
+	flag.IntVar(&o.gigabytes, "size", 2, "how many GB of rows there are")
+	flag.IntVar(&o.instances, "instances", 0, "how many instances the SampleDB has (default 1, with -kind minor 3)")
+	flag.IntVar(&o.from, "from", 0, "the former major version (default 15, with -kind bluegreen 17)")
+	flag.IntVar(&o.to, "to", 0, "the new major version (default 17, with -kind bluegreen 18)")
 	flag.StringVar(&o.only, "only", "", "measure only Toban or only hand")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -41,39 +45,51 @@ func main() {
 	}
 }
 
-// measured is one upgrade, as its writer saw it.
+// measured is one change, as its writer saw it.
 type measured struct {
+	what               string
 	outage             time.Duration
 	acknowledged, lost int
 }
 
-// way is one in which an upgrade is made.
+// way is one in which versions change.
 type way struct {
 	name string
-	once func(context.Context, options) (measured, error)
+	once func(context.Context, options) ([]measured, error)
 }
 
 func run(ctx context.Context, o options) error {
-	ways := []way{{"Toban", onCluster}, {"hand", byHand}}
-	if o.only != "" {
-		ways = slices.DeleteFunc(ways, func(w way) bool { return w.name != o.only })
+	k, known := kinds[o.kind]
+	if !known {
+		return fmt.Errorf("-kind %s: it is inplace, minor or bluegreen", o.kind)
 	}
+	o.from, o.to, o.instances = cmp.Or(o.from, k.from), cmp.Or(o.to, k.to), cmp.Or(o.instances, k.instances)
+	var names []string
 	all := map[string][]measured{}
 	for i := range o.rounds {
-		for _, way := range ways {
-			m, err := way.once(ctx, o)
+		for _, way := range k.ways {
+			if o.only != "" && o.only != way.name {
+				continue
+			}
+			found, err := way.once(ctx, o)
 			if err != nil {
 				return fmt.Errorf("round %d, %s: %w", i+1, way.name, err)
 			}
-			fmt.Fprintf(os.Stderr, "round %d, %s: no write for %.1f s, %d of %d rows lost\n", i+1, way.name,
-				m.outage.Seconds(), m.lost, m.acknowledged)
-			all[way.name] = append(all[way.name], m)
+			for _, m := range found {
+				name := strings.TrimSpace(way.name + " " + m.what)
+				fmt.Fprintf(os.Stderr, "round %d, %s: no write for %.1f s, %d of %d rows lost\n", i+1, name,
+					m.outage.Seconds(), m.lost, m.acknowledged)
+				if len(all[name]) == 0 {
+					names = append(names, name)
+				}
+				all[name] = append(all[name], m)
+			}
 		}
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "way\tno write for, median\tleast\tmost\tn\trows lost\tof")
-	for _, way := range ways {
-		line(table, way.name, all[way.name])
+	for _, name := range names {
+		line(table, name, all[name])
 	}
 	return table.Flush()
 }
@@ -93,7 +109,7 @@ func line(table *tabwriter.Writer, name string, all []measured) {
 func fill(ctx context.Context, access outside.Access, gigabytes int) error {
 	for part := range 4 * gigabytes {
 		err := access.Do(ctx, fmt.Sprintf("CREATE TABLE rows_%d AS SELECT i, repeat(md5(i::text), 30) AS text "+
-			"FROM generate_series(1, 250000) AS i; CREATE UNIQUE INDEX ON rows_%[1]d (i)", part))
+			"FROM generate_series(1, 250000) AS i; ALTER TABLE rows_%[1]d ADD PRIMARY KEY (i)", part))
 		if err != nil {
 			return err
 		}
@@ -101,26 +117,45 @@ func fill(ctx context.Context, access outside.Access, gigabytes int) error {
 	return access.Do(ctx, "VACUUM ANALYZE")
 }
 
-// watch writes through the whole of an upgrade, and says what the writer saw.
-func watch(ctx context.Context, access outside.Access, upgrade func(context.Context) error) (measured, error) {
+// change is what is done while a writer writes. There may be several in one round: what says which.
+type change struct {
+	what string
+	do   func(context.Context) error
+}
+
+// watch writes through the whole of each change, and says what the writer saw.
+func watch(ctx context.Context, access outside.Access, changes ...change) (all []measured, err error) {
 	writer, err := outside.StartWriter(ctx, access)
 	if err != nil {
-		return measured{}, err
+		return nil, err
 	}
-	// The writer writes a hundred rows a second: some of before and of after belong to it.
-	err = grown(ctx, access, 50)
-	if err == nil {
-		err = upgrade(ctx)
+	for i, c := range changes {
+		if i > 0 {
+			writer.Resume(ctx)
+		}
+		err := through(ctx, access, c)
+		writer.Stop()
+		if err != nil {
+			return nil, err
+		}
+		lost, err := writer.Lost(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, measured{c.what, writer.Outage(), writer.Acknowledged(), len(lost)})
 	}
-	if err == nil {
-		err = grown(ctx, access, 50)
+	return all, nil
+}
+
+// through makes a change. The writer writes a hundred rows a second: some of before and of after belong to it.
+func through(ctx context.Context, access outside.Access, c change) error {
+	if err := grown(ctx, access, 50); err != nil {
+		return err
 	}
-	writer.Stop()
-	if err != nil {
-		return measured{}, err
+	if err := c.do(ctx); err != nil {
+		return err
 	}
-	lost, err := writer.Lost(ctx)
-	return measured{writer.Outage(), writer.Acknowledged(), len(lost)}, err
+	return grown(ctx, access, 50)
 }
 
 // grown waits until there are so many rows more of a writer.
