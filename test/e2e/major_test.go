@@ -277,15 +277,16 @@ func (k *killer) see(db v1.SampleDB) string {
 	step := db.Status.Upgrade.Step
 	if slices.Contains(k.steps, step) && !k.done[step] && k.kill(db) {
 		k.done[step] = true
-		k.Logf("at %s the %s was killed", step, k.what)
+		k.Logf("at %s the %s was killed: %s", step, k.what, db.Status.Upgrade.Message)
 	}
 	return step
 }
 
-// kill kills what is to be killed, and says whether that was there.
+// kill kills what is to be killed, and says whether that was there. While no instance takes writes, the primary is the
+// one on whose volume the data is upgraded.
 func (k *killer) kill(db v1.SampleDB) bool {
 	k.Helper()
-	pods := []string{db.Status.Primary, "--ignore-not-found"}
+	var pods []string
 	kubectl := k.run
 	switch k.what {
 	case "operator":
@@ -293,9 +294,14 @@ func (k *killer) kill(db v1.SampleDB) bool {
 	case "job":
 		pods = []string{"-l", naming.LabelComponent + "=" + naming.ComponentUpgrade}
 	case "primary":
-		if db.Status.Primary == "" {
+		primary := db.Status.Primary
+		if primary == "" && db.Status.Upgrade != nil {
+			primary = db.Status.Upgrade.Instance
+		}
+		if primary == "" {
 			return false
 		}
+		pods = []string{primary, "--ignore-not-found"}
 	}
 	deleted := kubectl(append([]string{"delete", "pod", "--wait=false", "--grace-period=0", "--force"}, pods...)...)
 	return strings.Contains(deleted, "deleted")
