@@ -292,6 +292,9 @@ func (k *killer) kill(db v1.SampleDB) bool {
 	case "operator":
 		pods, kubectl = []string{"-l", operators}, k.operator
 	case "job":
+		if !strings.HasPrefix(db.Status.Upgrade.Message, "The data is being upgraded") {
+			return false // it does not work yet
+		}
 		pods = []string{"-l", naming.LabelComponent + "=" + naming.ComponentUpgrade}
 	case "primary":
 		primary := db.Status.Primary
