@@ -16,6 +16,8 @@ type Room struct {
 	// Databases is the size of all databases, Catalogs that of their system catalogs, Relations how many there are in
 	// them; 0 where it is not known.
 	Databases, Catalogs, Relations int64
+	// Count is how many databases there are. Each begins as a copy of an empty one, which makes no WAL.
+	Count int64
 	// Data is the volume of the data, WAL that of the WAL, nil where it is the same.
 	Data room.Volume
 	WAL  *room.Volume
@@ -29,6 +31,8 @@ const (
 	emptyServer, emptyRelation = 16 << 20, 8 << 10
 	// catalogTimes is for how many times the catalogs there is room: the new ones, and the dumps of the schema.
 	catalogTimes = 2
+	// emptyCatalogs are those of an empty database.
+	emptyCatalogs = 7 << 20
 	// walTimes is the same for WAL, of which there is mostWAL at most (max_wal_size, by default), besides two files.
 	walTimes, mostWAL, walFiles = 3, 1 << 30, 32 << 20
 )
@@ -56,13 +60,15 @@ func NoRoom(r Room) string {
 }
 
 // needs is how much an upgrade writes. The new version makes the catalogs anew, from a dump of the schema; then the
-// relations get the files of the former version.
+// relations get the files of the former version. So much of WAL as a primary may have that takes no writes is in what
+// must be left (room.Bounds.TakeWrites).
 func (r Room) needs(copies bool) (data, wal int64) {
 	data = emptyServer + emptyRelation*r.Relations + catalogTimes*r.Catalogs
 	if copies {
 		data += r.Databases
 	}
-	return data, walFiles + min(walTimes*r.Catalogs, mostWAL)
+	wal = walFiles + min(walTimes*max(r.Catalogs-emptyCatalogs*r.Count, 0), mostWAL)
+	return data, max(wal-room.SparingWAL, 0)
 }
 
 // total is how much must be free before something is written.

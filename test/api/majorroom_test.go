@@ -32,9 +32,9 @@ func TestAMajorUpgradeWithoutRoom(t *testing.T) {
 		db := m.upgradable()
 		uses(m, 8*gib)
 		db, _ = m.prepared(db)
-		uses(m, 10*gib-400<<20)
+		uses(m, 10*gib-390<<20)
 		db = m.reconcile(db)
 		m.at(db, v1.UpgradeFailed)
-		m.failed(db, "the volume of x-0 has no room: 400Mi are free")
+		m.failed(db, "the volume of x-0 has no room: 390Mi are free")
 	})
 }

@@ -22,7 +22,8 @@ func (s *scope) upgradeRoom(x desired.Upgrade, check upgrade.Work) upgrade.Work 
 	volumes := upgrade.Room{
 		Instance: primary, Copies: spec != nil && spec.Method == v1.UpgradeCopy,
 		Databases: found.Bytes, Catalogs: found.Catalogs, Relations: int64(found.Relations),
-		Data: withRoom(room.Volume{}, s.roomOf(desired.DataVolume, primary)),
+		Count: int64(found.Databases),
+		Data:  withRoom(room.Volume{}, s.roomOf(desired.DataVolume, primary)),
 	}
 	if s.db.Spec.Storage.WAL != nil {
 		wal := withRoom(room.Volume{WAL: true}, s.roomOf(desired.WALVolume, primary))
