@@ -13,6 +13,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 	"toban.dev/test/outside"
 )
 
@@ -117,7 +118,7 @@ func (k *homeKiller) kill(db v1.SampleDB) bool {
 	case v1.UpgradeStarting:
 		return k.killPods(labels.FormatLabels(naming.InstanceSelector(k.name)))
 	case partCompare:
-		return k.killPrimary(naming.Green(k.name))
+		return k.killPods(labels.FormatLabels(naming.RoleSelector(naming.Green(k.name), string(protocol.RolePrimary))))
 	case v1.SidesChangingBack:
 		(&killer{story: k.story, what: "operator"}).kill(db)
 		k.Logf("the operator was killed while sides change")
