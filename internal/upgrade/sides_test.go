@@ -200,10 +200,14 @@ func TestTheTaskIsTheFirstThatIsNotDone(t *testing.T) {
 		change func(*SidesView)
 		want   Task
 	}{
-		"not published":      {readyToChange(), func(v *SidesView) { v.Publish, v.Follow = Work{}, Work{} }, TaskPublish},
-		"copied meanwhile":   {readyToChange(), func(v *SidesView) { v.Copy, v.Follow = Work{}, Work{} }, ""},
-		"not followed":       {readyToChange(), func(v *SidesView) { v.Follow, v.Compare = Work{}, Work{} }, TaskFollow},
-		"not compared":       {readyToChange(), func(v *SidesView) { v.Compare, v.Prepare = Work{}, Work{} }, TaskCompare},
+		"not published":    {readyToChange(), func(v *SidesView) { v.Publish = Work{} }, TaskPublish},
+		"copied meanwhile": {readyToChange(), func(v *SidesView) { v.Copy, v.Follow = Work{}, Work{} }, ""},
+		"not followed": {readyToChange(), func(v *SidesView) {
+			v.Follow, v.Compare = Work{}, Work{}
+		}, TaskFollow},
+		"not compared": {readyToChange(), func(v *SidesView) {
+			v.Compare, v.Prepare = Work{}, Work{}
+		}, TaskCompare},
 		"no link back":       {readyToChange(), func(v *SidesView) { v.Prepare = Work{} }, TaskPrepare},
 		"no Pod hands over":  {readyToChange(), func(v *SidesView) { v.Waits = false }, TaskChange},
 		"in the pause":       {readyToChange(), func(v *SidesView) { v.Phase = PhaseChanging }, ""},
