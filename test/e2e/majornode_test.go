@@ -19,7 +19,7 @@ import (
 // internal/major.
 func TestLongAMajorUpgradeLosesTheNodeOfThePrimary(t *testing.T) {
 	s := beginAlone(t) // other databases have instances on that node
-	s.apply(former("shop", 3, "backup: {none: true}"))
+	s.apply(strings.Replace(former("shop", 3, "backup: {none: true}"), "{size: 512Mi}", "{size: 1Gi}", 1))
 	s.ready("shop")
 	leader := s.leadsElsewhere("shop")
 	node := s.node(leader)
