@@ -98,7 +98,7 @@ type SidesView struct {
 	Back, Accepted bool
 	Until          time.Time
 	// The parts of coming home: Leave has blue stop following, InPlace upgrades its data, and Return has it follow
-	// again.
+	// again. InPlace has started when no instance of blue may run as before.
 	Leave, InPlace, Return Work
 	// Removed is the removal of green, and of all that there is of it on blue.
 	Removed Work
@@ -156,12 +156,17 @@ func (v SidesView) changing() bool {
 	return v.Phase == PhaseChangingBack && !v.Gone || v.Phase == PhaseChanging && v.Serves == Blue
 }
 
-// onGreen is while green is to serve.
+// onGreen is while green is to serve. What has begun with blue's data goes on, whatever becomes of green: an instance of
+// blue that started in the middle of that would undo it.
 func (v SidesView) onGreen() SidesDecision {
+	d := v.changed()
 	if v.Gone {
-		return v.gone()
+		d = v.gone()
 	}
-	return v.changed()
+	if v.InPlace.Started && !v.InPlace.Done && d.Phase == PhaseComingHome {
+		d.Task = TaskInPlace
+	}
+	return d
 }
 
 // gone is about green that was deleted while it served. Blue has followed it, but may be in the middle of its own
@@ -366,8 +371,12 @@ func (v SidesView) sayOnGreen(step sidesStep, pending bool) SidesDecision {
 	case settles:
 		return stay(", and the former side begins to follow it%s", because(step.work.Says))
 	case pending && failed != "":
-		return SidesDecision{Phase: v.whileGreen(), Failure: failed, Says: fmt.Sprintf("PostgreSQL %d serves on the "+
+		d := SidesDecision{Phase: v.whileGreen(), Failure: failed, Says: fmt.Sprintf("PostgreSQL %d serves on the "+
 			"second side. The SampleDB's own instances can't take over yet: %s", v.To, failed)}
+		if step.task == TaskInPlace {
+			d.Says += ". When that is mended, try again with the annotation toban.dev/update=now"
+		}
+		return d
 	case pending:
 		return SidesDecision{Phase: v.whileGreen(), Says: step.says + because(step.work.Says)}
 	case v.home() || v.Back:

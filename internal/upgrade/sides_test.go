@@ -221,6 +221,22 @@ func TestTheTaskIsTheFirstThatIsNotDone(t *testing.T) {
 		}, TaskLeave},
 		"blue has left":     {changedSides(), func(v *SidesView) { accepted(v); v.InPlace = Work{} }, TaskInPlace},
 		"blue can't return": {changedSides(), func(v *SidesView) { accepted(v); v.Return.Failed = "x" }, TaskReturn},
+		"blue is being upgraded, and green is not ready": {changedSides(), func(v *SidesView) {
+			accepted(v)
+			v.Open, v.InPlace, v.Return = false, Work{Started: true}, Work{}
+		}, TaskInPlace},
+		"blue is being upgraded, and green is being deleted": {changedSides(), func(v *SidesView) {
+			accepted(v)
+			v.Broken, v.InPlace, v.Return = "green was deleted", Work{Started: true}, Work{}
+		}, TaskInPlace},
+		"blue is being upgraded, and green is gone": {changedSides(), func(v *SidesView) {
+			accepted(v)
+			v.Gone, v.Open, v.InPlace, v.Return = true, false, Work{Started: true}, Work{}
+		}, TaskInPlace},
+		"blue's upgrade has not begun, and green is not ready": {changedSides(), func(v *SidesView) {
+			accepted(v)
+			v.Open, v.InPlace, v.Return = false, Work{}, Work{}
+		}, ""},
 		"broken, accepted": {changedSides(), func(v *SidesView) {
 			accepted(v)
 			v.Broken, v.Leave = "a slot is gone", Work{}

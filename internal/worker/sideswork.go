@@ -23,8 +23,10 @@ const (
 	comparePatience = 2 * time.Minute
 	// cancelPatience is for a side that is about to be deleted.
 	cancelPatience = 20 * time.Second
-	// copiesPatience is for standbys to get copies of a link's slots.
-	copiesPatience = 3 * time.Minute
+	// settlePatience is for standbys to get copies of a link's slots while the way back waits for that, leavePatience
+	// before blue leaves.
+	settlePatience = 30 * time.Second
+	leavePatience  = 3 * time.Minute
 	// behindAsked is how often it is asked how far the following side is.
 	behindAsked = 2 * time.Second
 )
@@ -291,13 +293,17 @@ func (s *sidesRun) settle(ctx context.Context) error {
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
-	return s.awaitCopies(ctx)
+	err := s.awaitCopies(ctx, settlePatience)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // there is a way back all the same
+		s.log.Warn("until a standby has copies of the slots, the way back hangs on one instance", "error", err.Error())
+		return nil
+	}
+	return err
 }
 
-// awaitCopies waits until the link outlives a failover of the side that serves: until then, the way back and the way
-// home hang on one instance.
-func (s *sidesRun) awaitCopies(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, copiesPatience)
+// awaitCopies waits until the link outlives a failover of the side that serves.
+func (s *sidesRun) awaitCopies(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return s.link.AwaitCopies(ctx, s.progress.step)
 }
@@ -311,7 +317,7 @@ func (s *sidesRun) leave(ctx context.Context) error {
 	}
 	whole, err := s.link.Subscribed(ctx)
 	if err == nil && whole { // else it was cut off after that
-		err = s.awaitCopies(ctx)
+		err = s.awaitCopies(ctx, leavePatience)
 	}
 	if err != nil {
 		return err

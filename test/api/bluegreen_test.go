@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -212,6 +213,8 @@ func (s *sides) returns(db *v1.SampleDB) *v1.SampleDB {
 	s.is(db, v1.SidesComingHome, v1.SideGreen)
 	db = s.does(db, "leave --from-green", done)
 	db = s.inPlace(db, homeIdentifier)
+	s.greenIs(metav1.ConditionTrue)
+	db = s.step(db)
 	u := s.is(db, v1.SidesComingHome, v1.SideGreen)
 	if db.Status.Major != 18 || db.Status.SystemIdentifier != homeIdentifier || !s.config(db).Closed ||
 		s.leadsTo() != "x-green" {
@@ -219,6 +222,15 @@ func (s *sides) returns(db *v1.SampleDB) *v1.SampleDB {
 	}
 	db = s.does(db, "return --from-green", done)
 	return s.does(db, "follow --from-green", done)
+}
+
+// greenIs says whether green is Ready.
+func (s *sides) greenIs(ready metav1.ConditionStatus) {
+	s.Helper()
+	green := s.green()
+	meta.SetStatusCondition(&green.Status.Conditions, metav1.Condition{Type: v1.ConditionReady, Status: ready,
+		Reason: v1.ReasonInstancesUnready})
+	s.must(s.api.Status().Update(s.Context(), green))
 }
 
 // changesHome plays the change of sides to blue.

@@ -379,6 +379,9 @@ func (s *sides) plays(db *v1.SampleDB, step, identifier string) {
 		s.runs(jobs, "")
 	case v1.UpgradeUpgrading:
 		s.stops(db)
+		if db.Name == "x" { // an instance of green that is not ready has nothing to do with blue's data
+			s.greenIs(metav1.ConditionFalse)
+		}
 		if len(s.pods.upgradePods.begun) > 0 {
 			s.pods.upgradePods.result = &protocol.UpgradeResult{
 				From: "17.6", To: "18.1", Method: protocol.MethodLink, SystemIdentifier: identifier,

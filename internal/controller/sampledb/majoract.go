@@ -138,6 +138,9 @@ func (r *Reconciler) takeOverUpgrade(ctx context.Context, s *scope, w upgradeWor
 		return nil
 	}
 	s.stopped = &problem{v1.ReasonUpgrading, s.upgraded.message, pauseShort}
+	if err := r.stillUpgrades(ctx, s); err != nil {
+		return err
+	}
 	known, err := r.known(s)
 	if err != nil {
 		return err
@@ -149,6 +152,20 @@ func (r *Reconciler) takeOverUpgrade(ctx context.Context, s *scope, w upgradeWor
 	s.addEvent(eventUpgrading, fmt.Sprintf("the data is that of PostgreSQL %s now (%s); the instances start with it",
 		u.Version, u.Method))
 	return r.applyConfig(ctx, s)
+}
+
+// stillUpgrades refuses where the upgrade has been given up already, by the record itself and not what the operator has
+// of it: the former version may have taken writes since.
+func (r *Reconciler) stillUpgrades(ctx context.Context, s *scope) error {
+	var live v1.SampleDB
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.db), &live); err != nil {
+		return fmt.Errorf("read how far the upgrade is: %w", err)
+	}
+	u := live.Status.Upgrade
+	if !u.SameAs(s.upgrade) || u.Step != v1.UpgradeUpgrading && u.Step != v1.UpgradeStarting {
+		return &problem{v1.ReasonUpgrading, "the record of the upgrade has changed: it is read again", pauseShort}
+	}
+	return nil
 }
 
 // giveUpUpgrade removes the Jobs of an upgrade that has failed. The instances start as before; the one whose volume was

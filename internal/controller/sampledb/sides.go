@@ -391,7 +391,7 @@ func (s *scope) homeWork(ctx context.Context, r *Reconciler, v *upgrade.SidesVie
 		v.InPlace = upgrade.Work{Done: true}
 		return upgradeWork{}
 	}
-	v.InPlace = upgrade.Work{Says: s.upgrade.Step}
+	v.InPlace = upgrade.Work{Started: s.upgrade.Closed(), Says: s.upgrade.Step}
 	if s.otherVersionAsked() {
 		v.InPlace.Failed = fmt.Sprintf("set spec.version to %d, which serves: blue is upgraded to it", s.upgrade.To)
 		return upgradeWork{}

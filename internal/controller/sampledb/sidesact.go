@@ -187,14 +187,14 @@ func (r *Reconciler) actBesideGreen(ctx context.Context, s *scope, d upgrade.Sid
 		return err
 	}
 	switch {
+	case d.Task == upgrade.TaskInPlace: // also while green is not ready
+		return r.upgradeHome(ctx, s, w)
 	case pausing(string(d.Phase)):
 		return r.handOver(ctx, s, w)
 	case d.PutOff || d.Serves == upgrade.Green && !w.view.Open:
 		return r.forgetAsked(ctx, s)
 	case d.Task == "":
 		return nil
-	case d.Task == upgrade.TaskInPlace:
-		return r.upgradeHome(ctx, s, w)
 	}
 	return r.startSides(ctx, s, w, protocol.SidesWork(d.Task))
 }
