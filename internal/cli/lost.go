@@ -105,22 +105,40 @@ func (l lost) noteFor(named bool) string {
 	return l.lacks()
 }
 
-// lacks says what may be missing in the backup, because the second side of a blue/green upgrade has served.
+// lacks says what may be missing in the backup, because the other side of a blue/green upgrade has served, or may have.
 func (l lost) lacks() string {
 	side := desired.SideOfBackup(l.backup)
-	if side.Of != "" || side.Does != naming.SideFollows {
+	if side.Of != "" {
+		return l.lacksOwn()
+	}
+	if side.Does != naming.SideFollows {
 		return ""
 	}
 	words := naming.Green(l.name) + " has served: what was written there last may be missing"
-	if green := l.ofGreen(); len(green) > 0 {
+	if green := ofGreen(l.all); len(green) > 0 {
 		words += ", and may be in the archive of its backup: --backup " + green[0].Name
 	}
 	return words
 }
 
-// ofGreen are the backups of the second side, the newest first.
-func (l lost) ofGreen() []*v1.DatabaseBackup { return ofGreen(l.all) }
+// lacksOwn says what may be missing in a backup of the second side, because the SampleDB's own instances may have
+// served again. A store does not say so before it has a backup of theirs that was taken since.
+func (l lost) lacksOwn() string {
+	if l.backup.UID != "" || isFinal(l.backup) {
+		return ""
+	}
+	for _, b := range l.all {
+		if desired.SideOfBackup(b).Of == "" {
+			own := lost{name: l.name, backup: b}
+			return fmt.Sprintf("%s's own instances may have served again: what was written there may be missing, and "+
+				"may be in the archive of their backup, whose end --backup %s brings back. For all of the archive, %s",
+				l.name, b.Name, own.otherWay("OTHER"))
+		}
+	}
+	return ""
+}
 
+// ofGreen are the backups of the second side, the newest first as all are.
 func ofGreen(all []*v1.DatabaseBackup) (out []*v1.DatabaseBackup) {
 	for _, b := range all {
 		if desired.SideOfBackup(b).Of != "" {
@@ -138,14 +156,16 @@ func hasWritten(b *v1.DatabaseBackup) bool {
 }
 
 // last is the backup that has the last writes, or whose archive has them. All are the newest first. After a last
-// backup nothing was written. Without one, a second side whose backups are there has served to the end, and its archive
-// goes on. One that has left a last backup, and did not serve to the end, was deleted by hand.
+// backup nothing was written. Without one, a second side whose DatabaseBackups are there has served to the end, and its
+// archive goes on. One that has left a last backup, and did not serve to the end, was deleted by hand. In a store the
+// folder of one stays that was removed long ago: the side counts of which there is the newest backup that was taken
+// while it served.
 func last(all []*v1.DatabaseBackup) *v1.DatabaseBackup {
 	green := ofGreen(all)
 	switch {
 	case isFinal(all[0]) || len(green) == 0:
 		return all[0]
-	case !slices.ContainsFunc(green, isFinal):
+	case green[0].UID != "" && !slices.ContainsFunc(green, isFinal):
 		return green[0]
 	}
 	for _, b := range all {

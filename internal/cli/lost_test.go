@@ -69,6 +69,11 @@ func TestWhichSideIsBroughtBack(t *testing.T) {
 		return backupOf("x-green", "g", name, hour, append(modify, sided(does, "x/u"))...)
 	}
 	follows := sided(naming.SideFollows, "")
+	mayLack := func(name string) string {
+		return "x's own instances may have served again: what was written there may be missing, and may be in the " +
+			"archive of their backup, whose end --backup " + name + " brings back. For all of the archive, create a " +
+			"SampleDB OTHER with spec.restoreFrom.archive.path: shop/x-u"
+	}
 	for name, c := range map[string]struct {
 		backups []v1.DatabaseBackup
 		live    []v1.SampleDB
@@ -105,7 +110,20 @@ func TestWhichSideIsBroughtBack(t *testing.T) {
 		},
 		"the second side, where a store has one that has served": {
 			[]v1.DatabaseBackup{own("x-1", 3, inStore, follows), green("x-green-1", "serves", 2, inStore)}, nil,
-			"x x-green-1",
+			"x x-green-1 (" + mayLack("x-1") + ")",
+		},
+		"the second side, where a store has no backup of the first one since": {
+			[]v1.DatabaseBackup{own("x-1", 1, inStore), green("x-green-1", "serves", 2, inStore)}, nil,
+			"x x-green-1 (" + mayLack("x-1") + ")",
+		},
+		"the second side's last backup, which a store has": {
+			[]v1.DatabaseBackup{own("x-1", 1, inStore), green("x-green-final-g", "serves", 2, inStore)}, nil,
+			"x x-green-final-g",
+		},
+		"the first side, where a store has a second one that has served long ago": {
+			[]v1.DatabaseBackup{
+				own("x-1", 1, inStore), green("x-green-1", "serves", 2, inStore), own("x-2", 9, inStore),
+			}, nil, "x x-2",
 		},
 	} {
 		var got []string
