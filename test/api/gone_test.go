@@ -3,9 +3,12 @@ package api
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
@@ -187,7 +190,7 @@ func TestDeletedWhileTheSecondSideServes(t *testing.T) {
 	s, db := newSides(t)
 	db = s.copied(s.published(s.checked(s.wantsGreen(db))))
 	db = s.leaves(s.settles(s.changes(s.waits(s.links(db, "")))))
-	db = s.deletes(db)
+	db = s.deletes(s.servesSince(db, time.Now().Add(-time.Hour)))
 	s.waiting(db, "x-green, which has served and goes first")
 	green := s.step(s.green())
 	if green.DeletionTimestamp == nil || green.Spec.DeletionPolicy != "" || !s.config(green).Closed {
@@ -231,12 +234,45 @@ func (s *sides) undeletes(name, backup string) string {
 	return list + out
 }
 
+// servesSince has the second side have begun to serve at a time of the clock by which the API server stamps objects:
+// that of the operator runs ahead here.
+func (s *sides) servesSince(db *v1.SampleDB, at time.Time) *v1.SampleDB {
+	s.Helper()
+	since, now := metav1.NewTime(at), s.sample(db.Name)
+	now.Status.Upgrade.CompletedAt = &since
+	s.must(s.api.Status().Update(s.Context(), now))
+	return now
+}
+
+// leftByGreen makes the last backup that a second side has left.
+func (s *sides) leftByGreen(db *v1.SampleDB) {
+	s.Helper()
+	const uid = "0a1b2c3d-0000-4000-8000-000000000000"
+	b := &v1.DatabaseBackup{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.namespace, Name: naming.FinalBackup("x-green", uid),
+			Labels: map[string]string{naming.LabelOwner: uid},
+		},
+		Spec: v1.DatabaseBackupSpec{SampleDB: "x-green", Deadline: metav1.Duration{Duration: 24 * time.Hour}},
+	}
+	s.must(s.api.Create(s.Context(), b))
+	b.Status.Manifest = &runtime.RawExtension{Raw: []byte(asText(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{naming.AnnotationSideOf: "x/" + string(db.UID)}},
+	}))}
+	meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+		Type: v1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1.ReasonCompleted,
+	})
+	s.must(s.api.Status().Update(s.Context(), b))
+}
+
 // Where the second side that has served is gone, nothing waits for it: the last backup is of what there is, and it is
-// said that it may lack something, also to who brings the SampleDB back.
+// said that it may lack something, also to who brings the SampleDB back. What one of an earlier upgrade has left is not
+// the last backup.
 func TestDeletedWhenTheSecondSideThatServedIsGone(t *testing.T) {
 	s, db := newSides(t)
-	db = s.deletes(sidesCome[v1.SidesComingHome](s, db))
-	db = s.step(db)
+	db = sidesCome[v1.SidesComingHome](s, db)
+	s.leftByGreen(db)
+	db = s.step(s.deletes(s.servesSince(db, time.Now().Add(time.Hour))))
 	if s.find("x-green", &v1.SampleDB{}) {
 		t.Fatal("x-green is still there")
 	}

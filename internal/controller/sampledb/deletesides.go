@@ -108,20 +108,27 @@ func (r *Reconciler) savedByGreen(ctx context.Context, s *scope) (bool, error) {
 	if !s.db.Status.Upgrade.GreenServes() {
 		return false, nil
 	}
-	green := naming.Green(s.db.Name)
-	all, err := backups.Of(ctx, r.Client, s.db.Namespace, green)
+	all, err := backups.Of(ctx, r.Client, s.db.Namespace, naming.Green(s.db.Name))
 	if err != nil {
 		return false, err
 	}
 	for i := range all {
-		b := &all[i]
-		side, owner := desired.SideOfBackup(b), b.Labels[naming.LabelOwner]
-		if owner != "" && b.Name == naming.FinalBackup(green, owner) && side.UID == string(s.db.UID) &&
-			meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete) {
+		if isLastOfGreen(&all[i], s.db) {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// isLastOfGreen says that a backup is the last one of the second side, is complete, and was begun after that side began
+// to serve. A second side that somebody has deleted in an earlier upgrade may have left one too: it lacks all that was
+// written since.
+func isLastOfGreen(b *v1.DatabaseBackup, db *v1.SampleDB) bool {
+	owner, since := b.Labels[naming.LabelOwner], db.Status.Upgrade.CompletedAt
+	return owner != "" && b.Name == naming.FinalBackup(naming.Green(db.Name), owner) &&
+		desired.SideOfBackup(b).UID == string(db.UID) &&
+		meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete) &&
+		since != nil && b.CreationTimestamp.Unix() >= since.Unix()
 }
 
 // tellFinal tells that the last backup is taken, and what it may lack.
