@@ -210,7 +210,7 @@ func TestOneSideLetsClientsIn(t *testing.T) {
 		first, second bool // is closed
 		apart, linked bool
 	}{
-		{v1.UpgradeWaiting, v1.SideBlue, false, true, false, false},
+		{v1.UpgradeWaiting, v1.SideBlue, false, true, false, true},
 		{v1.UpgradeChecking, v1.SideBlue, false, true, false, true},
 		{v1.SidesPublishing, v1.SideBlue, false, true, true, true},
 		{v1.SidesReady, v1.SideBlue, false, true, true, true},
