@@ -72,8 +72,9 @@ func otherSide(db *v1.SampleDB) (other, first string) {
 	return "", ""
 }
 
-// linked says that the other side follows, or is about to. It is so from the first step on, and as long as there is any:
-// what changes with it has standbys connect anew, so that the SampleDB is not Ready for a moment, and the step Waiting.
+// linked says that the other side follows, or is about to. It is so from the first step on, and as long as there is
+// any: what changes with it has standbys connect anew, so that the SampleDB is not Ready for a moment, and the step is
+// Waiting.
 func linked(db *v1.SampleDB) bool {
 	if _, green := IsGreen(db); green {
 		return true

@@ -156,8 +156,8 @@ func (v SidesView) changing() bool {
 	return v.Phase == PhaseChangingBack && !v.Gone || v.Phase == PhaseChanging && v.Serves == Blue
 }
 
-// onGreen is while green is to serve. What has begun with blue's data goes on, whatever becomes of green: an instance of
-// blue that started in the middle of that would undo it.
+// onGreen is while green is to serve. What has begun with blue's data goes on, whatever becomes of green: an instance
+// of blue that started in the middle of that would undo it.
 func (v SidesView) onGreen() SidesDecision {
 	d := v.changed()
 	if v.Gone {
