@@ -84,18 +84,7 @@ func TestLongBlueGreen(t *testing.T) {
 // sequences go on, and nothing of the second side is left on any instance. It is Ready when the spec wants what runs.
 func TestLongBlueGreenAndBack(t *testing.T) {
 	s := beginAlone(t)
-	s.apply(twoSided("shop", 2)) // the standby has copies of the link's slots meanwhile
-	s.ready("shop")
-	s.condition("shop", v1.ConditionArchiving, "True", "")
-	access := s.access("shop", naming.ReadWriteService("shop"))
-	rows := s.makeItems(access)
-	check := s.writing("shop")
-	before := s.traces("shop", access.Database)
-
-	s.patch("shop", `{"version":18}`)
-	s.sides("shop", v1.SidesChanged, v1.SideGreen)
-	s.clientsAreOn("shop", naming.Green("shop"), 18)
-	rows.add(s, 20)
+	rows, before, check := s.changesToGreen(2) // the standby has copies of the link's slots meanwhile
 	s.until(func(ctx context.Context) error {
 		db, err := s.SampleDB(ctx, "shop")
 		if err == nil && db.Status.Upgrade.WayBack != v1.WayBackBack {
@@ -113,7 +102,7 @@ func TestLongBlueGreenAndBack(t *testing.T) {
 	if !strings.Contains(words, "the way back was asked for") {
 		t.Errorf("it says %q", words)
 	}
-	s.noSecondSide("shop", before, access.Database)
+	s.noSecondSide("shop", before, rows.access.Database)
 	if left := s.path("shop", "{.metadata.annotations}"); strings.Contains(left, naming.AnnotationUpgradeBack) {
 		t.Errorf("the request is still there: %s", left)
 	}
@@ -123,6 +112,23 @@ func TestLongBlueGreenAndBack(t *testing.T) {
 	s.ready("shop")
 	s.clientsAreOn("shop", "shop", 17)
 	rows.expect(s, "17:15 18:20")
+}
+
+// changesToGreen has the SampleDB shop with so many instances change to its second side, under a writer whose rows are
+// checked in the end, and returns a table with rows of both versions and the traces of before.
+func (s *story) changesToGreen(instances int) (rows items, before string, check func()) {
+	s.Helper()
+	s.apply(twoSided("shop", instances))
+	s.ready("shop")
+	s.condition("shop", v1.ConditionArchiving, "True", "")
+	rows = s.makeItems(s.access("shop", naming.ReadWriteService("shop")))
+	check = s.writing("shop")
+	before = s.traces("shop", rows.access.Database)
+	s.patch("shop", `{"version":18}`)
+	s.sides("shop", v1.SidesChanged, v1.SideGreen)
+	s.clientsAreOn("shop", naming.Green("shop"), 18)
+	rows.add(s, 20)
+	return rows, before, check
 }
 
 // twoSided is a SampleDB that moves to another major version by a second side.

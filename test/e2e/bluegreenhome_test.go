@@ -22,17 +22,7 @@ import (
 // change. Nothing acknowledged is lost, and nothing is left of the second side.
 func TestLongBlueGreenComesHomeKilled(t *testing.T) {
 	s := beginAlone(t)
-	s.apply(twoSided("shop", 3))
-	s.ready("shop")
-	s.condition("shop", v1.ConditionArchiving, "True", "")
-	access := s.access("shop", naming.ReadWriteService("shop"))
-	rows := s.makeItems(access)
-	check := s.writing("shop")
-	before := s.traces("shop", access.Database)
-	s.patch("shop", `{"version":18}`)
-	s.sides("shop", v1.SidesChanged, v1.SideGreen)
-	s.clientsAreOn("shop", naming.Green("shop"), 18)
-	rows.add(s, 20)
+	rows, before, check := s.changesToGreen(3)
 	k := &homeKiller{story: s, name: "shop", killed: map[string]bool{}}
 	s.run("annotate", "sampledb", "shop", naming.AnnotationAcceptUpgrade+"=yes")
 	must(t, outside.Until(s.ctx, 2*sidesPatience, k.look))
@@ -45,7 +35,7 @@ func TestLongBlueGreenComesHomeKilled(t *testing.T) {
 	s.sides("shop", v1.UpgradeUpgraded, v1.SideBlue)
 	rows.add(s, 5)
 	rows.expect(s, "17:10 18:25")
-	s.noSecondSide("shop", before, access.Database)
+	s.noSecondSide("shop", before, rows.access.Database)
 	s.ready("shop")
 	check()
 }
@@ -125,19 +115,6 @@ func (k *homeKiller) kill(db v1.SampleDB) bool {
 		return true
 	}
 	return false
-}
-
-// killPods kills the Pods with some labels that run, and says whether there were any.
-func (k *homeKiller) killPods(selector string) bool {
-	k.Helper()
-	pods, err := k.Kubectl(k.ctx, "get", "pods", "-l", selector,
-		"--field-selector=status.phase=Running", "-o", "name")
-	must(k.T, err)
-	if pods != "" {
-		k.run(append([]string{"delete", "--wait=false", "--grace-period=0", "--force"}, strings.Fields(pods)...)...)
-		k.Logf("killed while %s: %s", k.part, strings.TrimSpace(pods))
-	}
-	return pods != ""
 }
 
 // triesAgainAtHome asks for the upgrade of the data once more, and waits until it has begun.

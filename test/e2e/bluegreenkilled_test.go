@@ -204,12 +204,10 @@ func (k *sidesKiller) killComparison() bool {
 	must(k.T, err)
 	_, err = holds.Exec(k.ctx, "INSERT INTO held SELECT count(*) FROM held")
 	must(k.T, err)
-	pod := ""
-	k.until(func(ctx context.Context) (err error) {
-		pod, err = k.Kubectl(ctx, "get", "pods", "-l", naming.LabelComponent+"="+naming.ComponentSides,
-			"--field-selector=status.phase=Running", "-o", "name")
-		if err != nil || pod != "" {
-			return err
+	killed := false
+	k.until(func(ctx context.Context) error {
+		if killed = k.killPods(naming.LabelComponent + "=" + naming.ComponentSides); killed {
+			return nil
 		}
 		db, err := k.SampleDB(ctx, k.name)
 		if step, _ := stepOf(db); err == nil && step == v1.SidesComparing {
@@ -217,9 +215,18 @@ func (k *sidesKiller) killComparison() bool {
 		}
 		return err
 	})
-	if pod != "" {
-		k.run(append([]string{"delete", "--wait=false", "--grace-period=0", "--force"}, strings.Fields(pod)...)...)
-	}
 	must(k.T, holds.Commit(k.ctx))
-	return pod != ""
+	return killed
+}
+
+// killPods kills the Pods with some labels that run, and says whether there were any.
+func (s *story) killPods(selector string) bool {
+	s.Helper()
+	pods, err := s.Kubectl(s.ctx, "get", "pods", "-l", selector, "--field-selector=status.phase=Running", "-o", "name")
+	must(s.T, err)
+	if pods != "" {
+		s.run(append([]string{"delete", "--wait=false", "--grace-period=0", "--force"}, strings.Fields(pods)...)...)
+		s.Logf("killed: %s", strings.TrimSpace(pods))
+	}
+	return pods != ""
 }
