@@ -102,13 +102,14 @@ func (k *homeKiller) kill(db v1.SampleDB) bool {
 	k.Helper()
 	switch k.part {
 	case partLeave, partReturn:
-		return k.killPods(naming.LabelComponent + "=" + naming.ComponentSides)
+		return k.killPods(naming.LabelComponent+"="+naming.ComponentSides, thatRun)
 	case v1.UpgradeUpgrading:
-		return k.killPods(naming.LabelComponent + "=" + naming.ComponentUpgrade)
+		return k.killPods(naming.LabelComponent+"="+naming.ComponentUpgrade, thatRun)
 	case v1.UpgradeStarting:
-		return k.killPods(labels.FormatLabels(naming.InstanceSelector(k.name)))
+		return k.killPods(labels.FormatLabels(naming.InstanceSelector(k.name)), notEndedYet) // it lasts for two seconds
 	case partCompare:
-		return k.killPods(labels.FormatLabels(naming.RoleSelector(naming.Green(k.name), string(protocol.RolePrimary))))
+		primary := naming.RoleSelector(naming.Green(k.name), string(protocol.RolePrimary))
+		return k.killPods(labels.FormatLabels(primary), thatRun)
 	case v1.SidesChangingBack:
 		(&killer{story: k.story, what: "operator"}).kill(db)
 		k.Logf("the operator was killed while sides change")

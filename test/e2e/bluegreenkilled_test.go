@@ -206,7 +206,7 @@ func (k *sidesKiller) killComparison() bool {
 	must(k.T, err)
 	killed := false
 	k.until(func(ctx context.Context) error {
-		if killed = k.killPods(naming.LabelComponent + "=" + naming.ComponentSides); killed {
+		if killed = k.killPods(naming.LabelComponent+"="+naming.ComponentSides, thatRun); killed {
 			return nil
 		}
 		db, err := k.SampleDB(ctx, k.name)
@@ -219,10 +219,16 @@ func (k *sidesKiller) killComparison() bool {
 	return killed
 }
 
-// killPods kills the Pods with some labels that run, and says whether there were any.
-func (s *story) killPods(selector string) bool {
+// The phases of Pods that are killed: those that run, and those that also may not run yet.
+const (
+	thatRun     = "status.phase=Running"
+	notEndedYet = "status.phase!=Succeeded,status.phase!=Failed"
+)
+
+// killPods kills the Pods with some labels and phases, and says whether there were any.
+func (s *story) killPods(selector, phases string) bool {
 	s.Helper()
-	pods, err := s.Kubectl(s.ctx, "get", "pods", "-l", selector, "--field-selector=status.phase=Running", "-o", "name")
+	pods, err := s.Kubectl(s.ctx, "get", "pods", "-l", selector, "--field-selector="+phases, "-o", "name")
 	must(s.T, err)
 	if pods != "" {
 		s.run(append([]string{"delete", "--wait=false", "--grace-period=0", "--force"}, strings.Fields(pods)...)...)
