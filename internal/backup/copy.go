@@ -42,13 +42,14 @@ func RunCopy(ctx context.Context, o CopyOptions) error {
 }
 
 // ConnectCopy opens a superuser's session with a copy whose socket is in a folder.
-func ConnectCopy(ctx context.Context, run, database string) (*pgx.Conn, error) {
-	return connectSuperuser(ctx, &postgres.Server{Run: run, Port: scratchPort}, database)
+func ConnectCopy(ctx context.Context, programs postgres.Programs, run, database string) (*pgx.Conn, error) {
+	return connectSuperuser(ctx, &postgres.Server{Programs: programs, Run: run, Port: scratchPort}, database)
 }
 
 // CopyEnvironment leads PostgreSQL's own programs to the same (PostgreSQL 17 documentation, 34.15).
-func CopyEnvironment(run string) []string {
+func CopyEnvironment(programs postgres.Programs, run string) []string {
 	return []string{
-		"PGHOST=" + run, "PGPORT=" + strconv.Itoa(scratchPort), "PGUSER=" + naming.RoleSuperuser, optionsVariable(),
+		"PGHOST=" + run, "PGPORT=" + strconv.Itoa(scratchPort), "PGUSER=" + naming.RoleSuperuser,
+		optionsVariable(programs.Major),
 	}
 }

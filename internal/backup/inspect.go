@@ -102,7 +102,7 @@ func (i *inspecting) amcheck(ctx context.Context) (skipped string, err error) {
 	var words bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, "--all", "--install-missing", "--no-password", "--host", i.Run,
 		"--port", strconv.Itoa(scratchPort), "--username", naming.RoleSuperuser, "--jobs", strconv.Itoa(i.Workers))
-	cmd.Env = append(os.Environ(), optionsVariable())
+	cmd.Env = append(os.Environ(), optionsVariable(i.Programs.Major))
 	cmd.Stdout, cmd.Stderr = &words, &words // what is corrupt is on the former
 	if err := postgres.Children.Run(cmd); err != nil {
 		lines := strings.Split(strings.TrimSpace(words.String()), "\n")

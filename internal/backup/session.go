@@ -30,7 +30,7 @@ func connectScratch(
 	if err != nil {
 		return nil, fmt.Errorf("make connection settings: %w", err)
 	}
-	config.RuntimeParams = session.Settings(role, settings)
+	config.RuntimeParams = session.SettingsAt(s.Programs.Major, role, settings)
 	return pgx.ConnectConfig(ctx, config)
 }
 
@@ -41,9 +41,9 @@ func connectSuperuser(ctx context.Context, s *postgres.Server, database string) 
 
 // optionsVariable gives a superuser's settings to one of PostgreSQL's own programs (libpq's PGOPTIONS, in which a
 // backslash stands before a space that is part of a value).
-func optionsVariable() string {
+func optionsVariable(major int) string {
 	var options []string
-	for name, value := range session.Settings(naming.RoleSuperuser, nil) {
+	for name, value := range session.SettingsAt(major, naming.RoleSuperuser, nil) {
 		options = append(options, "-c "+name+"="+strings.ReplaceAll(value, " ", `\ `))
 	}
 	return "PGOPTIONS=" + strings.Join(options, " ")

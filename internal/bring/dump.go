@@ -31,10 +31,10 @@ func (r *run) program(ctx context.Context, name string, env []string, args ...st
 	return cmd
 }
 
-// pgOptions is PGOPTIONS for the sessions of a role.
-func pgOptions(role string) string {
+// pgOptions is PGOPTIONS for the sessions of a role with a server of a major version.
+func pgOptions(major int, role string) string {
 	var words []string
-	for name, value := range session.Settings(role, map[string]string{"application_name": "toban restore"}) {
+	for name, value := range session.SettingsAt(major, role, map[string]string{"application_name": "toban restore"}) {
 		if name != "client_encoding" && name != "application_name" { // the programs set them themselves
 			words = append(words, "-c "+name+"="+strings.NewReplacer(`\`, `\\`, " ", `\ `).Replace(value))
 		}
@@ -50,7 +50,7 @@ func (r *run) dump(ctx context.Context, schemas ...string) error {
 	for _, schema := range schemas {
 		args = append(args, "--strict-names", "--schema="+pattern(schema))
 	}
-	env := append(slices.Clone(r.CopyEnv), "PGDATABASE="+r.Database, pgOptions(naming.RoleSuperuser))
+	env := append(slices.Clone(r.CopyEnv), "PGDATABASE="+r.Database, pgOptions(r.Programs.Major, naming.RoleSuperuser))
 	if err := run1(r.program(ctx, "pg_dump", env, args...)); err != nil {
 		return fmt.Errorf("dump what is restored: %w", err)
 	}
@@ -211,7 +211,7 @@ func (r *run) loadAs(ctx context.Context, database, owner string, entries []entr
 		args = append(args, "--exit-on-error")
 	}
 	env := append(slices.Clone(r.PrimaryEnv), "PGUSER="+r.loader.name, "PGPASSWORD="+r.loader.password,
-		pgOptions(r.loader.name))
+		pgOptions(r.Programs.Major, r.loader.name))
 	if err := run1(r.program(ctx, "pg_restore", env, append(args, r.dumpFile())...)); err != nil {
 		return fmt.Errorf("load what is restored: %w", err)
 	}

@@ -3,6 +3,7 @@ package initjob
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -48,11 +49,26 @@ func (j *Job) connect(ctx context.Context, hosts []string, who login) (*pgx.Conn
 	if err != nil {
 		return nil, err
 	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := open(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s to database %q: %w", who.role, who.database, err)
 	}
 	return conn, nil
+}
+
+// undefinedObject is the SQLSTATE of a setting that the server does not know.
+const undefinedObject = "42704"
+
+// open opens a session. A server that does not know a setting refuses it before anything else is done: then it is older
+// than those that are pinned only for newer ones.
+func open(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == undefinedObject && config.User == naming.RoleSuperuser {
+		config.RuntimeParams = session.Settings(config.User, settings)
+		return pgx.ConnectConfig(ctx, config)
+	}
+	return conn, err
 }
 
 // Superuser connects as the superuser to the host that takes writes.
@@ -69,7 +85,7 @@ func SuperuserAt(ctx context.Context, host string, port uint16, tls *tls.Config,
 		return nil, err
 	}
 	config.ValidateConnect = nil
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := open(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", host, err)
 	}
@@ -100,7 +116,7 @@ func (j *Job) config(hosts []string, who login) (*pgx.ConnConfig, error) {
 	}
 	if who.role == naming.RoleSuperuser {
 		// Nothing that a user made or has set may stand in for what a superuser calls.
-		config.RuntimeParams = session.Settings(who.role, settings)
+		config.RuntimeParams = session.SettingsAt(session.Newest, who.role, settings)
 	}
 	return config, nil
 }

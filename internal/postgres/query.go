@@ -33,7 +33,7 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 	if err != nil {
 		return nil, fmt.Errorf("make connection settings: %w", err)
 	}
-	config.RuntimeParams = session.Settings(config.User, map[string]string{
+	config.RuntimeParams = session.SettingsAt(s.Programs.Major, config.User, map[string]string{
 		"application_name":  application,
 		"statement_timeout": "5s",
 		// Ours must never wait for a standby: it would hang with the users' commits and look dead.
@@ -52,7 +52,7 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, error) {
 	opened, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.Database = database
-		config.RuntimeParams = session.Settings(config.User, map[string]string{
+		config.RuntimeParams = session.SettingsAt(s.Programs.Major, config.User, map[string]string{
 			"application_name": application,
 			// Who may use a database can hold a lock in it, or on a role of his own, for as long as he likes.
 			"lock_timeout": "10s",

@@ -4,6 +4,9 @@ package session
 
 import "maps"
 
+// superuser is the role that may set what only a superuser may.
+const superuser = "postgres"
+
 // pinned are what an owner of a database could otherwise set for our sessions there, by ALTER DATABASE … SET. What a
 // client asks for in its startup packet counts before that (PostgreSQL 17 documentation, 19.1.3), also "role" and
 // "session_authorization", with which our statements would run as somebody else.
@@ -26,6 +29,33 @@ var pinned = map[string]string{
 	"lock_timeout":                        "0",
 	"idle_session_timeout":                "0",
 	"idle_in_transaction_session_timeout": "0",
+}
+
+// newer are pinned besides on a server of a major version that has them. Event triggers at login are a user's code, by
+// which every session of ours may fail, for ever on a standby where it writes (PostgreSQL 17 documentation, 38.1); only
+// a superuser's session may do without them (19.11.1).
+var newer = []struct {
+	since       int
+	name, value string
+	superuser   bool
+}{
+	{17, "transaction_timeout", "0", false},
+	{17, "event_triggers", "off", true},
+}
+
+// Newest is a major version that has all that is pinned.
+const Newest = 17
+
+// SettingsAt is Settings for a server of a known major version.
+func SettingsAt(major int, role string, own map[string]string) map[string]string {
+	out := Settings(role, nil)
+	for _, n := range newer {
+		if major >= n.since && (!n.superuser || role == superuser) {
+			out[n.name] = n.value
+		}
+	}
+	maps.Copy(out, own)
+	return out
 }
 
 // Settings are the settings of a session of a role as they have to be in the startup packet, with those

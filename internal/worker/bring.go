@@ -77,18 +77,18 @@ func (b *bringing) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.awaitCopy(ctx); err != nil {
+	if err := b.awaitCopy(ctx, programs); err != nil {
 		return err
 	}
 	return b.bring(ctx, programs)
 }
 
 // awaitCopy waits until the copy takes connections.
-func (b *bringing) awaitCopy(ctx context.Context) error {
+func (b *bringing) awaitCopy(ctx context.Context, programs postgres.Programs) error {
 	ctx, cancel := context.WithTimeout(ctx, copyPatience)
 	defer cancel()
 	for {
-		conn, err := backup.ConnectCopy(ctx, b.options.Copy, "postgres")
+		conn, err := backup.ConnectCopy(ctx, programs, b.options.Copy, "postgres")
 		if err == nil {
 			return conn.Close(ctx)
 		}
@@ -119,10 +119,10 @@ func (b *bringing) bring(ctx context.Context, programs postgres.Programs) error 
 	s := b.settings
 	result, err := bring.Run(ctx, bring.Options{
 		Copy: func(ctx context.Context, database string) (*pgx.Conn, error) {
-			return backup.ConnectCopy(ctx, b.options.Copy, database)
+			return backup.ConnectCopy(ctx, programs, b.options.Copy, database)
 		},
 		Primary: primary.Superuser,
-		CopyEnv: backup.CopyEnvironment(b.options.Copy), PrimaryEnv: b.primaryEnvironment(roots),
+		CopyEnv: backup.CopyEnvironment(programs, b.options.Copy), PrimaryEnv: b.primaryEnvironment(roots),
 		Programs: programs, Database: s.Database, Tables: s.Tables, Schemas: s.Schemas, Suffix: s.Suffix,
 		Replace: s.Replace, Folder: folder, Log: b.log, Step: b.progress.step,
 	})
