@@ -41,7 +41,7 @@ func (c *collations) run(ctx context.Context) {
 	c.say(nil)
 	for ctx.Err() == nil {
 		if !c.primary() {
-			pause.For(ctx, primaryInterval)
+			pause.Every(ctx, primaryInterval)
 			continue
 		}
 		found := c.look(ctx)

@@ -33,7 +33,7 @@ type dataWatch struct {
 func (w *dataWatch) run(ctx context.Context) error {
 	for {
 		w.see()
-		if !pause.For(ctx, dataInterval) {
+		if !pause.Every(ctx, dataInterval) {
 			return nil
 		}
 	}

@@ -81,7 +81,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		} else {
 			l.report(nil)
 		}
-		if !pause.For(ctx, time.Second) {
+		if !pause.Every(ctx, time.Second) {
 			return nil
 		}
 	}

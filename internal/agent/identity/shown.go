@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
@@ -74,7 +75,7 @@ func (i *Identity) Show(ctx context.Context) error {
 				"error", err.Error())
 		}
 		failing = err != nil
-		timer := time.NewTimer(showInterval)
+		timer := time.NewTimer(pause.Until(showInterval))
 		select {
 		case <-ctx.Done():
 		case <-i.shown.wake:

@@ -24,7 +24,7 @@ type Marker struct {
 // Run marks the instance, and takes the mark away, until ctx ends. What an agent before has marked is put right first.
 func (m *Marker) Run(ctx context.Context) error {
 	var marked *string
-	for failed := ""; pause.For(ctx, markInterval); {
+	for failed := ""; pause.Every(ctx, markInterval); {
 		now := m.Room()
 		if m.Cluster == nil || marked != nil && *marked == now {
 			continue

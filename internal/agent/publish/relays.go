@@ -42,7 +42,7 @@ func (r *Relays) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	for told := ""; pause.For(ctx, relaysInterval); {
+	for told := ""; pause.Every(ctx, relaysInterval); {
 		failed := r.say(ctx, r.Wanted())
 		if failed != "" && failed != told {
 			r.Log.Warn("the Service could not be told which instances pass clients on", "error", failed)

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// look is how often it is looked whether another instance leads.
+	// look is how often it is looked whether another instance leads, rest how often whether clients are to be passed on.
 	look = 50 * time.Millisecond
+	rest = time.Second
 	// dialTimeout is for a connection to the leader. A leader that is not reached may be another a moment later.
 	dialTimeout = time.Second
 	// listenAgain is after how long it is tried again to listen.
@@ -45,14 +46,15 @@ type Relay struct {
 	mutex   sync.Mutex
 	route   route.Route
 	passing map[*passage]bool
+	// leaves says that it is looked whether those who are passed on are to leave a former leader.
+	leaves bool
 }
 
 // Run passes clients on while that is wanted, until ctx ends. Clients that are passed on stay when it is not wanted
 // any more.
 func (r *Relay) Run(ctx context.Context) error {
-	go r.leaveFormer(ctx)
 	told := ""
-	for pause.For(ctx, look) {
+	for pause.Every(ctx, rest) {
 		if !r.Wanted() {
 			continue
 		}
@@ -79,7 +81,7 @@ func (r *Relay) accept(ctx context.Context) error {
 	defer r.Changed(false)
 	go func() {
 		for r.Wanted() {
-			if !pause.For(wanted, look) {
+			if !pause.Every(wanted, rest) {
 				break
 			}
 		}
@@ -103,7 +105,7 @@ func (r *Relay) pass(ctx context.Context, client net.Conn) {
 	waits, cancel := context.WithTimeout(ctx, protocol.HoldLimit)
 	p := &passage{client: client, ended: cancel}
 	defer p.end()
-	if !r.add(p) {
+	if !r.add(ctx, p) {
 		return
 	}
 	defer r.remove(p)
@@ -147,22 +149,27 @@ func (r *Relay) leader() (to route.Route, open bool) {
 	return d.Route, d.Open()
 }
 
-// leaveFormer ends what goes to an instance of a former term, as soon as another leads.
+// leaveFormer ends what goes to an instance of a former term, as soon as another leads, until nobody is passed on.
 func (r *Relay) leaveFormer(ctx context.Context) {
 	for pause.For(ctx, look) {
 		now, open := r.leader()
-		if !open {
-			continue
-		}
 		r.mutex.Lock()
 		for p := range r.passing {
-			p.leave(now)
+			if open {
+				p.leave(now)
+			}
+		}
+		if len(r.passing) == 0 {
+			r.leaves = false
+			r.mutex.Unlock()
+			return
 		}
 		r.mutex.Unlock()
 	}
 }
 
-func (r *Relay) add(p *passage) bool {
+// add notes one that is passed on, and has it leave a former leader.
+func (r *Relay) add(ctx context.Context, p *passage) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if len(r.passing) >= most {
@@ -172,6 +179,10 @@ func (r *Relay) add(p *passage) bool {
 		r.passing = map[*passage]bool{}
 	}
 	r.passing[p] = true
+	if !r.leaves {
+		r.leaves = true
+		go r.leaveFormer(ctx)
+	}
 	return true
 }
 

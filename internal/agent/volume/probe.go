@@ -56,7 +56,7 @@ func (p *Probe) Run(ctx context.Context) error {
 		written := make(chan error, 1)
 		go func() { written <- p.write() }()
 		p.await(ctx, written)
-		if !pause.For(ctx, writeInterval) {
+		if !pause.Every(ctx, writeInterval) {
 			return nil
 		}
 	}

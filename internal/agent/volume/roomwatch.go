@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/room"
 )
@@ -191,7 +192,7 @@ func lookEvery(ctx context.Context, look func() time.Duration, poke <-chan struc
 		case <-ctx.Done():
 			return nil
 		case next := <-looked:
-			timer := time.NewTimer(next)
+			timer := time.NewTimer(pause.Until(next))
 			select {
 			case <-ctx.Done():
 			case <-poke:

@@ -30,7 +30,7 @@ type Tidier struct {
 
 // Run tidies now and then, until ctx ends.
 func (t *Tidier) Run(ctx context.Context) error {
-	for pause.For(ctx, tidyInterval) {
+	for pause.Every(ctx, tidyInterval) {
 		if err := t.tidy(); err != nil {
 			t.Log.Warn("the volume could not be tidied", "error", err.Error())
 		}

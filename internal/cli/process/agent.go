@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"toban.dev/internal/agent"
 	"toban.dev/internal/agent/kube"
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/program"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
@@ -100,7 +102,13 @@ func BeforeStop() *cobra.Command {
 	return cmd
 }
 
+// agentProcessors is how many processors an agent uses at a time. It mostly waits, and with more than one the threads
+// that look for work cost more than the work.
+const agentProcessors = 1
+
 func runAgentAside(ctx context.Context, options agent.Options) error {
+	runtime.GOMAXPROCS(agentProcessors)
+	pause.Align()
 	options.Log = slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	options.ServerLog = os.Stderr
 	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
