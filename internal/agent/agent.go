@@ -24,6 +24,7 @@ import (
 	"toban.dev/internal/agent/identity"
 	"toban.dev/internal/agent/peers"
 	"toban.dev/internal/agent/poolers"
+	"toban.dev/internal/agent/pressure"
 	"toban.dev/internal/agent/publish"
 	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/agent/status"
@@ -110,6 +111,7 @@ type Agent struct {
 	metrics   *serve.Metrics
 	flags     flags
 	idle      idle
+	pressure  *pressure.Gauge
 	faults    *faults
 	// toStore is the way to the store of the archive.
 	toStore *way.Way
@@ -167,6 +169,7 @@ func newAgent(
 		Message: messageStarting, ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
 	})
 	a.describer = &describer{status: a.status, flags: &a.flags}
+	a.pressure = &pressure.Gauge{Stalled: options.Stalled}
 	a.toStore = bucket.NewWay()
 	a.faults = newFaults(&a.current, targets{
 		volume: volume.NewFiller(options.Volume, options.Log), api: options.Cluster, store: a.toStore,
@@ -200,6 +203,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 	remembered := func() ha.HardState { return a.states.Get() }
 	a.members = &members{self: a.options.Name, config: a.configs.get, hardState: remembered}
 	a.peers = peers.New(a.options.Name, client, a.members.all, a.post)
+	a.peers.Rests = a.needsNoNewsOf
 	a.members.routes = a.peers
 	a.leader = &leader{
 		self: a.options.Name, hardState: remembered, own: a.status.Get, last: a.peers.Last, members: a.members.all,
@@ -209,6 +213,13 @@ func (a *Agent) meetOthers(client peers.Client) {
 		Role: func() protocol.Role { return a.status.Get().Role }, Log: a.options.Log,
 		Deposed: func() { go misled{a.server.Connect, a.options.Log}.endLater(a.life) },
 	})
+}
+
+// needsNoNewsOf says that nothing depends at the moment on when another instance is heard of: this one is a standby that
+// hears its leader, and the other one is a standby too.
+func (a *Agent) needsNoNewsOf(name string) bool {
+	s := a.status.Get()
+	return s.Role == protocol.RoleStandby && s.Streaming && s.Leader != name && !s.Election.LeaderLost
 }
 
 // answerOthers puts together what answers the other instances, the operator and the kubelet.
@@ -279,6 +290,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, actor := range append(a.watchVolumes(),
 		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.metrics.Serve, a.publisher.Run, a.archiver.Run,
 		a.identity.Run, a.identity.Show, tidier.Run, a.marker().Run, a.newRelay().Run, a.relays().Run, reapLoop,
+		a.watchPressure,
 	) {
 		group.Go(func() error {
 			if err := actor(life); err != nil {
@@ -334,13 +346,14 @@ func (a *Agent) operate(life context.Context) {
 		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get,
 		hardState: a.states.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
 		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
-		idle: &a.idle, identity: a.identity.Shown, publish: a.publisher.Want, current: &a.current, log: a.options.Log,
+		idle: &a.idle, pressure: a.pressure, identity: a.identity.Shown, publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
 	x := &commands{
 		server: a.server, launcher: launcher, data: a.data, demands: a.demands, hardState: a.states.Get,
 		status: a.status, post: a.post, at: a.elections.at,
 		slots:   func() []string { return withArchive(a.configs.get(), a.members.slots()) },
 		hold:    a.poolers.Hold,
+		slack:   a.pressure.Slack,
 		current: &a.current, log: a.options.Log, life: life,
 	}
 	x.copies = &copies{
@@ -388,6 +401,14 @@ func (a *Agent) configure(config protocol.Config) {
 	a.identity.Follow(config)
 	a.post(machine.Configured{Config: a.machineConfig()})
 	a.observeServer()
+}
+
+// watchPressure sees how busy the machine is: who waits for this instance, or is waited for by it, is told.
+func (a *Agent) watchPressure(ctx context.Context) error {
+	return a.pressure.Run(ctx, func(slack time.Duration) {
+		a.options.Log.Info("how late things come on this machine has changed", "slack", slack.String())
+		a.post(machine.SlackSeen{Slack: slack})
+	})
 }
 
 // machineConfig is what of the config elections depend on.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -19,7 +20,9 @@ type ballots struct {
 
 // voters are the other instances.
 type voters interface {
-	Vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error)
+	Vote(
+		ctx context.Context, m protocol.Member, request ha.VoteRequest, patience time.Duration,
+	) (ha.VoteReply, error)
 	ProposeConfiguration(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error)
 }
 
@@ -28,7 +31,7 @@ func (b *ballots) ask(ctx context.Context, e machine.AskVote) {
 	answer := machine.VoteAnswered{Round: e.Round, Voter: e.Request.Voter, Failed: true}
 	member, err := b.find(e.Request.Voter.Instance())
 	if err == nil {
-		answer.Reply, err = b.peers.Vote(ctx, member, e.Request)
+		answer.Reply, err = b.peers.Vote(ctx, member, e.Request, e.Patience)
 		answer.Failed = err != nil
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"testing"
+	"time"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -15,7 +16,9 @@ import (
 // asked is another instance that answers, or does not.
 type asked struct{ err error }
 
-func (a asked) Vote(_ context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error) {
+func (a asked) Vote(
+	_ context.Context, m protocol.Member, request ha.VoteRequest, _ time.Duration,
+) (ha.VoteReply, error) {
 	return ha.VoteReply{Granted: a.err == nil && m.Name == request.Voter.Instance()}, a.err
 }
 

@@ -54,6 +54,7 @@ type commands struct {
 	slots     func() []string                        // those that a primary is to have
 	hold      func(context.Context) (release func()) // has the poolers hold their clients
 	at        func(moment time.Time) time.Duration   // as the machine measures time
+	slack     func() time.Duration                   // how late things come on this machine
 	status    *status.Board
 	post      func(machine.Event)
 	current   *atomic.Pointer[running]
@@ -188,10 +189,11 @@ func (x *commands) cut(ctx context.Context, term uint64) (wal.LSN, error) {
 	if err := r.follow(ha.Ballot{}); err != nil {
 		return 0, err
 	}
-	if err := r.stopReceiving(ctx); err != nil {
+	slack := x.slack()
+	if err := r.stopReceiving(ctx, cutDeadline+slack); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, endDeadline)
+	ctx, cancel := context.WithTimeout(ctx, endDeadline+slack)
 	defer cancel()
 	end, err := r.control.awaitEnd(ctx)
 	if err == nil {

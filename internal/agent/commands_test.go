@@ -54,6 +54,7 @@ func TestCommandsWithoutAServer(t *testing.T) {
 	board, log := status.New(protocol.Status{Role: protocol.RolePrimary, Ready: true}), slog.New(slog.DiscardHandler)
 	post := func(e machine.Event) { heard = append(heard, e) }
 	x := &commands{
+		slack:  func() time.Duration { return 0 },
 		server: &timelines{}, status: board, post: post, current: &atomic.Pointer[running]{}, log: log,
 		life: t.Context(), queue: &queue{life: t.Context()}, demands: &demands{},
 		hardState: func() ha.HardState { return ha.HardState{} }, data: &dataWatch{
@@ -115,6 +116,7 @@ func TestWhoInheritsForgetsAbandonedTimelines(t *testing.T) {
 	for highest, forgot := range map[wal.Timeline][]wal.Timeline{3: nil, 4: {3}} {
 		server := &timelines{highest: highest}
 		x := &commands{
+			slack:  func() time.Duration { return 0 },
 			server: server, current: &atomic.Pointer[running]{}, life: t.Context(),
 			hardState: func() ha.HardState {
 				return ha.HardState{TermHistory: []ha.TermStart{{Timeline: 1}, {Timeline: 3}, {Timeline: 0}}}
@@ -130,6 +132,7 @@ func TestTheMachineHearsHowACommandEnded(t *testing.T) {
 	var heard []machine.Event
 	var words strings.Builder
 	x := &commands{
+		slack:   func() time.Duration { return 0 },
 		current: &atomic.Pointer[running]{}, log: slog.New(slog.NewTextHandler(&words, nil)),
 		post: func(e machine.Event) { heard = append(heard, e) },
 	}

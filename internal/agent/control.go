@@ -48,6 +48,7 @@ func (c *control) awaitEnd(ctx context.Context) (wal.LSN, error) {
 	if err != nil {
 		return 0, err
 	}
+	looks := pause.Growing{Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
 	for began := time.Now(); ; {
 		end, known, err := session.EndOfWAL(ctx)
 		if err != nil {
@@ -61,7 +62,7 @@ func (c *control) awaitEnd(ctx context.Context) (wal.LSN, error) {
 				return 0, err
 			}
 		}
-		if !pause.For(ctx, 2*time.Millisecond) {
+		if !looks.For(ctx) {
 			return 0, fmt.Errorf("wait until all WAL is replayed: %w", ctx.Err())
 		}
 	}

@@ -36,7 +36,7 @@ func (d *describer) describe(m *machine.Instance) {
 			Voter: hardState.Voter, Leading: peer.Leading, Defeated: peer.Defeated, TermHistory: hardState.TermHistory,
 			Position: peer.Position, Configuration: hardState.Configuration, LeaderLost: peer.LeaderLost,
 			Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
-			Stalls: peer.Stalls, Began: m.Began(), Forgotten: m.Forgotten(), Limits: ha.OwnLimits(),
+			Stalls: peer.Stalls, Began: m.Began(), Forgotten: m.Forgotten(), Limits: m.LimitsSaid(),
 		}
 		if refused != d.refused {
 			s.SwitchoverError, d.refused = refused, refused

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha/machine"
 )
 
@@ -86,7 +87,7 @@ func (e *elections) run(ctx context.Context) (machine.Ending, error) {
 		e.moved()
 		e.first()
 		e.first = func() {}
-		timer.Reset(e.machine.Wake())
+		timer.Reset(pause.Until(e.machine.Wake()))
 	}
 	e.log.Info("nobody needs the instance any more", "reason", string(ending))
 	return ending, nil

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync/atomic"
 
+	"toban.dev/internal/agent/pressure"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -29,6 +30,7 @@ type launcher struct {
 	status   *status.Board
 	flags    *flags
 	idle     *idle
+	pressure *pressure.Gauge
 	post     func(machine.Event)
 	publish  func(protocol.Role)
 	// current takes the server that runs, so that whoever is to end it finds it.
@@ -76,7 +78,7 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status,
 		flags: l.flags, term: func() uint64 { return l.hardState().Won }, publish: l.publish, poke: r.poke,
 		ending: &r.ending, checkpoint: func() { r.tending.Go(func() { r.checkpoint(r.life) }) }, log: l.log,
-		idle: l.idle,
+		idle: l.idle, pressure: l.pressure,
 		presented: &presented{
 			want: l.identity, presents: l.server.Presents, reload: func() { l.flags.renewed.Store(true) },
 			status: l.status, log: l.log,

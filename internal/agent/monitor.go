@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/agent/pressure"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
@@ -25,6 +26,8 @@ const (
 	firstDeadline  = 1200 * time.Millisecond
 	secondDeadline = 800 * time.Millisecond
 	newSessions    = time.Second
+	// busyPatience is for how long a server on a busy machine may not answer before it is taken for one that hangs.
+	busyPatience = 15 * time.Second
 	// tendPatience is for how long a server that does what its role asks may be too busy for the rest of a look.
 	tendPatience = 10 * time.Second
 	// leastSpace is what a primary needs to go on writing WAL: one segment, in bytes.
@@ -65,14 +68,18 @@ type monitor struct {
 	poke    poke
 	// idle is for how long no client has done anything.
 	idle *idle
-	log  *slog.Logger
+	// pressure sees how busy the machine is.
+	pressure *pressure.Gauge
+	log      *slog.Logger
 
 	session  Session
 	failures int
+	ends     pause.Growing
 	entered  time.Time // when a new session was last tried
-	// proven says that in this look the server has done what its role asks, tended when the rest was last done too.
-	proven bool
-	tended time.Time
+	// proven says that in this look the server has done what its role asks, tended when the rest was last done too,
+	// answered when it has last said how it is.
+	proven           bool
+	tended, answered time.Time
 	// spared is since when the server runs as one whose volume gets full, zero while it does not.
 	spared time.Time
 }
@@ -113,7 +120,7 @@ func (t *monitor) run(ctx context.Context) {
 		if t.standing.isPrimary() || t.failures > 0 {
 			interval = lookInterval
 		}
-		timer := time.NewTimer(interval)
+		timer := time.NewTimer(pause.Until(interval))
 		select {
 		case <-ctx.Done():
 		case <-t.poke:
@@ -125,10 +132,11 @@ func (t *monitor) run(ctx context.Context) {
 
 // observeOnce sees to everything that is to be done with the server, and reports how it is.
 func (t *monitor) observeOnce(ctx context.Context) {
-	deadline := firstDeadline
+	deadline, slack := firstDeadline, t.pressure.Slack()
 	if t.failures > 0 {
-		deadline = secondDeadline
+		deadline, slack = secondDeadline, slack/2
 	}
+	deadline += slack
 	began := time.Now()
 	query, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -164,11 +172,16 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	t.reporter.report(false)
 }
 
-// isBusy says that the server has done what its role asks, and that only the rest of the look took too long. On a busy
-// node that is no reason to end it: another instance may be on a node that is as busy. The next look is at once, so
-// that one that has hung in the meantime is found no later.
+// isBusy says that the server has done what its role asks, and that only the rest of the look took too long; or that
+// the machine is busy, and the server has answered not long ago. On a busy node that is no reason to end it: another
+// instance may be on a node that is as busy. The next look is at once, so that one that has hung in the meantime is
+// found no later.
 func (t *monitor) isBusy(look context.Context) bool {
-	return t.proven && look.Err() != nil && time.Since(t.tended) < tendPatience
+	if look.Err() == nil {
+		return false // it has answered, and refused
+	}
+	return t.proven && time.Since(t.tended) < tendPatience ||
+		t.pressure.Busy() && time.Since(t.answered) < busyPatience
 }
 
 // observe connects if need be, asks the server for its state, has it prove that it does what its role asks, and then
@@ -178,7 +191,7 @@ func (t *monitor) observe(ctx context.Context) error {
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
-	state, err := t.session.State(ctx)
+	state, err := t.state(ctx)
 	if err != nil {
 		return err
 	}
@@ -203,6 +216,17 @@ func (t *monitor) observe(ctx context.Context) error {
 		return err
 	}
 	return t.update(ctx)
+}
+
+// state asks the server for its state. That waits for no disk: where it takes long, the machine is busy.
+func (t *monitor) state(ctx context.Context) (postgres.State, error) {
+	began := time.Now()
+	state, err := t.session.State(ctx)
+	if err == nil {
+		t.answered = time.Now()
+		t.pressure.Late(t.answered.Sub(began))
+	}
+	return state, err
 }
 
 // prove has a primary write to its WAL and take a new session, each now and then. A standby has answered: that is all.
@@ -366,11 +390,18 @@ func (t *monitor) observeStandby(ctx context.Context, state postgres.State) erro
 	if changed {
 		t.reporter.report(true)
 	}
-	if t.standing.following().Leader == "" && !known {
-		t.poke.observe()
-		pause.For(ctx, endInterval)
-	}
+	t.awaitEnd(ctx, known || t.standing.following().Leader != "")
 	return nil
+}
+
+// awaitEnd has the end of the WAL asked for again soon while it is not known.
+func (t *monitor) awaitEnd(ctx context.Context, known bool) {
+	if known {
+		t.ends = pause.Growing{Least: endInterval, Most: standbyLook}
+		return
+	}
+	t.poke.observe()
+	t.ends.For(ctx)
 }
 
 // observeBounds looks whether what keeps parameters higher than they are asked for
@@ -392,7 +423,7 @@ func (t *monitor) observeBounds(ctx context.Context) error {
 	return nil
 }
 
-// endInterval is how often the end of the WAL is asked for while it is not known.
+// endInterval is how soon the end of the WAL is asked for again while it is not known: less and less often.
 const endInterval = 20 * time.Millisecond
 
 // observeSpace notes whether there is room for WAL.

@@ -86,8 +86,8 @@ func (r *running) follow(upstream ha.Ballot) error {
 	return r.config.rewrite()
 }
 
-func (r *running) stopReceiving(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, cutDeadline)
+func (r *running) stopReceiving(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return r.process.StopReceiving(ctx)
 }

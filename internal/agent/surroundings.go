@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"time"
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
@@ -23,6 +24,8 @@ type Surroundings struct {
 	WriteFile func(path string, content []byte, mode os.FileMode) error
 	// Allocate makes a file with that many bytes on disk.
 	Allocate func(path string, bytes int64) error
+	// Stalled is for how long, in all, tasks on the machine have waited for what it lacks.
+	Stalled func() time.Duration
 	// Die ends the agent's process at once, with all that it has started.
 	Die func()
 }

@@ -192,7 +192,8 @@ func (v View) missed() bool {
 // late: a leader that comes back when somebody has already promised a later term gives up at once. Others may still
 // hear it, and so neither vote nor stand; and it can't lead any more whom that one is to be led by.
 func late(v View) *Decision {
-	if !v.leads() || v.Local.Server != ServerStopped || v.Local.Resigned || v.Local.Leaderless >= IdleLimit {
+	if !v.leads() || v.Local.Server != ServerStopped || v.Local.Resigned ||
+		v.Local.Leaderless >= IdleLimit+v.Local.Slack {
 		return nil
 	}
 	if !v.promisedLater() || !v.electable() || !v.successor("", false) {
@@ -203,7 +204,7 @@ func late(v View) *Decision {
 
 // unconfirmed: a leader that comes back must first hear that nobody else leads.
 func unconfirmed(v View) *Decision {
-	if !v.leads() || !v.Local.Resigned && v.Local.Leaderless >= IdleLimit {
+	if !v.leads() || !v.Local.Resigned && v.Local.Leaderless >= IdleLimit+v.Local.Slack {
 		return nil
 	}
 	return decide(Wait, "LeaderUnconfirmed",

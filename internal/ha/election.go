@@ -23,14 +23,14 @@ func (v View) LeaderLost() bool {
 	case m.Ballot.Leader == v.Self:
 		return !v.leads() || v.Local.Server != ServerPrimary
 	case !slices.Contains(v.Members, m.Ballot.Leader) && !heard:
-		return v.Local.Leaderless > limit
+		return v.Local.Leaderless > limit+v.Local.Slack
 	case heard && leader.Ballot.Term == m.Ballot.Term &&
 		(leader.Resigned || leader.Defeated || leader.Data == DataEmpty):
 		return true
 	case v.Local.Refused > RefusedLimit && !v.Local.Streaming:
 		return true
 	}
-	return v.Local.Silence > limit || v.Local.Idle > IdleLimit
+	return v.Local.Silence > limit+v.Local.Slack || v.Local.Idle > IdleLimit+v.Local.Slack
 }
 
 // Defeated says that the instance stood for the term of its ballot, and was not elected. It asks for no term twice, so
@@ -80,7 +80,10 @@ func notAVoter(v View) *Check {
 }
 
 func endUnknown(v View) *Check {
-	return failing(!v.Local.Known && !v.Local.Streaming && v.Local.Following == 0, "EndUnknown",
+	if !v.Local.Known && v.Local.Server == ServerStandby && !v.Local.Answers {
+		return &Check{RefusedEndUnknown, fmt.Sprintf("the server of %s does not answer how far its WAL goes", v.Self)}
+	}
+	return failing(!v.Local.Known && !v.Local.Streaming && v.Local.Following == 0, RefusedEndUnknown,
 		"%s has not replayed all its WAL yet", v.Self)
 }
 
@@ -134,7 +137,7 @@ func majorityLost(v View) *Check {
 // else the one with the most WAL, among equals the first by ordinal. How far the
 // others are is what was last heard; the votes will tell.
 func betterCandidate(v View) *Check {
-	if v.Local.Lost > CampaignPatience {
+	if v.Local.Lost > CampaignPatience+v.Local.Slack {
 		return nil // it had its time
 	}
 	if wished := v.wished(); wished != "" {
@@ -171,7 +174,7 @@ func (v View) wished() string {
 // anotherStands: one that asks for votes in a later term already is not outbid. It may win, and whoever has promised a
 // term after that could not follow it: it would have to make way at once.
 func anotherStands(v View) *Check {
-	if v.Local.Lost > CampaignPatience {
+	if v.Local.Lost > CampaignPatience+v.Local.Slack {
 		return nil // it had its time
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Peers)) {

@@ -123,6 +123,8 @@ type Local struct {
 	Known bool
 	// Received is the end of the WAL that a running standby has, 0 if not known.
 	Received wal.LSN
+	// Answers says that a session with the server can be had: without one nobody can say how far its WAL goes.
+	Answers bool
 	// Streaming says that a standby is receiving WAL now. Stalled is how long it has not
 	// been, though its leader takes writes.
 	Streaming bool
@@ -149,6 +151,9 @@ type Local struct {
 	// Leaderless is how long this instance has been without a leader, Lost how long it has known that its leader is
 	// lost: shorter where a leader took its time to stop in order.
 	Leaderless, Lost time.Duration
+	// Slack is by how much longer than its limits the leader may be silent or idle, because its machine or this one is
+	// busy; a better candidate may take that much longer, too.
+	Slack time.Duration
 	// Resting says that it has campaigned in vain a moment ago.
 	Resting bool
 	// Unconfirmed is how long ago a majority was last heard to know of no later term.

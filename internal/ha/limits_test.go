@@ -6,24 +6,31 @@ import (
 	"time"
 )
 
+func limits(silence, async, preempt, fence, readLease time.Duration) Limits {
+	return Limits{Silence: silence, AsyncSilence: async, Preempt: preempt, Fence: fence, ReadLease: readLease}
+}
+
 func TestLimitsFitWithThoseOfOtherReleases(t *testing.T) {
 	const s = time.Second
 	own := Limits{Silence: 4 * s, AsyncSilence: 6 * s, Preempt: 3 * s, Fence: 2 * s, ReadLease: 1 * s}
-	slow, quick := Limits{9 * s, 9 * s, 9 * s, 8 * s, 8 * s}, Limits{1 * s, 1 * s, 1 * s, s / 2, s / 4}
+	slow, quick := limits(9*s, 9*s, 9*s, 8*s, 8*s), limits(1*s, 1*s, 1*s, s/2, s/4)
 	for name, c := range map[string]struct {
 		others []Limits
 		want   Limits
 	}{
-		"nobody else":              {nil, own},
-		"the same release":         {[]Limits{own}, own},
-		"one that waits longer":    {[]Limits{slow}, Limits{9 * s, 9 * s, 9 * s, 2 * s, 1 * s}},
-		"one that gives up sooner": {[]Limits{quick}, Limits{4 * s, 6 * s, 3 * s, s / 2, s / 4}},
-		"one of each":              {[]Limits{slow, quick}, Limits{9 * s, 9 * s, 9 * s, s / 2, s / 4}},
+		"nobody else":           {nil, own},
+		"the same release":      {[]Limits{own}, own},
+		"one that waits longer": {[]Limits{slow}, limits(9*s, 9*s, 9*s, 2*s, 1*s)},
+		"one with slack, which is told apart": {
+			[]Limits{slow.WithSlack(8 * s)}, limits(9*s, 9*s, 9*s, 2*s, 1*s),
+		},
+		"one that gives up sooner": {[]Limits{quick}, limits(4*s, 6*s, 3*s, s/2, s/4)},
+		"one of each":              {[]Limits{slow, quick}, limits(9*s, 9*s, 9*s, s/2, s/4)},
 		"release 0.1.0 says none": {
-			[]Limits{{}}, Limits{4 * s, 6 * s, 3 * s, firstLimits.Fence, firstLimits.ReadLease},
+			[]Limits{{}}, limits(4*s, 6*s, 3*s, firstLimits.Fence, firstLimits.ReadLease),
 		},
 		"one that does not say some": {
-			[]Limits{{Silence: 9 * s, Fence: 8 * s}}, Limits{9 * s, 6 * s, 3 * s, 2 * s, firstLimits.ReadLease},
+			[]Limits{{Silence: 9 * s, Fence: 8 * s}}, limits(9*s, 6*s, 3*s, 2*s, firstLimits.ReadLease),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +61,10 @@ func TestALeaderComesBackByTheLimitsOfAll(t *testing.T) {
 // What fits in one release fits in every mixture, since each goes by the longest wait and the shortest way on.
 func TestWhoWaitsWaitsLongerThanOthersGoOn(t *testing.T) {
 	const s = time.Second
-	releases := []Limits{OwnLimits(), firstLimits, {4 * s, 6 * s, 3 * s, 3 * s, 2 * s}, {s, 2 * s, s / 2, s / 2, s / 4}}
+	releases := []Limits{
+		OwnLimits(), firstLimits, limits(4*s, 6*s, 3*s, 3*s, 2*s), limits(s, 2*s, s/2, s/2, s/4),
+		OwnLimits().WithSlack(8 * s),
+	}
 	for _, waits := range releases {
 		for _, goesOn := range releases {
 			for _, both := range []struct{ waits, goesOn Limits }{ // both have heard the other, or one has

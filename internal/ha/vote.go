@@ -60,16 +60,24 @@ type Voting struct {
 	// Primary says that its own server is a primary: it acknowledges, so it must
 	// not vote, whatever the candidate has heard of it.
 	Primary bool
-	// End is the end of its WAL, as far as it is Known.
-	End   wal.LSN
-	Known bool
+	// End is the end of its WAL, as far as it is Known. Received is how far that goes at least, 0 if not known.
+	End      wal.LSN
+	Known    bool
+	Received wal.LSN
+	// Answers says that its server would say how far its WAL goes.
+	Answers bool
 }
+
+// known says whether it could say how far its WAL goes, as far as is seen without stopping anything.
+func (v Voting) known() bool { return v.Known || v.Answers }
 
 // Consider says whether a vote may be given, before anything is done for it. A
 // vote that is not considered costs nothing: neither a term nor a stream.
 func Consider(v Voting, r VoteRequest) VoteReply {
 	m := v.HardState
-	reply := VoteReply{Ballot: m.Ballot, Position: m.Position(v.End), Configuration: m.Configuration}
+	reply := VoteReply{
+		Ballot: m.Ballot, Position: m.Position(max(v.End, v.Received)), Configuration: m.Configuration,
+	}
 	refuse := func(reason, format string, args ...any) VoteReply {
 		reply.Reason, reply.Message = reason, fmt.Sprintf(format, args...)
 		return reply
@@ -86,7 +94,9 @@ func Consider(v Voting, r VoteRequest) VoteReply {
 		return refuse(RefusedLeaderAlive, "%s still leads term %d", m.Ballot.Leader, m.Ballot.Term)
 	case !v.HasData:
 		return refuse(RefusedNoData, "there is no data here to compare with")
-	case v.Known && r.Position.Before(reply.Position):
+	case r.PreVote && !v.known():
+		return refuse(RefusedEndUnknown, "the server here does not answer how far its WAL goes")
+	case (v.Known || r.PreVote) && r.Position.Before(reply.Position):
 		return refuse(RefusedBehind, "the candidate has %s, this voter %s", r.Position, reply.Position)
 	}
 	reply.Granted = true

@@ -8,8 +8,12 @@ import (
 	"time"
 )
 
-// receiverInterval is how often StopReceiving looks: it holds up a vote.
-const receiverInterval = time.Millisecond
+// receiverInterval is how soon StopReceiving looks again, which holds up a vote; less and less often, up to
+// receiverSeldom.
+const (
+	receiverInterval = time.Millisecond
+	receiverSeldom   = 20 * time.Millisecond
+)
 
 // StopReceiving ends the WAL receiver, and what brings slots along, and returns when there is neither. What it
 // had received is flushed then, and nothing more is received or acknowledged;
@@ -18,7 +22,7 @@ const receiverInterval = time.Millisecond
 // waits for its disk, is an error when ctx ends.
 func (p *Process) StopReceiving(ctx context.Context) error {
 	postmaster := p.process.Pid
-	for {
+	for interval := receiverInterval; ; interval = min(interval*3/2, receiverSeldom) {
 		pids, err := children(postmaster)
 		if err != nil {
 			return fmt.Errorf("stop receiving WAL: %w", err)
@@ -30,7 +34,7 @@ func (p *Process) StopReceiving(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("stop receiving WAL: process %v does not end: %w", left, ctx.Err())
-		case <-time.After(receiverInterval):
+		case <-time.After(interval):
 		}
 	}
 }

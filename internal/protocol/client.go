@@ -19,6 +19,8 @@ import (
 const (
 	// maxBody bounds what is read of a message (bytes): a Config with the longest legal lists is far smaller.
 	maxBody = 4 << 20
+	// maxConnections is how many connections there are to one agent at the most.
+	maxConnections = 12
 	// maxComplaint bounds what of a refusal gets into an error (bytes).
 	maxComplaint = 1000
 )
@@ -36,8 +38,10 @@ func NewClient(config *tls.Config, port int) *Client {
 		TLSClientConfig:     config,
 		DialContext:         (&net.Dialer{Timeout: 2 * time.Second, Control: thin}).DialContext,
 		TLSHandshakeTimeout: 3 * time.Second,
-		// Heartbeats go out though the one before is still on its way: each needs a connection.
-		MaxIdleConnsPerHost: 8,
+		// Heartbeats go out though the one before is still on its way: each needs a connection. There are no more than
+		// are kept: on a busy machine, making new ones would be all that is done.
+		MaxIdleConnsPerHost: maxConnections,
+		MaxConnsPerHost:     maxConnections,
 		IdleConnTimeout:     30 * time.Second,
 	}
 	return &Client{http: &http.Client{Transport: transport}, port: port}

@@ -44,7 +44,7 @@ func TestEverySessionOfOursHasItsSettings(t *testing.T) {
 				if other, ok := given[strings.TrimPrefix(path, root+"/")]; ok {
 					by = filepath.Join(root, other)
 				}
-				if !strings.Contains(read(t, by), "= session.Settings(") {
+				if !strings.Contains(read(t, by), "= session.Settings") {
 					t.Errorf("%s connects to a server, and %s takes no settings from internal/session", path, by)
 				}
 			}

@@ -23,6 +23,12 @@ const (
 	answerDeadline = 5 * time.Second
 	voteDeadline   = time.Second
 	nextWay        = 1500 * time.Millisecond
+	// Where openQuestions are not answered yet, one is asked anew only every seldom: the deadline of an answer bounds
+	// how many there are.
+	openQuestions = 4
+	seldom        = time.Second
+	// restBeats is how seldom one is asked of which nothing depends at the moment: each so many heartbeats.
+	restBeats = 4
 )
 
 // Client is by what other instances are asked: a protocol.Client.
@@ -37,6 +43,9 @@ type Client interface {
 // Peers asks the other instances how they are, each in its own time, so that a
 // slow one delays nobody.
 type Peers struct {
+	// Rests says of an instance that nothing depends at the moment on when it is heard of; nil for of none.
+	Rests func(name string) bool
+
 	self   string
 	client Client
 	// post takes what they say, began is since when time is counted for that.
@@ -48,6 +57,8 @@ type Peers struct {
 
 	mutex sync.Mutex
 	heard map[string]answer
+	// asks are the questions to each peer.
+	asks map[string]asks
 	// silent is, of a peer that was last reached by its name, the address that had not answered.
 	silent map[string]string
 }
@@ -64,7 +75,7 @@ type answer struct {
 func New(self string, client Client, members func() []protocol.Member, post func(machine.Event)) *Peers {
 	return &Peers{
 		self: self, client: client, members: members, post: post,
-		heard: map[string]answer{}, silent: map[string]string{},
+		heard: map[string]answer{}, asks: map[string]asks{}, silent: map[string]string{},
 	}
 }
 
@@ -94,19 +105,53 @@ func (p *Peers) Names() []string {
 // Run asks until ctx ends.
 func (p *Peers) Run(ctx context.Context) error {
 	defer p.client.Close()
-	for {
+	for beats := 0; ; beats++ {
 		for _, m := range p.others() {
-			go p.ask(ctx, m)
+			if p.mayAsk(m.Name, beats) {
+				go p.ask(ctx, m)
+			}
 		}
-		if !pause.For(ctx, heartbeat) {
+		if !pause.Every(ctx, heartbeat) {
 			return nil
 		}
 	}
 }
 
+// asks are the questions to a peer: how many are open, and when one was asked last.
+type asks struct {
+	open int
+	last time.Time
+}
+
+// mayAsk says whether a peer is to be asked at a beat, and notes that it is. Of one of which nothing depends at the
+// moment it is enough to hear sometimes: what is new it says itself.
+func (p *Peers) mayAsk(name string, beat int) bool {
+	if beat%restBeats != 0 && p.Rests != nil && p.Rests(name) {
+		return false
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	a, now := p.asks[name], time.Now()
+	if a.open >= openQuestions && now.Sub(a.last) < seldom {
+		return false
+	}
+	p.asks[name] = asks{a.open + 1, now}
+	return true
+}
+
+// asked notes that a question has been answered or given up.
+func (p *Peers) asked(name string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	a := p.asks[name]
+	a.open--
+	p.asks[name] = a
+}
+
 // ask asks one peer by the address that is known, else by name. An answer under
 // another's name is nobody's: addresses are given to new Pods.
 func (p *Peers) ask(ctx context.Context, m protocol.Member) {
+	defer p.asked(m.Name)
 	begun := time.Now()
 	_, err := reach(ctx, p.ways(m), answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
 		asked := time.Now() // by this way: the other may have been waited for
@@ -201,9 +246,11 @@ func (p *Peers) tell(ctx context.Context, m protocol.Member, status protocol.Sta
 	})
 }
 
-// Vote asks one peer for its vote.
-func (p *Peers) Vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error) {
-	return reach(ctx, p.ways(m), voteDeadline, func(ctx context.Context, host string) (ha.VoteReply, error) {
+// Vote asks one peer for its vote, which nobody waits for any longer than patience.
+func (p *Peers) Vote(
+	ctx context.Context, m protocol.Member, request ha.VoteRequest, patience time.Duration,
+) (ha.VoteReply, error) {
+	return reach(ctx, p.ways(m), max(patience, voteDeadline), func(ctx context.Context, host string) (ha.VoteReply, error) {
 		return p.client.Vote(ctx, host, request)
 	})
 }

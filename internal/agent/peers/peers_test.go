@@ -214,7 +214,7 @@ func TestAnAddressThatDidNotAnswerIsNotWaitedFor(t *testing.T) {
 				p, n, _ := meeting(map[string]protocol.Status{"h1": {Name: "db-1"}})
 				n.silent, n.longer = "a1", -500*time.Millisecond
 				c.before(p)
-				reply, err := p.Vote(t.Context(), former, ha.VoteRequest{})
+				reply, err := p.Vote(t.Context(), former, ha.VoteRequest{}, voteDeadline)
 				if reply.Granted != c.votes {
 					t.Errorf("the vote is %v: %v", reply.Granted, err)
 				}
@@ -276,7 +276,7 @@ func TestAVoterThatDoesNotAnswerInTimeHasNotVoted(t *testing.T) {
 		p, n, _ := meeting(map[string]protocol.Status{"h1": {Name: "db-1"}})
 		n.longer = time.Millisecond
 		began := time.Now()
-		_, err := p.Vote(t.Context(), protocol.Member{Name: "db-1", Host: "h1"}, ha.VoteRequest{})
+		_, err := p.Vote(t.Context(), protocol.Member{Name: "db-1", Host: "h1"}, ha.VoteRequest{}, voteDeadline)
 		if err == nil || time.Since(began) > voteDeadline {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}

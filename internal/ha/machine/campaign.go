@@ -18,11 +18,35 @@ const (
 )
 
 // After a campaign in vain the first by ordinal tries again at once, and each of the others only after those before it
-// have had the time for one.
+// have had the time for one. The pause grows with each further one in vain, up to mostRest: what could not be done on a
+// machine that has no time for it is not done sooner by trying more often, and takes the time from what else is there.
 const (
 	leastRest = 50 * time.Millisecond
 	restStep  = 300 * time.Millisecond
+	mostRest  = 8 * time.Second
 )
+
+// steadyAfter is for how long an instance must have led until what was in vain before is forgotten.
+const steadyAfter = 10 * time.Second
+
+// vain counts what was in vain since an instance has led for long.
+type vain struct {
+	// polls are campaigns of any kind, and leaders that were lost soon; terms the campaigns that stood for a term.
+	polls, terms int
+}
+
+// pause is the shortest pause after them, of which the longest is twice as long.
+func (v vain) pause() time.Duration { return min(leastRest<<min(v.polls, 10), mostRest) }
+
+// patience is by how many times longer than usual an answer is waited for: it may come too late each time.
+func (v vain) patience() time.Duration { return time.Duration(1 << min(v.terms, 3)) }
+
+// rest has no campaign begin for a while, longer by later.
+func (i *Instance) rest(later time.Duration) {
+	pause := i.vain.pause()
+	i.watch.rests = i.now + pause + time.Duration(i.random.Int64N(int64(pause))) + later
+	i.vain.polls++
+}
 
 // campaign is a term that is being stood for.
 type campaign struct {
@@ -61,7 +85,7 @@ func (i *Instance) startCampaign(renewal bool) {
 	l := i.View().Local
 	c.poll = i.ask(ha.VoteRequest{
 		Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.hardState.Position(max(l.End, l.Received)),
-	}, preVoteDeadline)
+	}, preVoteDeadline+i.slack.own(i.now)/4)
 	i.countVotes()
 }
 
@@ -104,12 +128,14 @@ func (i *Instance) askVotes() {
 	i.countVotes()
 }
 
-// votePatience is how long votes are waited for: longer where the witness has one and its API is slow.
+// votePatience is how long votes are waited for: longer where the machine is busy, where votes have come too late
+// before, and where the witness has one and its API is slow.
 func (i *Instance) votePatience() time.Duration {
-	if !i.hardState.Configuration.Witnesses(i.config.Witness) {
-		return voteDeadline
+	patience := max(voteDeadline, i.slack.own(i.now)/2) * i.vain.patience()
+	if i.hardState.Configuration.Witnesses(i.config.Witness) {
+		patience = max(patience, min(3*i.witness.took, slowestVote))
 	}
-	return min(max(voteDeadline, 3*i.witness.took), slowestVote)
+	return min(patience, MaxSlack)
 }
 
 // ask sends a request to all voters but this one, which has granted it.
@@ -128,7 +154,7 @@ func (i *Instance) ask(r ha.VoteRequest, patience time.Duration) *poll {
 		}
 		r.Voter = v
 		p.open++
-		i.emit(AskVote{p.round, r})
+		i.emit(AskVote{p.round, r, patience})
 	}
 	if uid := i.config.Witness; m.Configuration.Witnesses(uid) {
 		r.Voter = ha.Voter(uid)
@@ -254,11 +280,12 @@ func (i *Instance) preVoted() {
 func (i *Instance) endCampaign() {
 	c := i.campaign
 	i.campaign = nil
-	rest := leastRest + i.jitter()
-	if c.poll == nil || !c.poll.request.PreVote {
-		rest += time.Duration(max(0, slices.Index(i.config.Members, i.name))) * restStep
+	if c.poll != nil && c.poll.request.PreVote {
+		i.rest(0)
+		return
 	}
-	i.watch.rests = i.now + rest
+	i.vain.terms++
+	i.rest(time.Duration(max(0, slices.Index(i.config.Members, i.name))) * restStep)
 }
 
 // win puts the victory and the term history on disk. Then the server may become a primary.

@@ -121,7 +121,7 @@ func (i *Instance) askConfirmation() {
 	if c.poll != nil {
 		return
 	}
-	if i.now-c.up >= confirmPatience {
+	if i.now-c.up >= confirmPatience+i.slack.own(i.now) {
 		i.comeback = nil
 		if i.server.role == ha.ServerPrimary {
 			i.fenceServer("no majority says that it still leads")
@@ -143,13 +143,27 @@ func (i *Instance) countConfirmations() {
 	switch {
 	case !still:
 		i.comeback = nil
-	case p.tally(i.hardState).Won && i.now-p.asked < i.limits().Fence:
+	case p.tally(i.hardState).Won && i.now-p.asked < i.limits().Fence+i.confirmedFor(p):
 		i.log("a majority confirms the leader", "term", p.request.Term)
 		i.comeback = nil
 		i.confirmed(c)
 	case p.over(i.now):
 		c.poll = nil
 	}
+}
+
+// confirmedFor is by how much longer than the fence those who have confirmed wait, at the least.
+func (i *Instance) confirmedFor(p *poll) time.Duration {
+	least := MaxSlack
+	for voter, reply := range p.replies {
+		if h := i.news.peer(voter.Instance()); reply.Granted && voter != i.hardState.Voter {
+			if h == nil || h.said.Limits.Silence == 0 {
+				return 0
+			}
+			least = min(least, h.said.Limits.Slack)
+		}
+	}
+	return least
 }
 
 // confirmed leads again, or promotes.

@@ -81,10 +81,11 @@ type Demand struct {
 	Enforce, Barrier bool
 }
 
-// AskVote asks a voter. VoteAnswered follows, or nothing.
+// AskVote asks a voter. VoteAnswered follows, or nothing. Nobody waits for it for longer than Patience.
 type AskVote struct {
-	Round   uint64
-	Request ha.VoteRequest
+	Round    uint64
+	Request  ha.VoteRequest
+	Patience time.Duration
 }
 
 // ReplyVote answers VoteAsked. Failed says that there is no answer.

@@ -173,6 +173,9 @@ type ServerSeen struct {
 // again, and this is said again and again while one of them waits.
 type VolumeSeen struct{ Unwritten time.Duration }
 
+// SlackSeen is how much longer than its limits the instance lets a leader be silent, because its machine is busy.
+type SlackSeen struct{ Slack time.Duration }
+
 // Killed says that a fence has got so far that nothing of the server runs any more: what is left of it waits for the
 // disk within the kernel, and ends there. Done follows when nothing is left. ID is the fence's.
 type Killed struct{ ID uint64 }
@@ -218,6 +221,7 @@ func (Done) event()                  {}
 func (DataSeen) event()              {}
 func (ServerSeen) event()            {}
 func (VolumeSeen) event()            {}
+func (SlackSeen) event()             {}
 func (Killed) event()                {}
 func (ServerEnded) event()           {}
 func (DiscardAsked) event()          {}

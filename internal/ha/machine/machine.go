@@ -95,6 +95,8 @@ type Instance struct {
 	campaign   *campaign
 	preemption *preemption
 	comeback   *comeback
+	slack      slack
+	vain       vain
 	votes      []pendingVote
 	quorum     quorum
 	witness    witness
@@ -111,6 +113,7 @@ func New(o Options) *Instance {
 	i.news = newNews()
 	i.watch = newWatch(o.HardState, o.Now)
 	i.witness.at, i.witness.asked = never, never
+	i.slack = newSlack(o.Now)
 	if o.Handover != nil {
 		i.takeOver(o.Handover)
 	}
@@ -154,6 +157,8 @@ func (i *Instance) handle(e Event) {
 		i.killed(e)
 	case DataSeen, ServerSeen, ServerEnded, VolumeSeen:
 		i.handleServerSeen(e)
+	case SlackSeen:
+		i.slack.see(i.now, min(e.Slack, MaxSlack))
 	case ResignAsked, LeaveAsked, RestartAsked:
 		i.wishFor(e)
 	default:
@@ -265,9 +270,6 @@ func (i *Instance) nextID() uint64 {
 func (i *Instance) emit(e Effect) { i.effects = append(i.effects, e) }
 
 func (i *Instance) log(message string, values ...any) { i.emit(Log{message, values}) }
-
-// jitter is a short random pause.
-func (i *Instance) jitter() time.Duration { return time.Duration(i.random.Int64N(int64(leastRest))) }
 
 // HardState is what is on disk.
 func (i *Instance) HardState() ha.HardState { return i.hardState }

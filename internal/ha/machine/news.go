@@ -253,8 +253,8 @@ func (i *Instance) ageOfAnswer(voter ha.Voter) (time.Duration, bool) {
 	if h.votedTerm == own.Term {
 		counts = h.voted
 	}
-	if said.Ballot == own {
-		counts = max(counts, h.counts)
+	if said.Ballot == own && h.counts != never {
+		counts = max(counts, h.counts+i.extension(h))
 	}
 	left := said.Ballot.Term > own.Term || said.Ballot == own && said.LeaderLost
 	return i.now - counts, counts != never && !left

@@ -70,7 +70,7 @@ func (i *Instance) vote(e VoteAsked) {
 		return
 	}
 	if !i.free() || i.storing != nil {
-		i.votes = append(i.votes, pendingVote{e, i.now + voteDeadline})
+		i.votes = append(i.votes, pendingVote{e, i.now + max(voteDeadline, i.slack.own(i.now))})
 		return
 	}
 	i.store(ha.Promise(i.hardState, e.Request), func() {
@@ -87,7 +87,7 @@ func (i *Instance) grant(e VoteAsked, end wal.LSN, failed string) {
 		return
 	}
 	voting := i.voting()
-	voting.End, voting.Known = end, true
+	voting.End, voting.Known, voting.Received = end, true, 0
 	reply := i.rules.Grant(voting, e.Request)
 	i.log("voted", "term", e.Request.Term, "candidate", string(e.Request.Candidate), "granted", reply.Granted,
 		"message", reply.Message)
@@ -118,6 +118,7 @@ func (i *Instance) voting() ha.Voting {
 	return ha.Voting{
 		HardState: l.HardState, HasData: l.Data == ha.DataPresent && (l.Server != ha.ServerStopped || l.Known),
 		LeaderLost: v.LeaderLost(), Primary: l.Server == ha.ServerPrimary, End: l.End, Known: l.Known,
+		Received: l.Received, Answers: l.Answers,
 	}
 }
 

@@ -13,6 +13,8 @@ type watch struct {
 	ballot ha.Ballot
 	// since is when the ballot became what it is, led when somebody was last seen to lead in it.
 	since, led time.Duration
+	// leads is since when somebody leads without a break, or never.
+	leads time.Duration
 	// lost is since when the leader of the ballot is known to be lost, or never.
 	lost time.Duration
 	// idle is since when the leader has answered without leading, stalled since when a standby has not streamed though
@@ -40,7 +42,7 @@ type watch struct {
 
 func newWatch(m ha.HardState, now time.Duration) watch {
 	return watch{
-		ballot: m.Ballot, since: now, led: now, lost: never, idle: never, stalled: never, streams: never, rests: never,
+		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, idle: never, stalled: never, streams: never, rests: never,
 		resigned: never, preempts: m.Won,
 	}
 }
@@ -56,6 +58,7 @@ func (i *Instance) observe() {
 	leader, present := i.news.present[ballot.Leader]
 	led := present && leader.Leading && leader.Ballot.Term == ballot.Term
 	own := ballot.Leader == i.name && i.server.role == ha.ServerPrimary && i.server.confirmed
+	i.remember(led || own)
 	switch {
 	case led || own:
 		w.led, w.idle = i.now, never
@@ -68,6 +71,28 @@ func (i *Instance) observe() {
 	w.stall(i.now, should, i.server.seen.Streaming)
 	i.observeWitness()
 	w.lose(i.now, i.View().LeaderLost())
+}
+
+// quickLosses is how many leaders may be lost soon after they have begun to lead before the next election waits.
+const quickLosses = 3
+
+// remember forgets what was in vain when an instance has led for long. One that is lost soon after it has begun to lead
+// counts as in vain.
+func (i *Instance) remember(led bool) {
+	w := &i.watch
+	switch {
+	case !led:
+		if soon := w.leads != never && i.now-w.leads < steadyAfter; soon && i.vain.polls >= quickLosses {
+			i.rest(0)
+		} else if soon {
+			i.vain.polls++
+		}
+		w.leads = never
+	case w.leads == never:
+		w.leads = i.now
+	case i.now-w.leads >= steadyAfter:
+		i.vain = vain{}
+	}
 }
 
 // lose notes since when the leader has been lost.
@@ -130,7 +155,7 @@ func (i *Instance) viewLocal(local *ha.Local) {
 		Known: w.known, End: w.end, Failed: w.failed, Full: s.seen.Full, RewindFailed: w.rewindFailed, NoRoom: w.noRoom,
 		Unwritten: w.unwritten, Unelected: w.unelected, Resigned: i.hasResigned(),
 		Resting: w.rests != never && i.now < w.rests, Server: s.role, Following: s.following.Term,
-		Streaming: s.seen.Streaming, Received: s.seen.Received, Limits: i.limits(),
+		Streaming: s.seen.Streaming, Received: s.seen.Received, Answers: s.seen.Answers, Limits: i.limits(),
 	}
 	if s.seen.Known && s.role == ha.ServerStandby && s.following == (ha.Ballot{}) {
 		local.Known, local.End = true, s.seen.End
@@ -153,6 +178,7 @@ func (i *Instance) viewLeader(local *ha.Local) {
 	w, leader := &i.watch, i.hardState.Ballot.Leader
 	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.lost)
 	local.Idle, local.Stalled = i.ago(w.idle), i.ago(w.stalled)
+	local.Slack = i.slackFor(leader)
 	if leader == i.name {
 		return
 	}
@@ -176,7 +202,7 @@ func (i *Instance) Says(now time.Duration) PeerStatus {
 	v := i.View()
 	return PeerStatus{
 		Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(v), Configuration: i.hardState.Configuration,
-		Began: i.began, Forgotten: i.Forgotten(), Limits: i.own, Silence: v.Local.Silence,
+		Began: i.began, Forgotten: i.Forgotten(), Limits: i.limitsSaid(), Silence: v.Local.Silence,
 	}
 }
 
@@ -242,14 +268,23 @@ func (i *Instance) broadcast() {
 	}
 }
 
-// lookInterval is how often a standby is looked at that may have to take over.
-const lookInterval = 100 * time.Millisecond
+// lookInterval is how often a standby is looked at that may have to take over, seldomLook how often where its leader has
+// been lost for longer than electionTime: then there is nobody to wait for.
+const (
+	lookInterval = 100 * time.Millisecond
+	seldomLook   = 2 * time.Second
+	electionTime = 5 * time.Second
+)
 
 // observeServer wants to know how far the WAL of a standby goes that has lost its leader: what came last may decide who
 // is elected, and the server is looked at too seldom for that while all is well.
 func (i *Instance) observeServer(said ha.Peer) {
+	interval := lookInterval
+	if i.ago(i.watch.lost) > electionTime {
+		interval = seldomLook
+	}
 	if said.LeaderLost && i.server.role == ha.ServerStandby && i.command == nil &&
-		i.now-i.watch.looked >= lookInterval {
+		i.now-i.watch.looked >= interval {
 		i.watch.looked = i.now
 		i.emit(ObserveServer{})
 	}

@@ -10,6 +10,9 @@ import (
 const (
 	witnessInterval = 250 * time.Millisecond
 	witnessDeadline = time.Second
+	// witnessSeldom is how often where the leader has been lost for longer than electionTime: still so often that what
+	// it says counts (witnessCounts).
+	witnessSeldom = time.Second
 )
 
 // witness is what is known of the record in the Kubernetes API. It is looked at only while that matters: at
@@ -112,5 +115,9 @@ func (i *Instance) readsWitness(alone bool) bool {
 	w.wanted = leads && (leaves || alone) || !leads && i.now > i.watch.led || w.releases > 0
 	hurry := w.wanted && !before
 	open := w.look != 0 && i.now-w.asked < witnessDeadline
-	return w.wanted && !open && (hurry || i.now-w.asked >= witnessInterval)
+	interval := witnessInterval
+	if !leads && i.ago(i.watch.lost) > electionTime {
+		interval = witnessSeldom
+	}
+	return w.wanted && !open && (hurry || i.now-w.asked >= interval)
 }
