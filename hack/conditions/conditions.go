@@ -78,7 +78,7 @@ func readGroup(d ast.Decl) (Group, error) {
 		if !ok || len(spec.Values) != 1 {
 			continue
 		}
-		c, err := readConstant(spec, g.Heading != "")
+		c, err := readConstant(spec, commentOf(declaration, spec), g.Heading != "")
 		if err != nil {
 			return Group{}, err
 		}
@@ -87,17 +87,26 @@ func readGroup(d ast.Decl) (Group, error) {
 	return g, nil
 }
 
+// commentOf is the comment of a constant. Go keeps that of a declaration without parentheses with the declaration.
+func commentOf(declaration *ast.GenDecl, spec *ast.ValueSpec) string {
+	if declaration.Lparen.IsValid() {
+		return Text(spec.Doc)
+	}
+	return Text(declaration.Doc)
+}
+
 // readConstant reads a condition, or a reason, which has to say what to do.
-func readConstant(spec *ast.ValueSpec, reason bool) (Constant, error) {
+func readConstant(spec *ast.ValueSpec, doc string, reason bool) (Constant, error) {
 	c := Constant{Name: spec.Names[0].Name, Value: value(spec)}
-	doc := Text(spec.Doc)
 	if !reason {
-		c.Says = strings.TrimPrefix(doc, c.Name+" ")
+		if c.Says = strings.TrimSpace(strings.TrimPrefix(doc, c.Name)); c.Says == "" {
+			return c, fmt.Errorf("%s has no meaning: its comment is to say when it is true", c.Name)
+		}
 		return c, nil
 	}
 	says, named := strings.CutPrefix(doc, c.Name+": ")
 	says, todo, found := strings.Cut(says, " To do: ")
-	if !named || !found {
+	if !named || !found || says == "" || todo == "" {
 		return c, fmt.Errorf("the comment of %s is not of the form \"%s: what it means. To do: what the user does.\"",
 			c.Name, c.Name)
 	}
