@@ -60,7 +60,7 @@ examples: build ## Bring the images of config/examples/all to the local Kubernet
 push: build ## Push all images: make push REGISTRY=registry.example.com/team
 	@hack/push.sh "$(REGISTRY)"
 
-release: bin/localkube deps ## Make all that a release has, in dist/: make release VERSION=v0.1.0 [REGISTRY=…]
+release: bin/localkube deps ## Make all that a release has, in dist/: make release VERSION=v0.2.0 [REGISTRY=…]
 	@hack/release.sh "$(VERSION)" "$(REGISTRY)" "$(URL)"
 
 sbom: bin/toban deps ## Write bin/toban.cdx.json: what the program is made of (CycloneDX)

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 version=${1:-} registry=${2:-} url=${3:-}
 dist=${DIST:-dist}
 if ! [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
-  echo 'Say which one: make release VERSION=v0.1.0' >&2
+  echo 'Say which one: make release VERSION=v0.2.0' >&2
   exit 2
 fi
 # What is not published has a name that nobody can own (RFC 2606), so that nothing of somebody else is pulled.
