@@ -38,13 +38,12 @@ func (l lost) otherWay(into string) string {
 
 // kind is that of the object which comes back.
 func (l lost) kind() string {
-	var m struct {
-		Kind string `json:"kind"`
+	if l.backup.Status.Manifest != nil {
+		if object, err := desired.ReadManifest(l.backup.Status.Manifest.Raw); err == nil {
+			return object.GetObjectKind().GroupVersionKind().Kind
+		}
 	}
-	if l.backup.Status.Manifest == nil || json.Unmarshal(l.backup.Status.Manifest.Raw, &m) != nil {
-		return "SampleDB"
-	}
-	return m.Kind
+	return "SampleDB"
 }
 
 // final says that the backup was taken when the SampleDB was deleted, and nobody could write any more.
@@ -101,6 +100,9 @@ func (l lost) noteFor(named bool) string {
 		return "another SampleDB has its name: " + l.otherWay("OTHER")
 	case l.backup.Status.Manifest == nil:
 		return "its spec is not known: " + l.otherWay(l.name)
+	}
+	if _, err := desired.ReadManifest(l.backup.Status.Manifest.Raw); err != nil {
+		return fmt.Sprintf("its manifest is refused: %v: %s", err, l.otherWay(l.name))
 	}
 	return l.lacks()
 }

@@ -28,7 +28,7 @@ func backupOf(db, uid, name string, hour int, modify ...func(*v1.DatabaseBackup)
 		Status: v1.DatabaseBackupStatus{
 			ID: "id-" + name, CompletedAt: &at,
 			Archive:    &v1.ArchiveReference{Path: naming.ArchivePath("shop", db, uid)},
-			Manifest:   &runtime.RawExtension{Raw: []byte(`{"kind":"SampleDB"}`)},
+			Manifest:   &runtime.RawExtension{Raw: []byte(manifestOf("toban.dev/v1", "SampleDB", db, ""))},
 			Conditions: []metav1.Condition{{Type: v1.ConditionComplete, Status: metav1.ConditionTrue}},
 		},
 	}
@@ -53,8 +53,8 @@ func major18(b *v1.DatabaseBackup) {
 // is of, "" for none.
 func sided(does, of string) func(*v1.DatabaseBackup) {
 	return func(b *v1.DatabaseBackup) {
-		b.Status.Manifest.Raw = fmt.Appendf(nil, `{"kind":"SampleDB","metadata":{"annotations":{%q:%q,%q:%q}}}`,
-			naming.AnnotationSide, does, naming.AnnotationSideOf, of)
+		b.Status.Manifest.Raw = []byte(manifestOf("toban.dev/v1", "SampleDB", "x", fmt.Sprintf(
+			`,"annotations":{%q:%q,%q:%q}`, naming.AnnotationSide, does, naming.AnnotationSideOf, of)))
 	}
 }
 
@@ -147,7 +147,8 @@ func TestWhichSideIsBroughtBack(t *testing.T) {
 // A backup comes back with its own version, also one that was taken when the spec said another already.
 func TestABackupComesBackWithItsVersion(t *testing.T) {
 	manifest := func(b *v1.DatabaseBackup) {
-		b.Status.Manifest.Raw = []byte(`{"kind":"SampleDB","metadata":{"name":"x"},"spec":{"version":18}}`)
+		b.Status.Manifest.Raw = []byte(strings.Replace(
+			manifestOf("toban.dev/v1", "SampleDB", "x", ""), `"spec":{`, `"spec":{"version":18`, 1))
 		b.Status.ServerVersion = "17.6"
 	}
 	backups := []v1.DatabaseBackup{backupOf("x", "u", "x-1", 1, manifest), backupOf("x", "u", "x-2", 2, major18)}
@@ -162,8 +163,8 @@ func TestABackupComesBackWithItsVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if spec, is := object.Object["spec"].(map[string]any); !is || spec["version"] != int64(17) {
-		t.Errorf("it comes back as %v", spec)
+	if db, is := object.(*v1.SampleDB); !is || db.Spec.Version != 17 {
+		t.Errorf("it comes back as %v", object)
 	}
 }
 
@@ -202,6 +203,11 @@ func TestWhatCanBeBroughtBack(t *testing.T) {
 		"of an older Toban": {
 			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1, func(b *v1.DatabaseBackup) { b.Status.Manifest = nil })},
 			nil, "x x-1 note",
+		},
+		"one whose manifest makes something else": {
+			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1, func(b *v1.DatabaseBackup) {
+				b.Status.Manifest.Raw = []byte(manifestOf("v1", "Secret", "x", ""))
+			})}, nil, "x x-1 note",
 		},
 		"one whose status somebody has spoilt": {
 			[]v1.DatabaseBackup{

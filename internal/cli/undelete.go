@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,9 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -28,7 +30,7 @@ type undeleteOptions struct {
 	backup, from, file string
 	// store is a file that says where the archives are, image and account are those of the Pod that looks there.
 	store, image, account string
-	wait                  bool
+	yes, wait             bool
 }
 
 // Undelete is `toban undelete`: it brings a deleted SampleDB back.
@@ -40,7 +42,7 @@ func Undelete() *cobra.Command {
 		Long: "Without a name, lists the deleted SampleDBs that have a backup. With a name, creates that SampleDB\n" +
 			"again, or the PostgreSQL that it belonged to: under the same name, with its spec, its rows, its roles\n" +
 			"and their passwords. It is as it was when the last backup ended. If it was deleted without a last\n" +
-			"backup, it has everything in its archive.\n\n" +
+			"backup, it has everything in its archive. What is made is shown first; on a terminal you confirm it.\n\n" +
 			"To bring it back into another namespace, use --from. This needs an archive in an object store, and the\n" +
 			"Secrets that spec.backup names. If the DatabaseBackups are gone too, because the namespace or the\n" +
 			"cluster is gone, --store looks for backups in the object store itself: FILE is the manifest of a\n" +
@@ -52,7 +54,7 @@ func Undelete() *cobra.Command {
 			if len(args) == 0 {
 				return o.list(c.Context(), c.OutOrStdout())
 			}
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), c.InOrStdin(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
@@ -63,6 +65,7 @@ func Undelete() *cobra.Command {
 	f.StringVar(&o.store, "store", "", "file that says in which object store to look for backups")
 	f.StringVar(&o.image, "image", "", "image of the Pod that looks into the store (default: that of the operator)")
 	f.StringVar(&o.account, "service-account", "", "ServiceAccount of that Pod, where the store knows it by that")
+	f.BoolVar(&o.yes, "yes", false, "don't ask before it is made, also on a terminal")
 	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
 	c.MarkFlagsMutuallyExclusive("store", "file")
 	return c
@@ -167,7 +170,7 @@ func (o *undeleteOptions) backups(ctx context.Context, api client.Client) ([]v1.
 }
 
 // run brings one back.
-func (o *undeleteOptions) run(ctx context.Context, out io.Writer, name string) error {
+func (o *undeleteOptions) run(ctx context.Context, in io.Reader, out io.Writer, name string) error {
 	api, err := o.connect()
 	if err != nil {
 		return err
@@ -186,7 +189,7 @@ func (o *undeleteOptions) run(ctx context.Context, out io.Writer, name string) e
 	if err := o.reachable(ctx, api, from); err != nil {
 		return err
 	}
-	u := undelete{undeleteOptions: o, api: api, out: out, from: from}
+	u := undelete{undeleteOptions: o, api: api, in: in, out: out, asks: isTerminal(in) && !o.yes, from: from}
 	return u.bringBack(ctx)
 }
 
@@ -230,8 +233,11 @@ func (o *undeleteOptions) reachable(ctx context.Context, api client.Client, from
 // undelete is one run.
 type undelete struct {
 	*undeleteOptions
-	api  client.Client
-	out  io.Writer
+	api client.Client
+	in  io.Reader
+	out io.Writer
+	// asks says that somebody is there who confirms what is made.
+	asks bool
 	from lost
 }
 
@@ -240,15 +246,15 @@ func (u *undelete) bringBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := u.confirmed(ctx, object); err != nil {
+		return err
+	}
 	if err := u.api.Create(ctx, object, client.FieldOwner("toban-cli")); err != nil {
-		return fmt.Errorf("create the %s %s: %w", object.GetKind(), object.GetName(), err)
+		return fmt.Errorf("create the %s %s: %w", u.from.kind(), object.GetName(), err)
 	}
 	u.subject = object
 	fmt.Fprintf(u.out, "%s: comes back from %s, which ended at %s\n",
 		u.from.name, u.from.backup.Name, at(u.from.backup.Status.CompletedAt))
-	if u.from.note != "" {
-		fmt.Fprintf(u.out, "%s: %s\n", u.from.name, u.from.note)
-	}
 	if !u.wait {
 		return nil
 	}
@@ -262,41 +268,70 @@ func (u *undelete) bringBack(ctx context.Context) error {
 	return u.settle(ctx, object)
 }
 
-// object is what was there before, with what it is to begin with.
-func (u *undelete) object() (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
-	if err := json.Unmarshal(u.from.backup.Status.Manifest.Raw, &object.Object); err != nil {
-		return nil, fmt.Errorf("read the manifest in the status of the DatabaseBackup %s: %w", u.from.backup.Name, err)
-	}
-	object.SetNamespace(u.namespace)
-	annotations := object.GetAnnotations()
-	delete(annotations, naming.AnnotationSide) // there is one side again
-	delete(annotations, naming.AnnotationSideOf)
-	object.SetAnnotations(annotations)
-	text, err := json.Marshal(u.restoreFrom())
+// confirmed shows what is made, and has a person confirm it: somebody else may have written the manifest.
+func (u *undelete) confirmed(ctx context.Context, object client.Object) error {
+	text, err := shownManifest(object)
 	if err != nil {
-		return nil, fmt.Errorf("write spec.restoreFrom: %w", err)
-	}
-	var restoreFrom map[string]any
-	if err := json.Unmarshal(text, &restoreFrom); err != nil {
-		return nil, fmt.Errorf("write spec.restoreFrom: %w", err)
-	}
-	if err := unstructured.SetNestedMap(object.Object, restoreFrom, "spec", "restoreFrom"); err != nil {
-		return nil, fmt.Errorf("the manifest in the status of the DatabaseBackup %s is none: %w",
-			u.from.backup.Name, err)
-	}
-	return object, ofBackup(object, u.from.backup)
-}
-
-// ofBackup gives an object the major version of a backup, which may have been taken when the spec said another already:
-// an upgrade was about to begin.
-func ofBackup(object *unstructured.Unstructured, b *v1.DatabaseBackup) error {
-	major := int64(desired.MajorOf(b.Status.ServerVersion))
-	version, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "version")
-	if err != nil || !found || major == 0 || fmt.Sprint(version) == fmt.Sprint(major) {
 		return err
 	}
-	return unstructured.SetNestedField(object.Object, major, "spec", "version")
+	fmt.Fprintf(u.out, "%s: the backup %s makes this %s in the namespace %s:\n%s",
+		u.from.name, u.from.backup.Name, u.from.kind(), u.namespace, text)
+	if u.from.note != "" {
+		fmt.Fprintf(u.out, "%s: %s\n", u.from.name, u.from.note)
+	}
+	if !u.asks {
+		return nil
+	}
+	return confirmName(ctx, u.in, u.out, u.from.name)
+}
+
+// shownManifest is an object as a person would write it.
+func shownManifest(object client.Object) ([]byte, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("show what is made: %w", err)
+	}
+	delete(fields, "status")
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+	text, err := yaml.Marshal(fields) // it writes control characters as \e and the like
+	if err != nil {
+		return nil, fmt.Errorf("show what is made: %w", err)
+	}
+	return text, nil
+}
+
+// object is what was there before, with what it is to begin with.
+func (u *undelete) object() (client.Object, error) {
+	b := u.from.backup
+	object, err := desired.ReadManifest(b.Status.Manifest.Raw)
+	if err == nil && (object.GetName() != u.from.name || object.GetNamespace() != b.Namespace) {
+		err = fmt.Errorf("it is of %q in the namespace %q, not of %s in %s", object.GetName(), object.GetNamespace(),
+			u.from.name, b.Namespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the manifest in the backup %s is refused: %w", b.Name, err)
+	}
+	object.SetNamespace(u.namespace)
+	from := u.restoreFrom()
+	switch o := object.(type) {
+	case *v1.SampleDB:
+		o.Spec.RestoreFrom, o.Spec.Version = &from, ofBackup(o.Spec.Version, b)
+	case *pgv1.PostgreSQL:
+		o.Spec.RestoreFrom = &from
+		if o.Spec.Version != nil {
+			*o.Spec.Version = ofBackup(*o.Spec.Version, b)
+		}
+	}
+	return object, nil
+}
+
+// ofBackup is the major version of a backup, where it is known. The backup may have been taken when the spec said
+// another already: an upgrade was about to begin.
+func ofBackup(spec int32, b *v1.DatabaseBackup) int32 {
+	if major := desired.MajorOf(b.Status.ServerVersion); major > 0 {
+		return int32(major) //nolint:gosec // PostgreSQL has no such version
+	}
+	return spec
 }
 
 // restoreFrom is the end of the backup that was named, or of a last one, since nothing was written after it. Else it is
@@ -330,7 +365,7 @@ func (u *undelete) sampleDB(ctx context.Context) (*v1.SampleDB, error) {
 }
 
 // settle takes spec.restoreFrom away, which has been done: the spec is what it was before.
-func (u *undelete) settle(ctx context.Context, object *unstructured.Unstructured) error {
+func (u *undelete) settle(ctx context.Context, object client.Object) error {
 	patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/restoreFrom"}]`))
 	if err := u.api.Patch(ctx, object, patch, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("take spec.restoreFrom away, which is done: %w", err)

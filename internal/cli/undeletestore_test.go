@@ -43,13 +43,17 @@ func TestWhereTheArchivesAreIsReadFromAFile(t *testing.T) {
 	}
 }
 
+// foundManifest is a manifest of the SampleDB main.
+const foundManifest = `{"apiVersion":"toban.dev/v1","kind":"SampleDB","metadata":{"name":"main","namespace":"shop"},` +
+	`"spec":{}}`
+
 // foundLines is what the Pod writes that looks into a store.
 const foundLines = `{"backup":{"namespace":"shop","name":"main","uid":"0a1b2c3d-4e5f","path":"shop/main-0a1b2c3d",` +
 	`"id":"one","trigger":"schedule","stopped":"2026-11-20T03:00:00Z","stopLSN":"0/3000100",` +
-	`"serverVersion":"17.6","bytes":1048576,"sampledb":{"kind":"SampleDB","metadata":{"name":"main"},"spec":{}}}}
+	`"serverVersion":"17.6","bytes":1048576,"sampledb":` + foundManifest + `}}
 {"backup":{"namespace":"shop","name":"main","uid":"0a1b2c3d-4e5f","path":"shop/main-0a1b2c3d",` +
 	`"id":"two","trigger":"final","stopped":"2026-11-21T03:00:00Z","stopLSN":"0/4000100",` +
-	`"serverVersion":"17.6","sampledb":{"kind":"SampleDB","metadata":{"name":"main"},"spec":{}}}}
+	`"serverVersion":"17.6","sampledb":` + foundManifest + `}}
 {"backup":{"namespace":"shop","name":"old","uid":"9","path":"shop/old-9","id":"three",` +
 	`"stopped":"2026-11-19T03:00:00Z","problem":"it is of an older Toban"}}
 {"backup":{"namespace":"shop","name":"spoilt","uid":"8","path":"shop/spoilt-8","id":"four","problem":"no JSON"}}

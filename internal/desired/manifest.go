@@ -25,8 +25,8 @@ func Manifest(db *v1.SampleDB, credentials string) *runtime.RawExtension {
 
 // again is that object as the user has it.
 func again(db *v1.SampleDB, credentials string) *runtime.RawExtension {
-	if madeFor := db.Annotations[naming.AnnotationManifest]; madeFor != "" && metav1.GetControllerOf(db) != nil {
-		return &runtime.RawExtension{Raw: []byte(withGrownStorage(madeFor, db))}
+	if text := madeFor(db); text != "" {
+		return &runtime.RawExtension{Raw: []byte(withGrownStorage(text, db))}
 	}
 	spec := *db.Spec.DeepCopy()
 	// What it has begun with and what it was set back to is done, and would not be asked for again.

@@ -97,6 +97,43 @@ func TestTheManifestOfAServerIsThatOfItsPostgreSQL(t *testing.T) {
 	}
 }
 
+// Whoever may write a SampleDB may give it any annotation, and any owner. Only the manifest of what it was made for
+// goes into a backup.
+func TestOnlyTheManifestOfItsOwnerIsCopied(t *testing.T) {
+	server := Server(foodb(func(*pgv1.PostgreSQL) {}), nil)
+	ours, owner := server.Annotations[naming.AnnotationManifest], server.OwnerReferences[0]
+	for name, c := range map[string]struct {
+		manifest string
+		owner    metav1.OwnerReference
+		want     bool
+	}{
+		"its own":                   {ours, owner, true},
+		"that of another kind":      {`{"apiVersion":"v1","kind":"Secret"}`, owner, false},
+		"that of another name":      {strings.Replace(ours, `"name":"foodb"`, `"name":"bar"`, 1), owner, false},
+		"that of another namespace": {strings.Replace(ours, `"namespace":"`, `"namespace":"x`, 1), owner, false},
+		"one with unknown parts":    {strings.Replace(ours, `"spec":{`, `"spec":{"a":1,`, 1), owner, false},
+		"one with another owner": {
+			ours, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "foodb"}, false,
+		},
+		"one of its owner's kind": {
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"foodb"}}`,
+			metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "foodb"}, false,
+		},
+		"no text at all": {"{", owner, false},
+	} {
+		db, controls := server.DeepCopy(), true
+		c.owner.Controller = &controls
+		db.OwnerReferences, db.Annotations[naming.AnnotationManifest] = []metav1.OwnerReference{c.owner}, c.manifest
+		text := string(Manifest(db, "u.code").Raw)
+		if got := text == c.manifest; got != c.want {
+			t.Errorf("%s: it is copied: %v: %s", name, got, text)
+		}
+		if !c.want && !strings.Contains(text, `"kind":"SampleDB"`) {
+			t.Errorf("%s: it is not its own: %s", name, text)
+		}
+	}
+}
+
 // What comes back needs volumes of the size to which they have grown, and a limit that lets it be created.
 func TestAManifestHasTheSizeThatTheVolumesHaveGrownTo(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -109,21 +146,24 @@ func TestAManifestHasTheSizeThatTheVolumesHaveGrownTo(t *testing.T) {
 		"the size was raised since":    {"5Gi", "100Gi", "10Gi", "100Gi"},
 		"nobody's size":                {"much", "100Gi", "10Gi", "100Gi"},
 	} {
-		db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+		db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "shop"}}
 		db.Spec.Storage = v1.StorageSpec{Size: "10Gi", Grow: &v1.GrowSpec{Limit: c.limit}}
 		if c.grown != "" {
 			db.Status.Storage = &v1.StorageStatus{Size: c.grown}
 		}
 		owned := db.DeepCopy()
 		controls := true
-		owned.OwnerReferences = []metav1.OwnerReference{{Kind: "PostgreSQL", Name: "x", Controller: &controls}}
-		owned.Annotations = map[string]string{naming.AnnotationManifest: `{"kind":"PostgreSQL","spec":{"storage":` +
-			`{"size":"10Gi","grow":{"limit":"` + c.limit + `"}},"kept":1}}`}
+		owned.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "exp.wheel.jp/v1", Kind: "PostgreSQL", Name: "x", Controller: &controls,
+		}}
+		owned.Annotations = map[string]string{naming.AnnotationManifest: `{"apiVersion":"exp.wheel.jp/v1",` +
+			`"kind":"PostgreSQL","metadata":{"name":"x","namespace":"shop"},"spec":{"storage":` +
+			`{"size":"10Gi","grow":{"limit":"` + c.limit + `"}},"db":"kept"}}`}
 		for of, db := range map[string]*v1.SampleDB{"a SampleDB": db, "a PostgreSQL": owned} {
 			var got struct {
 				Spec struct {
 					Storage v1.StorageSpec `json:"storage"`
-					Kept    int            `json:"kept"`
+					DB      string         `json:"db"`
 				} `json:"spec"`
 			}
 			if err := json.Unmarshal(Manifest(db, "").Raw, &got); err != nil {
@@ -132,7 +172,7 @@ func TestAManifestHasTheSizeThatTheVolumesHaveGrownTo(t *testing.T) {
 			if s := got.Spec.Storage; s.Size != c.wantSize || s.Grow.Limit != c.wantL {
 				t.Errorf("%s, of %s: it has %s up to %s", name, of, s.Size, s.Grow.Limit)
 			}
-			if db == owned && got.Spec.Kept != 1 {
+			if db == owned && got.Spec.DB != "kept" {
 				t.Errorf("%s: what else it had is lost", name)
 			}
 		}
