@@ -30,7 +30,7 @@ say 'uninstall'
 kubectl delete --wait -f "$work/objects.yaml" >/dev/null
 kubectl -n $namespace wait --for=delete pod -l app.kubernetes.io/component=operator --timeout=1m >/dev/null
 kubectl -n $namespace get secret toban-operator >/dev/null || fail 'The root secret is gone.'
-sql 'INSERT INTO kept VALUES (2)'
+sql 'INSERT INTO public.kept VALUES (2)'
 same 'Uninstalling the operator'
 
 say 'install for one namespace'
@@ -40,5 +40,5 @@ bound=$(kubectl get clusterrolebindings -o name | grep toban || true)
 kubectl patch sampledb $database --type merge -p '{"spec": {"instances": 2}}' >/dev/null
 ready 2
 same 'Installing the operator for one namespace'
-[[ $(sql 'SELECT count(*) FROM kept') == 2 ]] || fail 'Rows are missing.'
+[[ $(sql 'SELECT count(*) FROM public.kept') == 2 ]] || fail 'Rows are missing.'
 echo 'The bundle was installed for all namespaces, uninstalled, and installed for one; the database ran on.'

@@ -68,7 +68,7 @@ same 'An upgrade of the chart'
 say 'uninstall'
 "$helm" uninstall toban --namespace $namespace --wait >/dev/null
 kubectl -n $namespace get secret toban-operator >/dev/null || fail 'The root secret is gone.'
-sql 'INSERT INTO kept VALUES (2)'
+sql 'INSERT INTO public.kept VALUES (2)'
 same 'Uninstalling the chart'
 
 say 'install again'
@@ -76,7 +76,7 @@ install
 kubectl patch sampledb $database --type merge -p '{"spec": {"instances": 2}}' >/dev/null
 ready 2
 same 'Installing the chart again'
-[[ $(sql 'SELECT count(*) FROM kept') == 2 ]] || fail 'Rows are missing.'
+[[ $(sql 'SELECT count(*) FROM public.kept') == 2 ]] || fail 'Rows are missing.'
 
 say 'two shards, and two databases of each'
 chart upgrade --reuse-values --set shards=2
@@ -111,7 +111,7 @@ same 'Two shards'
 say 'the operator of one shard is lost'
 kubectl -n $namespace delete pod -l toban.dev/shard=1 --wait=false >/dev/null
 for db in "${!number[@]}"; do
-  bin/toban psql "$db" -- -Atqc 'CREATE TABLE kept AS SELECT 1 AS n'
+  bin/toban psql "$db" -- -Atqc 'CREATE TABLE public.kept AS SELECT 1 AS n'
 done
 kubectl -n $namespace rollout status deployment/toban-operator-1 --timeout=3m >/dev/null
 for db in "${!number[@]}"; do
@@ -131,7 +131,7 @@ stays 'One shard again'
 say 'uninstall'
 "$helm" uninstall toban --namespace $namespace --wait >/dev/null
 for db in "${!number[@]}"; do
-  [[ $(bin/toban psql "$db" -- -Atqc 'INSERT INTO kept VALUES (2) RETURNING n') == 2 ]] || fail "$db takes no writes."
+  [[ $(bin/toban psql "$db" -- -Atqc 'INSERT INTO public.kept VALUES (2) RETURNING n') == 2 ]] || fail "$db takes no writes."
 done
 stays 'Uninstalling all shards'
 echo 'The chart was installed, upgraded, uninstalled and installed again, with two shards and with one; the databases' \

@@ -55,6 +55,6 @@ metadata: {name: $database}
 spec: {version: 17, instances: 1, storage: {size: 1Gi}}
 END
   ready 1
-  sql 'CREATE TABLE kept AS SELECT 1 AS n'
+  sql 'CREATE TABLE public.kept AS SELECT 1 AS n'
   before=$(pods)
 }

@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/session"
 )
 
@@ -42,12 +41,8 @@ func (q question) command() []string {
 		"statement_timeout": askDeadline, "lock_timeout": askDeadline, "default_transaction_read_only": "on",
 	})
 	delete(settings, "role") // the script takes it, since the session has to begin as the superuser
-	var options []string
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		options = append(options, "-c "+key+"="+escapeOption(settings[key]))
-	}
 	return []string{
-		"env", "PGAPPNAME=" + q.application, "PGOPTIONS=" + strings.Join(options, " "),
+		"env", "PGAPPNAME=" + q.application, postgres.OptionsVariable(settings),
 		"psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
 		"--dbname", q.database, "--file", "-",
 	}

@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/session"
 )
 
 type psqlOptions struct {
@@ -34,8 +35,9 @@ func PSQL() *cobra.Command {
 			"  kubectl toban psql shop\n" +
 			"  echo 'SELECT 1' | kubectl toban psql shop\n" +
 			"  kubectl toban psql shop --app -- -c 'SELECT * FROM orders'\n\n" +
-			"Without --app and --user you are the superuser postgres. With them the session begins as another role\n" +
-			"and has its rights, but SET ROLE NONE makes it the superuser: they prevent mistakes, and protect nothing.",
+			"Without --app and --user you are the superuser postgres, and a name without a schema is PostgreSQL's\n" +
+			"own: write public.orders. With them the session begins as another role and has its rights, but SET\n" +
+			"ROLE NONE makes it the superuser: they prevent mistakes, and protect nothing.",
 		Args: func(c *cobra.Command, args []string) error {
 			if named := args[:dash(c, args)]; len(named) != 1 {
 				return errors.New("give the name of one SampleDB, and arguments of psql after --")
@@ -100,15 +102,28 @@ func (c *cluster) server(ctx context.Context, name string, choice instanceChoice
 // command is what runs in the container. Its environment has the folder of the socket and the superuser already. What a
 // person types is not left there as a history.
 func (o *psqlOptions) command(db *v1.SampleDB, args []string, terminal bool) []string {
-	command := []string{"env", "PSQL_HISTORY=/dev/null", "PGAPPNAME=kubectl toban psql"}
+	command := []string{"env", "PSQL_HISTORY=/dev/null", "PGAPPNAME=kubectl toban psql", PSQLOptions(o.role(db))}
 	if terminal {
 		command = append(command, "TERM="+cmp.Or(os.Getenv("TERM"), "xterm"))
 	}
-	if role := o.role(db); role != naming.RoleSuperuser { // session_authorization has no effect there
-		command = append(command, "PGOPTIONS=-c role="+escapeOption(role))
-	}
 	command = append(command, "psql", "--dbname", o.on(db))
 	return append(command, args...)
+}
+
+// PSQLOptions is the variable with what a person's session begins with that begins as a role. What somebody has set for
+// the database or a role does not count, as in our own sessions. Of a name without a schema the superuser gets
+// PostgreSQL's own and nothing else: who may create in another schema can make a function or an operator there that
+// fits what a person types better than PostgreSQL's, and would have it run as the superuser. Another role finds what
+// PostgreSQL's default finds.
+func PSQLOptions(role string) string {
+	own := map[string]string{}
+	if role != naming.RoleSuperuser { // session_authorization has no effect there
+		own["role"], own["search_path"] = role, `"$user", public`
+	}
+	settings := session.Settings(naming.RoleSuperuser, own)
+	// A primary whose volume gets full refuses writes by its default, until a person says otherwise.
+	delete(settings, "default_transaction_read_only")
+	return postgres.OptionsVariable(settings)
 }
 
 // role is the one that the session begins as.
@@ -128,10 +143,4 @@ func appDatabase(db *v1.SampleDB) string {
 		return databasePostgres
 	}
 	return desired.AppDatabase(db)
-}
-
-// escapeOption writes a value so that it may stand in PGOPTIONS, where spaces separate options (PostgreSQL 17
-// documentation, 34.1.2, "options").
-func escapeOption(value string) string {
-	return strings.NewReplacer(`\`, `\\`, ` `, `\ `).Replace(value)
 }

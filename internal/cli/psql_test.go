@@ -48,25 +48,46 @@ func TestTheCommandOfPsql(t *testing.T) {
 		args    []string
 		want    string
 	}{
-		"the superuser": {psqlOptions{}, db, nil, "psql|--dbname|shop"},
+		"the superuser": {psqlOptions{}, db, nil, "postgres|psql|--dbname|shop"},
 		"the application": {
-			psqlOptions{app: true}, db, []string{"-c", "SELECT 1"},
-			`PGOPTIONS=-c role=the\ owner|psql|--dbname|shop|-c|SELECT 1`,
+			psqlOptions{app: true}, db, []string{"-c", "SELECT 1"}, `the owner|psql|--dbname|shop|-c|SELECT 1`,
 		},
 		"another role and database": {
-			psqlOptions{user: "reader", database: "other"}, db, nil,
-			"PGOPTIONS=-c role=reader|psql|--dbname|other",
+			psqlOptions{user: "reader", database: "other"}, db, nil, "reader|psql|--dbname|other",
 		},
-		"a SampleDB without an application": {psqlOptions{}, none, nil, "psql|--dbname|postgres"},
+		"a SampleDB without an application": {psqlOptions{}, none, nil, "postgres|psql|--dbname|postgres"},
 	} {
 		got := strings.Join(c.options.command(c.db, c.args, false), "|")
-		if want := "env|PSQL_HISTORY=/dev/null|PGAPPNAME=kubectl toban psql|" + c.want; got != want {
+		role, rest, _ := strings.Cut(c.want, "|")
+		want := "env|PSQL_HISTORY=/dev/null|PGAPPNAME=kubectl toban psql|" + PSQLOptions(role) + "|" + rest
+		if got != want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, want)
 		}
 	}
 	t.Setenv("TERM", "screen")
 	if got := (&psqlOptions{}).command(db, nil, true); !slices.Contains(got, "TERM=screen") {
 		t.Errorf("in a terminal it is %q", got)
+	}
+}
+
+// A person's session begins as ours do: nothing that an owner of the database has set counts.
+func TestWhatAPersonsSessionBeginsWith(t *testing.T) {
+	for role, want := range map[string]string{
+		naming.RoleSuperuser: "-c search_path=pg_catalog -c standard_conforming_strings=on",
+		"the owner":          `-c search_path="$user",\ public -c standard_conforming_strings=on`,
+	} {
+		got := PSQLOptions(role)
+		last := "-c role=none"
+		if role != naming.RoleSuperuser {
+			last = `-c role=the\ owner`
+		}
+		if !strings.HasPrefix(got, "PGOPTIONS=-c session_authorization=postgres ") || !strings.Contains(got, want) ||
+			!strings.HasSuffix(got, last) {
+			t.Errorf("%s begins with %s", role, got)
+		}
+		if strings.Contains(got, "default_transaction_read_only") {
+			t.Errorf("%s writes on a volume that is getting full: %s", role, got)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/session"
 )
 
 // TrialOptions say what is tried.
@@ -126,11 +127,20 @@ func quoteValue(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
+// programOptions has nothing count that somebody has set for a database or a role, in the copy neither, where that
+// comes along. pg_dump and its dumps choose the encoding.
+func programOptions() string {
+	settings := session.Settings(naming.RoleSuperuser, nil)
+	delete(settings, "client_encoding")
+	return postgres.OptionsVariable(settings)
+}
+
 // copy writes a dump of the server, and runs it in the copy. What the copy does not accept is skipped.
 func (t *trial) copy(ctx context.Context, program, into string, args ...string) error {
 	path := filepath.Join(t.Volume, "dump.sql")
 	defer os.Remove(path) //nolint:errcheck // the volume is a scratch one
 	dump := t.command(ctx, t.Former, program, append(args, "--file="+path)...)
+	dump.Env = append(dump.Env, programOptions())
 	var said bytes.Buffer
 	dump.Stderr = io.MultiWriter(t.Log, &said)
 	if err := t.run(dump); err != nil {
@@ -138,6 +148,7 @@ func (t *trial) copy(ctx context.Context, program, into string, args ...string) 
 	}
 	restore := t.command(ctx, t.Former, "psql", "--no-psqlrc", "--quiet", "--host="+t.Run, "--port="+strconv.Itoa(5432),
 		"--username="+naming.RoleSuperuser, "--dbname="+into, "--file="+path)
+	restore.Env = append(restore.Env, programOptions())
 	restore.Stdout = io.Discard
 	said.Reset()
 	restore.Stderr = io.MultiWriter(t.Log, &said)

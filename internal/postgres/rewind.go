@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"toban.dev/internal/session"
 )
 
 // marker says on the volume that the data directory is being rewound.
@@ -96,6 +98,7 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 	var messages bytes.Buffer
 	cmd := s.Programs.command(ctx, "pg_rewind", "--target-pgdata", s.Data(), "--progress", "--no-sync",
 		"--source-server", s.copyingInfo(source, nameRewind)+" dbname=postgres")
+	cmd.Env = append(cmd.Env, askingSource())
 	if err := run(cmd, io.MultiWriter(progress, &messages)); err != nil {
 		if untouched(cmd, messages.String()) {
 			err = errors.Join(err, s.unmark())
@@ -111,6 +114,9 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 	return s.unmarkAll()
 }
 
+// askingSource has a session with a source find nothing but PostgreSQL's own there.
+func askingSource() string { return OptionsVariable(session.Settings(RoleReplication, nil)) }
+
 // unsettled says that a source has not written a checkpoint since its promotion. Data that was rewound by its former
 // timeline can't be started: "requested timeline 3 does not contain minimum recovery point 0/60568B8 on
 // timeline 1". What can't be learned is left to pg_rewind.
@@ -119,6 +125,7 @@ func (s *Server) unsettled(ctx context.Context, source Upstream) bool {
 		from pg_control_checkpoint()`
 	cmd := s.Programs.command(ctx, "psql", "--no-psqlrc", "--no-password", "--tuples-only", "--no-align", "--command",
 		query, s.copyingInfo(source, nameRewind)+" dbname=postgres")
+	cmd.Env = append(cmd.Env, askingSource())
 	var out strings.Builder
 	cmd.Stdout = &out
 	return Children.Run(cmd) == nil && strings.TrimSpace(out.String()) == "f"

@@ -1,60 +1,174 @@
 package docs_test
 
 import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// connects are the calls that connect to a PostgreSQL server.
-var connects = regexp.MustCompile(`\b(?:pgx|pgconn|pgxpool|sql)\.(Connect|ConnectConfig|New|NewWithConfig|Open)\(`)
+// clients are PostgreSQL's programs that connect to a server, and those of others that our images have.
+var clients = strings.Fields(`psql pg_amcheck pg_basebackup pg_createsubscriber pg_dump pg_dumpall pg_isready
+	pg_receivewal pg_recvlogical pg_restore pg_rewind pg_upgrade pgbench pgbouncer clusterdb createdb createuser dropdb
+	dropuser reindexdb vacuumdb --single`)
 
-// given has the files whose settings another one makes.
-var given = map[string]string{
-	"internal/backup/stream.go":   "internal/worker/takehost.go",
-	"internal/backup/snapshot.go": "internal/worker/takehost.go",
+// connecting are the packages that connect to a server, and connects their functions.
+var (
+	connecting = []string{"pgx", "pgconn", "pgxpool", "sql", "stdlib"}
+	connects   = regexp.MustCompile(`^(Connect|Connect\w*(Config|Options)|New|NewWithConfig|Open\w*)$`)
+	// connectsItself is in SQL and settings that have the server itself connect to another one.
+	connectsItself = regexp.MustCompile(`(?i)\b(create|alter) subscription\b.* connection\b|\bdblink_connect`)
+)
+
+// pinnedBy are places whose settings another function makes. A place is a file, a function there, and what connects.
+var pinnedBy = map[string]string{
+	"internal/backup/inspect.go amcheck: pg_amcheck":   "internal/backup/session.go optionsVariable",
+	"internal/backup/snapshot.go BeginSession: pgconn": "internal/worker/takehost.go connection",
+	"internal/backup/stream.go openStream: pgconn":     "internal/worker/takehost.go connection",
+	"internal/bring/dump.go dump: pg_dump":             "internal/bring/dump.go pgOptions",
+	"internal/bring/dump.go loadAs: pg_restore":        "internal/bring/dump.go pgOptions",
+	"internal/cli/psql.go command: psql":               "internal/cli/psql.go PSQLOptions",
+	"internal/initjob/connect.go open: pgx":            "internal/initjob/connect.go config",
+	"internal/major/trial.go copy: psql":               "internal/major/trial.go programOptions",
+	"internal/major/trial.go copyAll: pg_dump":         "internal/major/trial.go programOptions",
+	"internal/major/trial.go copyAll: pg_dumpall":      "internal/major/trial.go programOptions",
+	"internal/postgres/rewind.go Rewind: pg_rewind":    "internal/postgres/rewind.go askingSource",
+	"internal/postgres/rewind.go unsettled: psql":      "internal/postgres/rewind.go askingSource",
+	"internal/worker/drill.go connectWith: pgx":        "internal/worker/drill.go settings",
+	"internal/worker/takehost.go askPrimary: pgconn":   "internal/worker/takehost.go connection",
+	"internal/worker/takehost.go probe: pgconn":        "internal/worker/takehost.go connection",
 }
 
-// noServers has the files that connect to something else than a PostgreSQL server: PgBouncer's console.
-var noServers = []string{"internal/pooler/console.go"}
+// unpinned are places that have no settings of ours, and why that harms nobody.
+var unpinned = map[string]string{
+	"internal/bluegreen/follow.go subscription: subscription": appliesPinned,
+	"internal/bluegreen/login.go Reconnect: subscription":     appliesPinned,
+	"internal/bring/dump.go contents: pg_restore":             "it lists what is in a file, and connects to nothing",
+	"internal/cli/process/pooler.go Pooler: pgbouncer": "PgBouncer's sessions are those of clients, by their own " +
+		"logins, and of a role without rights that runs one query in the database postgres",
+	"internal/former/collect.go var: pg_dump":    collects,
+	"internal/former/collect.go var: pg_dumpall": collects,
+	"internal/former/collect.go var: pg_restore": collects,
+	"internal/former/collect.go var: psql":       collects,
+	"internal/major/dump.go dumps: pg_dump":      "it is the name of the file in whose place this program runs",
+	"internal/major/pgupgrade.go pgUpgrade: pg_upgrade": "it and its programs empty search_path before their first " +
+		"statement, and other settings could only make it fail; nobody else gets at its servers",
+	"internal/pooler/console.go connect: pgconn": "it is PgBouncer's console, and no server",
+	"internal/pooler/console.go var: pgbouncer":  "it is the name of PgBouncer's own user and database",
+	"internal/postgres/copy.go run: pg_basebackup": "it is a session of the replication protocol in no database: " +
+		"what is set for a database or a role does not count there, and it runs no SQL",
+	"internal/postgres/query.go Standbys: pg_basebackup": "it is the name of a session",
+}
 
-// An owner of a database sets by ALTER DATABASE … SET what sessions there begin with, also "role". So every session of
-// ours takes its settings from internal/session, which counts before that.
+const (
+	appliesPinned = "PostgreSQL's workers empty search_path themselves, on both sides, and set the options of their " +
+		"connection"
+	collects = "it is the name of a file"
+)
+
+// An owner of a database sets by ALTER DATABASE … SET what sessions there begin with, also "role" and search_path. So
+// every session of ours, and every one that we start for somebody, takes its settings from internal/session, which
+// count before that.
 func TestEverySessionOfOursHasItsSettings(t *testing.T) {
-	found := 0
-	isOurs := func(path string) bool {
-		return strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") &&
-			!slices.Contains(noServers, strings.TrimPrefix(path, root+"/"))
-	}
+	s := scan{T: t, places: map[string]bool{}, makes: map[string]bool{}}
 	for _, top := range []string{"internal", "cmd"} {
-		err := filepath.WalkDir(filepath.Join(root, top), func(path string, _ os.DirEntry, err error) error {
-			if err != nil || !isOurs(path) {
-				return err
-			}
-			text := read(t, path)
-			for _, call := range connects.FindAllStringSubmatch(text, -1) {
-				found++
-				if call[1] != "ConnectConfig" {
-					t.Errorf("%s calls %s, which has no settings of ours: use ConnectConfig", path, call[0])
-				}
-				by := path
-				if other, ok := given[strings.TrimPrefix(path, root+"/")]; ok {
-					by = filepath.Join(root, other)
-				}
-				if !strings.Contains(read(t, by), "= session.Settings") {
-					t.Errorf("%s connects to a server, and %s takes no settings from internal/session", path, by)
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+		s.walk(top)
+	}
+	for place, pinned := range s.places {
+		by, other := pinnedBy[place]
+		_, declared := unpinned[place]
+		switch {
+		case other && declared:
+			t.Errorf("%s: it has settings, and is declared to have none", place)
+		case other && !s.makes[by]:
+			t.Errorf("%s: %s, which is to make its settings, takes none from internal/session", place, by)
+		case !other && !declared && !pinned:
+			t.Errorf("%s: it takes no settings from internal/session: pin it, or declare here why it needs none", place)
 		}
 	}
-	if found < 6 {
-		t.Errorf("only %d places were found that connect to a server", found)
+	for _, declared := range append(slices.Collect(maps.Keys(pinnedBy)), slices.Collect(maps.Keys(unpinned))...) {
+		if _, there := s.places[declared]; !there {
+			t.Errorf("%s: nothing connects there any more", declared)
+		}
 	}
+}
+
+// scan finds the places of the program that connect to a server.
+type scan struct {
+	*testing.T
+	// places are all of them, with whether their own function takes settings from internal/session; makes are the
+	// functions that do, by file and name.
+	places, makes map[string]bool
+}
+
+func (s *scan) walk(top string) {
+	err := filepath.WalkDir(filepath.Join(root, top), func(name string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return fmt.Errorf("parse %s: %w", name, err)
+		}
+		for _, d := range file.Decls {
+			s.declaration(strings.TrimPrefix(filepath.ToSlash(name), root+"/"), d)
+		}
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *scan) declaration(file string, d ast.Decl) {
+	name := "var"
+	if f, is := d.(*ast.FuncDecl); is {
+		name = f.Name.Name
+	}
+	pinned, found := false, []string{}
+	ast.Inspect(d, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			by, is := n.X.(*ast.Ident)
+			pinned = pinned || is && by.Name == "session" && n.Sel.Name == "Settings"
+			if is && slices.Contains(connecting, by.Name) && connects.MatchString(n.Sel.Name) {
+				found = append(found, by.Name)
+			}
+		case *ast.BasicLit:
+			if what := s.program(n); what != "" {
+				found = append(found, what)
+			}
+		case *ast.Field: // a tag is no text of the program
+			return n.Tag == nil
+		}
+		return true
+	})
+	s.makes[file+" "+name] = pinned
+	for _, what := range found {
+		s.places[file+" "+name+": "+what] = pinned
+	}
+}
+
+// program is the client that a text names, or what has the server itself connect.
+func (s *scan) program(text *ast.BasicLit) string {
+	value, err := strconv.Unquote(text.Value)
+	if text.Kind != token.STRING || err != nil {
+		return ""
+	}
+	if base := path.Base(value); slices.Contains(clients, base) {
+		return base
+	}
+	if connectsItself.MatchString(value) {
+		return "subscription"
+	}
+	return ""
 }

@@ -132,7 +132,7 @@ func TestVolumesThatGetFull(t *testing.T) {
 	s.fills("shop")
 	psql := exec.CommandContext(s.ctx,
 		"kubectl", "toban", "psql", "shop", "--namespace", string(s.Namespace), "--", "-q")
-	psql.Stdin = strings.NewReader("SET default_transaction_read_only = off; TRUNCATE filled;")
+	psql.Stdin = strings.NewReader("SET default_transaction_read_only = off; TRUNCATE public.filled;")
 	if out, err := psql.CombinedOutput(); err != nil {
 		t.Fatalf("kubectl toban psql: %v: %s", err, out)
 	}
