@@ -164,6 +164,9 @@ func Noted(ctx context.Context, side Side) ([]string, error) {
 }
 
 func hasNotes(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
+	if there, err = own(ctx, conn); err != nil || !there {
+		return false, err
+	}
 	if err = conn.QueryRow(ctx, "select to_regclass('toban_sides.noted') is not null").Scan(&there); err != nil {
 		return false, fmt.Errorf("look for the notes: %w", err)
 	}

@@ -137,6 +137,12 @@ func (l Link) open(ctx context.Context, database string) (*sessions, error) {
 		}
 		*x.into = conn
 	}
+	for _, conn := range []*pgx.Conn{s.writer, s.holder} {
+		if err := mustOwn(ctx, conn); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
 	// Nobody has to have the barrier but this server, and the lock is held meanwhile.
 	if err := do(ctx, s.writer, "wait for this server alone", "set synchronous_commit = local"); err != nil {
 		s.close()

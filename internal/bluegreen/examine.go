@@ -69,9 +69,10 @@ const (
 	queryLarge      = `select count(*) from pg_largeobject_metadata`
 )
 
-// queryTaken says that the schema is not that of an upgrade.
-const queryTaken = `select exists (select from pg_namespace where nspname = '` + schema + `'
-	and coalesce(obj_description(oid, 'pg_namespace'), '') !~ '^` + markPrefix + `')`
+// queryTaken says that the schema is not that of an upgrade, or a publication not that of a link.
+const queryTaken = `select ` + foreignPublication + ` or exists (select from pg_namespace n
+	where n.nspname = '` + schema + `' and (not ` + isOwn + `
+	or coalesce(obj_description(n.oid, 'pg_namespace'), '') !~ '^` + markPrefix + `'))`
 
 // Examine finds out what there is on a side that is not carried.
 func Examine(ctx context.Context, side Side) (f upgrade.CarryFacts, err error) {

@@ -30,6 +30,9 @@ func (l Link) Adopt(ctx context.Context) error {
 		if adopted {
 			return nil
 		}
+		if err := mustOwn(ctx, conn); err != nil {
+			return err
+		}
 		return do(ctx, conn, "remove the publication of the copy", "drop publication "+l.Name,
 			"truncate "+schema+".noted")
 	})
@@ -143,6 +146,9 @@ const poll = 20 * time.Millisecond
 // in each database, and has it on disk.
 func (l Link) CatchUp(ctx context.Context) error {
 	return each(ctx, l.Serving, func(conn *pgx.Conn, d database) error {
+		if err := mustOwn(ctx, conn); err != nil {
+			return err
+		}
 		n, err := bump(ctx, conn)
 		if err != nil {
 			return err
@@ -152,6 +158,9 @@ func (l Link) CatchUp(ctx context.Context) error {
 			return err
 		}
 		defer hangUp(follower)
+		if err := mustOwn(ctx, follower); err != nil {
+			return err
+		}
 		if err := l.comesTo(ctx, conn, follower, n); err != nil {
 			return err
 		}
@@ -161,7 +170,7 @@ func (l Link) CatchUp(ctx context.Context) error {
 	})
 }
 
-// bump changes the barrier and returns its number.
+// bump changes the barrier, which is known to be ours, and returns its number.
 func bump(ctx context.Context, conn *pgx.Conn) (n int64, err error) {
 	err = conn.QueryRow(ctx, "update toban_sides.barrier set n = n + 1 where id = 1 returning n").Scan(&n)
 	if err != nil {

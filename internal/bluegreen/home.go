@@ -23,6 +23,9 @@ func (l Link) Leave(ctx context.Context) error {
 		if err != nil || !there {
 			return err
 		}
+		if err := mustOwn(ctx, conn); err != nil {
+			return err
+		}
 		if err := do(ctx, conn, "disable the subscription",
 			fmt.Sprintf("alter subscription %s disable", l.Name)); err != nil {
 			return err
@@ -69,6 +72,9 @@ func (l Link) Return(ctx context.Context) error {
 
 // left is where the subscription of a database was, with the statement that forgets it.
 func (l Link) left(ctx context.Context, conn *pgx.Conn) (at wal.LSN, then string, err error) {
+	if err := mustOwn(ctx, conn); err != nil {
+		return 0, "", err
+	}
 	var there bool
 	err = conn.QueryRow(ctx, "select to_regclass('toban_sides.progress') is not null").Scan(&there)
 	if err != nil {

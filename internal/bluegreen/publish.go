@@ -13,7 +13,8 @@ import (
 	"toban.dev/internal/wal"
 )
 
-// markPrefix is how the comment of the schema begins, by which it is known that Toban has made it.
+// markPrefix is how the comment of the schema begins. That it belongs to the superuser is what counts (isOwn); this
+// tells it from one that a person has made as that.
 const markPrefix = "made by Toban for a blue/green upgrade: "
 
 // failoverSince is the first major version whose slots can come along when another instance is elected.
@@ -103,9 +104,12 @@ func (l Link) Publish(ctx context.Context, patience time.Duration) (position wal
 
 // publish makes the notes and the publication of one database, where they are missing.
 func (l Link) publish(ctx context.Context, conn *pgx.Conn) error {
-	var noted, published bool
-	err := conn.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1),
-		exists (select from pg_publication where pubname = $2)`, schema, l.Name).Scan(&noted, &published)
+	noted, err := own(ctx, conn)
+	if err != nil {
+		return err
+	}
+	var published bool
+	err = conn.QueryRow(ctx, "select exists (select from pg_publication where pubname = $1)", l.Name).Scan(&published)
 	if err != nil {
 		return fmt.Errorf("look for the publication: %w", err)
 	}

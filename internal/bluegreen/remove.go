@@ -10,6 +10,14 @@ import (
 // RemoveServing removes what the serving side has of a link: its publications and slots. Whoever reads a slot is ended.
 func (l Link) RemoveServing(ctx context.Context) error {
 	err := each(ctx, l.Serving, func(conn *pgx.Conn, _ database) error {
+		var ours bool
+		if err := conn.QueryRow(ctx, `select exists (select from pg_publication where pubname = $1
+			and pg_get_userbyid(pubowner) = current_user)`, l.Name).Scan(&ours); err != nil {
+			return fmt.Errorf("look for the publication: %w", err)
+		}
+		if !ours {
+			return nil
+		}
 		return do(ctx, conn, "remove the publication", "drop publication if exists "+l.Name)
 	})
 	if err != nil {
@@ -60,8 +68,9 @@ func (l Link) RemoveFollowing(ctx context.Context) error {
 func RemoveNotes(ctx context.Context, side Side) error {
 	return each(ctx, side, func(conn *pgx.Conn, _ database) error {
 		var ours bool
-		if err := conn.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1
-			and obj_description(oid, 'pg_namespace') ~ ('^' || $2))`, schema, markPrefix).Scan(&ours); err != nil {
+		if err := conn.QueryRow(ctx, `select exists (select from pg_namespace n where n.nspname = $1
+			and `+isOwn+` and obj_description(n.oid, 'pg_namespace') ~ ('^' || $2))`, schema, markPrefix).
+			Scan(&ours); err != nil {
 			return fmt.Errorf("look for the notes: %w", err)
 		}
 		if !ours {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/naming"
 )
 
 // database is one that comes back as a whole.
@@ -36,7 +38,11 @@ func (r *run) bringDatabase(ctx context.Context) ([]Object, error) {
 	if err := r.findDatabase(ctx, d); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{r.Database, d.as} {
+	names := []string{d.as}
+	if r.Replace {
+		names = []string{r.Database, d.as}
+	}
+	for _, name := range names {
 		there, m, err := r.databaseState(ctx, name)
 		switch {
 		case err != nil:
@@ -84,16 +90,18 @@ func (r *run) findDatabase(ctx context.Context, d *database) error {
 	return nil
 }
 
-// databaseState is a database of the primary: whether it is there, and its mark.
+// databaseState is a database of the primary: whether it is there, and its mark as far as that counts.
 func (r *run) databaseState(ctx context.Context, name string) (there bool, m *mark, err error) {
+	var owner string
 	var comment *string
-	err = r.primary.QueryRow(ctx, `select count(*) > 0, max(shobj_description(oid, 'pg_database')) from pg_database
-		where datname = $1`, name).Scan(&there, &comment)
+	err = r.primary.QueryRow(ctx, `select count(*) > 0, coalesce(max(pg_get_userbyid(datdba)::text), ''),
+		max(shobj_description(oid, 'pg_database')) from pg_database where datname = $1`, name).
+		Scan(&there, &owner, &comment)
 	if err != nil {
 		return false, nil, fmt.Errorf("look for the database %s: %w", name, err)
 	}
 	m, _ = r.readMark(comment)
-	return there, m, nil
+	return there, ofOurs(m, owner, r.databaseOwner), nil
 }
 
 // dropDatabase drops a database that is not complete.
@@ -108,7 +116,8 @@ func (r *run) dropDatabase(ctx context.Context, name string) error {
 	return do(ctx, r.primary, "drop what a former try has left", "drop database "+quote(name)+" with (force)")
 }
 
-// makeDatabase makes an empty one. Until it has its mark it belongs to the role of this run, which is one too.
+// makeDatabase makes an empty one. Until it has its mark it belongs to the role of this run, which is one too, and then
+// to the superuser: who owns it could put code into it before its extensions are made.
 func (r *run) makeDatabase(ctx context.Context, d *database) error {
 	if err := r.dropDatabase(ctx, d.as); err != nil {
 		return err
@@ -134,7 +143,7 @@ func (r *run) makeDatabase(ctx context.Context, d *database) error {
 	r.passed("created")
 	if err := do(ctx, r.primary, "make database "+d.as,
 		"comment on database "+quote(d.as)+" is "+literal(r.comment("", mark{State: stateWork})),
-		"alter database "+quote(d.as)+" owner to "+quote(r.databaseOwner),
+		"alter database "+quote(d.as)+" owner to "+quote(naming.RoleSuperuser),
 		"revoke connect on database "+quote(d.as)+" from public",
 		"grant connect on database "+quote(d.as)+" to "+quote(r.loader.name)); err != nil {
 		return err
@@ -165,6 +174,10 @@ func (r *run) loadDatabase(ctx context.Context, d *database) error {
 	r.target = d.as
 	to := &dumped{entries: entries, schemas: map[string]string{}, owners: owners, admin: admin, object: &d.object}
 	if err := r.prepareDatabase(ctx, to); err != nil {
+		return err
+	}
+	if err := do(ctx, r.primary, "give the database "+d.as+" to its owner",
+		"alter database "+quote(d.as)+" owner to "+quote(r.databaseOwner)); err != nil {
 		return err
 	}
 	r.passed("prepared")

@@ -65,16 +65,17 @@ func (o *Object) warn(published bool) {
 // stages are the schemas of a run that was cut off, with those that their tables come from.
 func (r *run) stages(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
 	out := map[string]string{}
-	rows, err := conn.Query(ctx, `select nspname::text, obj_description(oid, 'pg_namespace') from pg_namespace
-		where starts_with(nspname, $1)`, "toban_"+r.Suffix+"_")
+	rows, err := conn.Query(ctx, `select nspname::text, pg_get_userbyid(nspowner)::text,
+			obj_description(oid, 'pg_namespace')
+		from pg_namespace where starts_with(nspname, $1)`, "toban_"+r.Suffix+"_")
 	if err != nil {
 		return nil, fmt.Errorf("look for what a former try has left: %w", err)
 	}
-	var name string
+	var name, owner string
 	var comment *string
-	_, err = pgx.ForEachRow(rows, []any{&name, &comment}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&name, &owner, &comment}, func() error {
 		m, _ := r.readMark(comment)
-		if m == nil {
+		if m = ofOurs(m, owner); m == nil {
 			return refuse("the schema %s is there and was not made by this restore: rename or drop it", quote(name))
 		}
 		out[name] = m.Comment

@@ -12,15 +12,16 @@ import (
 // hasReplaced says that a run before has put a table in the place of the present one, and what has come of it.
 func (r *run) hasReplaced(ctx context.Context, t *table) (bool, error) {
 	p, err := r.findPresent(ctx, t.kept)
+	m := p.markOf(t)
 	switch {
 	case err != nil || p == nil:
 		return false, err
-	case p.mark == nil:
+	case m == nil:
 		return false, refuse("%s is there and was not made by this restore: rename or drop it", t.kept)
-	case p.mark.State != stateKept || p.mark.Object == nil:
+	case m.State != stateKept || m.Object == nil:
 		return false, nil
 	}
-	t.object, t.inPlace = *p.mark.Object, true
+	t.object, t.inPlace = *m.Object, true
 	return true, nil
 }
 
@@ -53,7 +54,7 @@ func (r *run) replaceTables(ctx context.Context, tables []*table) error {
 // dropBeside drops a restored table whose rows are in the present one.
 func (r *run) dropBeside(ctx context.Context, t *table) error {
 	p, err := r.findPresent(ctx, t.as)
-	if err != nil || p == nil || p.mark == nil || p.mark.State != stateArrived {
+	if m := p.markOf(t); err != nil || m == nil || m.State != stateArrived {
 		return err
 	}
 	return do(ctx, r.primary, "drop the table whose rows are in the present one", "set lock_timeout = '30s'",
@@ -251,7 +252,7 @@ func (r *run) makeKept(ctx context.Context, t *table) error {
 	if p, err := r.findPresent(ctx, t.kept); err != nil {
 		return err
 	} else if p != nil {
-		if p.mark == nil || p.mark.State != stateWork {
+		if m := p.markOf(t); m == nil || m.State != stateWork {
 			return refuse("%s is there and was not made by this restore: rename or drop it", t.kept)
 		}
 		statements = append(statements, "drop table "+t.kept.sql())

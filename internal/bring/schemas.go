@@ -13,8 +13,8 @@ import (
 // schema is one that is asked for.
 type schema struct {
 	name, as, kept string
-	// owner is who has owned it in the copy, own its comment there.
-	owner, own string
+	// owner is who has owned it in the copy, own its comment there, and heir who is to own it on the primary.
+	owner, own, heir string
 	// renamed says that a run before has given it its new name in the copy.
 	renamed bool
 	object  Object
@@ -59,6 +59,10 @@ func (r *run) findSchema(ctx context.Context, name string) (*schema, error) {
 		return nil, fmt.Errorf("look for the schema %s: %w", name, err)
 	}
 	s.object.warn(r.published)
+	if s.heir, err = r.heir(ctx, s.owner); err != nil {
+		return nil, err
+	}
+	// A mark in the copy is not forged: the copy is older than the suffix.
 	m, own := r.readMark(comment)
 	if s.own = own; m != nil {
 		s.own = m.Comment
@@ -85,33 +89,37 @@ func (r *run) missingSchema(ctx context.Context, name string) error {
 		strings.Join(all, ", "))
 }
 
-// schemaState is a schema of the primary: whether it is there, and its mark and its own comment.
-func (r *run) schemaState(ctx context.Context, name string) (there bool, m *mark, own string, err error) {
+// schemaState is what stands on the primary under one of the names of a schema: whether it is there, its mark as far as
+// that counts, and its own comment.
+func (r *run) schemaState(ctx context.Context, s *schema, name string) (there bool, m *mark, own string, err error) {
+	var owner string
 	var comment *string
-	err = r.primary.QueryRow(ctx, `select count(*) > 0, max(obj_description(oid, 'pg_namespace')) from pg_namespace
-		where nspname = $1`, name).Scan(&there, &comment)
+	err = r.primary.QueryRow(ctx, `select count(*) > 0, coalesce(max(pg_get_userbyid(nspowner)::text), ''),
+		max(obj_description(oid, 'pg_namespace')) from pg_namespace where nspname = $1`, name).
+		Scan(&there, &owner, &comment)
 	if err != nil {
 		return false, nil, "", fmt.Errorf("look for the schema %s: %w", name, err)
 	}
 	m, own = r.readMark(comment)
-	return there, m, own, nil
+	return there, ofOurs(m, owner, s.heir), own, nil
 }
 
 // hasSwapped says that a run before has given a schema its former name, and what has come of it.
 func (r *run) hasSwapped(ctx context.Context, s *schema) (bool, error) {
-	for _, name := range []string{s.name, s.kept} {
-		there, m, _, err := r.schemaState(ctx, name)
-		switch {
-		case err != nil:
-			return false, err
-		case m != nil && m.Object != nil:
-			s.object = *m.Object
-			return true, nil
-		case there && name == s.kept && r.Replace:
-			return false, refuse("the schema %s is there and was not made by this restore: rename or drop it", s.kept)
-		}
+	_, m, _, err := r.schemaState(ctx, s, s.name)
+	if err != nil {
+		return false, err
 	}
-	return false, nil
+	if m != nil && m.Object != nil {
+		s.object = *m.Object
+		return true, nil
+	}
+	// Whoever had the schema has the one that was replaced: what its comment says counts for nothing.
+	there, _, _, err := r.schemaState(ctx, s, s.kept)
+	if err == nil && there && r.Replace {
+		err = refuse("the schema %s is there and was not made by this restore: rename or drop it", s.kept)
+	}
+	return false, err
 }
 
 // bringSchema brings one schema over, or goes on where a run was cut off.
@@ -119,7 +127,7 @@ func (r *run) bringSchema(ctx context.Context, s *schema) error {
 	if done, err := r.hasSwapped(ctx, s); done || err != nil {
 		return err
 	}
-	there, m, _, err := r.schemaState(ctx, s.as)
+	there, m, _, err := r.schemaState(ctx, s, s.as)
 	switch {
 	case err != nil:
 		return err
@@ -130,7 +138,7 @@ func (r *run) bringSchema(ctx context.Context, s *schema) error {
 	default:
 		if err := r.loadSchema(ctx, s, there); err != nil {
 			if errors.Is(refusal(err), ErrRefused) { // nobody tries again, who would drop it
-				_ = r.dropSchema(ctx, s.as) // the first error is told
+				_ = r.dropSchema(ctx, s) // the first error is told
 			}
 			return err
 		}
@@ -142,19 +150,19 @@ func (r *run) bringSchema(ctx context.Context, s *schema) error {
 }
 
 // dropSchema drops a schema that is not complete.
-func (r *run) dropSchema(ctx context.Context, name string) error {
-	there, m, _, err := r.schemaState(ctx, name)
+func (r *run) dropSchema(ctx context.Context, s *schema) error {
+	there, m, _, err := r.schemaState(ctx, s, s.as)
 	if err != nil || !there || m == nil || m.State != stateWork {
 		return err
 	}
 	return do(ctx, r.primary, "drop what a former try has left", "set lock_timeout = '30s'",
-		"drop schema "+quote(name)+" cascade", "reset lock_timeout")
+		"drop schema "+quote(s.as)+" cascade", "reset lock_timeout")
 }
 
 // loadSchema loads a schema beside the present one.
 func (r *run) loadSchema(ctx context.Context, s *schema, there bool) error {
 	if there {
-		if err := r.dropSchema(ctx, s.as); err != nil {
+		if err := r.dropSchema(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -178,7 +186,9 @@ func (r *run) loadSchema(ctx context.Context, s *schema, there bool) error {
 	if err != nil {
 		return err
 	}
-	if err := do(ctx, r.primary, "make schema "+s.as, append(lend([]string{s.as}, owners),
+	// Where somebody has made one of that name meanwhile, it fails.
+	made := append([]string{"create schema " + quote(s.as)}, lend([]string{s.as}, owners)...)
+	if err := do(ctx, r.primary, "make schema "+s.as, append(made,
 		"comment on schema "+quote(s.as)+" is "+literal(r.comment("", mark{State: stateWork})))...); err != nil {
 		return err
 	}
@@ -353,7 +363,7 @@ func (r *run) compareAll(ctx context.Context, d *dumped, as, name string) error 
 
 // swap gives the restored schema the name of the present one, which keeps its rows under another.
 func (r *run) swap(ctx context.Context, s *schema) error {
-	there, _, own, err := r.schemaState(ctx, s.name)
+	there, _, own, err := r.schemaState(ctx, s, s.name)
 	if err != nil {
 		return err
 	}

@@ -133,8 +133,8 @@ func (r *run) ownerOf(owner string) string {
 
 // arrived says that a run before has brought a table over, and what has come of it.
 func (r *run) arrived(ctx context.Context, t *table) (bool, error) {
-	if p := t.present; p != nil && p.mark != nil && p.mark.State == stateArrived && p.mark.Object != nil {
-		t.object, t.inPlace = *p.mark.Object, true
+	if m := t.present.markOf(t); m != nil && m.State == stateArrived && m.Object != nil {
+		t.object, t.inPlace = *m.Object, true
 		return true, nil
 	}
 	p, err := r.findPresent(ctx, t.as)
@@ -144,10 +144,11 @@ func (r *run) arrived(ctx context.Context, t *table) (bool, error) {
 		}
 		return false, err
 	}
-	if p.mark == nil || p.mark.State != stateArrived || p.mark.Object == nil {
+	m := p.markOf(t)
+	if m == nil || m.State != stateArrived || m.Object == nil {
 		return false, refuse("%s is there and was not made by this restore: rename or drop it", t.as)
 	}
-	t.object = *p.mark.Object
+	t.object = *m.Object
 	return true, nil
 }
 

@@ -29,7 +29,7 @@ type CarryDatabase struct {
 	Subscriptions, Extensions []string
 	// LargeObjects is how many there are.
 	LargeObjects int64
-	// Taken says that the schema with Toban's name is somebody else's.
+	// Taken says that the schema or a publication with Toban's name is somebody else's.
 	Taken bool
 }
 
@@ -80,7 +80,8 @@ func CheckCarry(f CarryFacts) (refusals []Finding) {
 	refuse(OwnState, f.each(CarryDatabase.stateful), "Extensions work by themselves, which both sides would do, or "+
 		"keep more than rows of tables. Drop them (DROP EXTENSION), or upgrade in place")
 	refuse(NameTaken, f.pick(func(d CarryDatabase) []string { return d.name(d.Taken, d.Name) }),
-		"A schema has the name toban_sides and is not Toban's. Rename it (ALTER SCHEMA … RENAME TO)")
+		"A schema has the name toban_sides, or a publication the name toban_to_green or toban_to_blue, and is not "+
+			"Toban's. Rename it (ALTER … RENAME TO)")
 	if missing := len(f.Databases) - f.FreeSlots; missing > 0 {
 		refuse(TooFewSlots, []string{fmt.Sprintf("%d are missing", missing)}, "Each database needs a replication "+
 			"slot. Raise max_replication_slots in spec.postgresql.parameters")
