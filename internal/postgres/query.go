@@ -158,9 +158,9 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 	return nil
 }
 
-// CloseMaintenance lets nobody connect to the database postgres but superusers, our own roles and those to
-// whom a superuser has granted it. By itself PostgreSQL lets every role in, where an application's could hold
-// locks that ours wait for.
+// CloseMaintenance lets nobody connect to the databases postgres and template1 but superusers, our own roles and those
+// to whom a superuser has granted it. By itself PostgreSQL lets every role in, where an application's could hold locks
+// that ours wait for, and by a session in the template alone keep everybody from CREATE DATABASE.
 func (s *Session) CloseMaintenance(ctx context.Context) error {
 	const statement = `do $$ begin
 		if exists (select from pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba)))
@@ -168,9 +168,13 @@ func (s *Session) CloseMaintenance(ctx context.Context) error {
 			grant connect on database postgres to toban_replication, toban_backup;
 			revoke all on database postgres from public;
 		end if;
+		if exists (select from pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba)))
+			where datname = 'template1' and grantee = 0) then
+			revoke all on database template1 from public;
+		end if;
 	end $$`
 	if _, err := s.conn.Exec(ctx, statement); err != nil {
-		return fmt.Errorf("close the database postgres to applications: %w", err)
+		return fmt.Errorf("close the databases postgres and template1 to applications: %w", err)
 	}
 	return nil
 }

@@ -410,6 +410,28 @@ func TestNobodyHoldsUpTheServersOwnWork(t *testing.T) {
 	n.mustLogin("bar", "x", "postgres")
 }
 
+// CREATE DATABASE copies the template, which works only while nobody is in there.
+func TestNoApplicationIsInTheTemplate(t *testing.T) {
+	n := server(t)
+	n.ensure(foodb())
+	refused := func() {
+		t.Helper()
+		if conn, err := n.login("foo", "mypassword", "template1"); code(err) != denied {
+			t.Errorf("an application connects to template1: %v, %v", conn, err)
+		}
+	}
+	refused()
+	s := n.session()
+	defer s.Close()
+	n.do("GRANT CONNECT, TEMPORARY ON DATABASE template1 TO PUBLIC")
+	must(t, s.CloseMaintenance(t.Context()))
+	refused()
+	n.do("CREATE DATABASE other")
+	n.do("GRANT CONNECT ON DATABASE template1 TO foo") // who may is a superuser's business
+	must(t, s.CloseMaintenance(t.Context()))
+	n.mustLogin("foo", "mypassword", "template1")
+}
+
 func TestWhatIsSomebodyElsesIsRefused(t *testing.T) {
 	n := server(t)
 	n.ensure(foodb())
