@@ -64,9 +64,15 @@ const undefinedObject = "42704"
 func open(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Code == undefinedObject && config.User == naming.RoleSuperuser {
+	switch {
+	case config.User != naming.RoleSuperuser:
+	case errors.As(err, &refused) && refused.Code == undefinedObject:
 		config.RuntimeParams = session.Settings(config.User, settings)
 		return pgx.ConnectConfig(ctx, config)
+	case err == nil:
+		if _, err = conn.Exec(ctx, session.TriggersOn); err != nil {
+			hangUp(conn)
+		}
 	}
 	return conn, err
 }

@@ -61,6 +61,13 @@ func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, err
 	if err != nil {
 		return nil, err
 	}
+	if s.Programs.Major < session.Newest {
+		return opened.conn, nil
+	}
+	if _, err := opened.conn.Exec(ctx, session.TriggersOn); err != nil {
+		opened.Close()
+		return nil, fmt.Errorf("begin a session in %s: %w", database, err)
+	}
 	return opened.conn, nil
 }
 

@@ -46,6 +46,10 @@ var newer = []struct {
 // Newest is a major version that has all that is pinned.
 const Newest = 17
 
+// TriggersOn is the statement after which event triggers are fired again in a superuser's session with SettingsAt: it
+// has begun, and what it changes from now on is to be seen by those that look for changes.
+const TriggersOn = "set event_triggers = on"
+
 // SettingsAt is Settings for a server of a known major version.
 func SettingsAt(major int, role string, own map[string]string) map[string]string {
 	out := Settings(role, nil)

@@ -139,7 +139,7 @@ func (s *scan) declaration(file string, d ast.Decl) {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
 			by, is := n.X.(*ast.Ident)
-			pinned = pinned || is && by.Name == "session" && n.Sel.Name == "Settings"
+			pinned = pinned || is && by.Name == "session" && strings.HasPrefix(n.Sel.Name, "Settings")
 			if is && slices.Contains(connecting, by.Name) && connects.MatchString(n.Sel.Name) {
 				found = append(found, by.Name)
 			}
