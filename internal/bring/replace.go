@@ -2,7 +2,9 @@ package bring
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -61,7 +63,23 @@ func (r *run) dropBeside(ctx context.Context, t *table) error {
 		"drop table "+t.as.sql(), "reset lock_timeout")
 }
 
+// errChanged says that a table was altered while its lock was waited for: what was planned before would lose rows or
+// columns. Another try plans with what is there then.
+var errChanged = errors.New("it was altered while its lock was waited for")
+
+// replaceTries is how often it is planned anew: each try has waited for who has altered a table.
+const replaceTries = 3
+
 func (r *run) replace(ctx context.Context, tables []*table) error {
+	for try := 1; ; try++ {
+		err := r.replaceOnce(ctx, tables)
+		if !errors.Is(err, errChanged) || try == replaceTries {
+			return err
+		}
+	}
+}
+
+func (r *run) replaceOnce(ctx context.Context, tables []*table) error {
 	plans := make([]*plan, 0, len(tables))
 	for _, t := range tables {
 		p, err := r.plan(ctx, t)
@@ -106,13 +124,9 @@ func (r *run) exchange(ctx context.Context, conn *pgx.Conn, plans []*plan) error
 		"set local row_security = off"); err != nil {
 		return err
 	}
-	var oids []uint32
-	for _, p := range plans {
-		lock := "lock table " + p.table.sql() + " in exclusive mode"
-		if err := do(ctx, conn, "lock "+p.table.String(), lock); err != nil {
-			return err
-		}
-		oids = append(oids, p.table.present.oid)
+	oids, err := r.lockTables(ctx, conn, plans)
+	if err != nil {
+		return err
 	}
 	off, on, err := switches(ctx, conn, oids)
 	if err != nil {
@@ -147,15 +161,45 @@ func (r *run) exchange(ctx context.Context, conn *pgx.Conn, plans []*plan) error
 	return nil
 }
 
-// plan is how the rows of a table are replaced.
-type plan struct {
-	table      *table
-	statements []string
+// lockTables locks all that the plans read and write, and then sees that they are still right: who has altered a table
+// may have committed while the lock was waited for. Nobody can alter one that is locked.
+func (r *run) lockTables(ctx context.Context, conn *pgx.Conn, plans []*plan) (oids []uint32, err error) {
+	for _, p := range plans {
+		t := p.table
+		if err := do(ctx, conn, "lock "+t.String(), "lock table "+t.sql()+" in exclusive mode",
+			"lock table "+t.as.sql()+" in share mode", "lock table "+t.kept.sql()+" in exclusive mode"); err != nil {
+			return nil, err
+		}
+		oids = append(oids, p.oid)
+	}
+	for _, p := range plans {
+		now, err := r.plan(ctx, p.table)
+		if err != nil {
+			return nil, err
+		}
+		if !reflect.DeepEqual(now, p) {
+			return nil, fmt.Errorf("replace %s: %w", p.table, errChanged)
+		}
+	}
+	return oids, nil
 }
 
-// plan refuses what does not fit.
+// plan is how the rows of a table are replaced.
+type plan struct {
+	table *table
+	// oid is that of the present table. restored and now are the columns of what is restored, and of the present table.
+	oid           uint32
+	restored, now []col
+	statements    []string
+}
+
+// plan looks at what is there now, and refuses what does not fit.
 func (r *run) plan(ctx context.Context, t *table) (*plan, error) {
 	stays := fmt.Sprintf("What is restored stays as %s", t.as)
+	var err error
+	if t.present, err = r.findPresent(ctx, t.relation); err != nil {
+		return nil, err
+	}
 	switch {
 	case t.present == nil:
 		return nil, refuse("%s is not there any more. %s: rename it", t, stays)
@@ -193,7 +237,7 @@ func (r *run) plan(ctx context.Context, t *table) (*plan, error) {
 		}
 	}
 	every, some := strings.Join(all, ", "), strings.Join(set, ", ")
-	return &plan{t, []string{
+	return &plan{t, t.present.oid, restored, now, []string{
 		fmt.Sprintf("insert into %s (%s) select %s from %s", t.kept.sql(), every, every, t.sql()),
 		"delete from " + t.sql(),
 		fmt.Sprintf("insert into %s (%s) overriding system value select %s from %s", t.sql(), some, some, t.as.sql()),
