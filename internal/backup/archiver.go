@@ -100,6 +100,7 @@ type Archiver struct {
 
 	mutex sync.Mutex
 	state State
+	first sample    // the first that was seen
 	seen  []sample  // of what waits, or the last that does not
 	asked time.Time // when the server was last asked how far it is
 	// cleared is up to where no WAL waits: it is archived, or idle.
@@ -160,11 +161,14 @@ func (a *Archiver) Finish(ctx context.Context, end wal.LSN) error {
 		return err
 	}
 	a.MaxLag, a.Source = 0, stoppedSource{a.Source, end}
-	for {
-		if behind, err := a.Step(ctx); err != nil || !behind {
+	stopped := a.Now()
+	for behind := true; behind; {
+		var err error
+		if behind, err = a.Step(ctx); err != nil {
 			return err
 		}
 	}
+	return a.noteClock(ctx, clockNote{LSN: end, At: stopped})
 }
 
 // stoppedSource is the WAL of a server that has stopped: its files, up to its end.
@@ -317,6 +321,9 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 	}
 	if end != 0 {
 		gap := &Gap{max(start, a.State().Archived), oldest}
+		if err := a.noteWaiting(ctx); err != nil {
+			return err
+		}
 		if err := a.noteGap(ctx, *gap); err != nil {
 			return err
 		}

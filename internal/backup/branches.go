@@ -14,9 +14,10 @@ import (
 type Branch struct {
 	// Name is the number of the term that it begins with.
 	Name uint64
-	// From is where it has left another branch, Since about when; both are zero for one that has left none.
-	From  wal.LSN
-	Since time.Time
+	// From is where it has left another branch, Since when, by its first leader's clock where that has noted it, else
+	// about when; both are zero for one that has left none. Left is the same of the next branch, zero for the newest.
+	From        wal.LSN
+	Since, Left time.Time
 	// Windows are those that begin on it or reach into it, the latest first. They begin where the branch does: what
 	// lies before is of the branch that it has left.
 	Windows []Window
@@ -60,6 +61,11 @@ func (c Catalogue) Branches() []Branch {
 		}
 	}
 	for i := range all {
+		for _, other := range all {
+			if other.Name > all[i].Name {
+				all[i].Left = earlier(all[i].Left, other.Since)
+			}
+		}
 		all[i].Windows = c.branchWindows(all[i])
 	}
 	return all
@@ -74,14 +80,13 @@ func (c Catalogue) newBranch(history []ha.TermStart) Branch {
 	return b
 }
 
-// begun is when the first sign of a branch was written.
-func (c Catalogue) begun(name uint64) time.Time {
-	var first time.Time
-	seen := func(at time.Time) {
-		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
-			first = at
-		}
+// begun is when a branch began by its first leader's clock. Where that has not noted it, it is when the first sign of
+// the branch was written, which may be the store's time: a later one in a copied archive.
+func (c Catalogue) begun(name uint64) (first time.Time) {
+	if term := c.Terms[name]; term != nil && !term.began().IsZero() {
+		return term.began()
 	}
+	seen := func(at time.Time) { first = earlier(first, at) }
 	of := map[uint64]bool{}
 	for number, term := range c.Terms {
 		history := term.TermHistory
@@ -90,6 +95,9 @@ func (c Catalogue) begun(name uint64) time.Time {
 			continue
 		}
 		seen(term.Note.Modified)
+		for _, n := range term.clockNotes() {
+			seen(n.At)
+		}
 		for _, w := range term.WAL {
 			seen(w.Object.Modified)
 		}
@@ -104,7 +112,7 @@ func (c Catalogue) begun(name uint64) time.Time {
 
 func (c Catalogue) branchWindows(b Branch) []Window {
 	var all []Window
-	for _, w := range c.windows(b.histories[0]) {
+	for _, w := range c.windowsOf(b, b.histories[0]) {
 		if w.To <= b.From {
 			continue
 		}
@@ -113,6 +121,17 @@ func (c Catalogue) branchWindows(b Branch) []Window {
 			w.Since = b.Since
 		}
 		all = append(all, w)
+	}
+	return all
+}
+
+// windowsOf are those of a term history of a branch. On one that was left there is nothing from after that.
+func (c Catalogue) windowsOf(b Branch, history []ha.TermStart) []Window {
+	all := c.windows(history)
+	for i := range all {
+		if !b.Left.IsZero() && all[i].Until.After(b.Left) {
+			all[i].Until = b.Left
+		}
 	}
 	return all
 }

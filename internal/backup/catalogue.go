@@ -143,12 +143,13 @@ type Term struct {
 	// WAL is in order of LSN. Histories are by timeline.
 	WAL       []WAL
 	Histories map[wal.Timeline]bucket.Object
-	// Note is lineage.json, Gaps are the notes of gaps, Keys those of keys. Spare are histories that are encrypted,
-	// and are there without encryption too.
-	Note  bucket.Object
-	Gaps  []bucket.Object
-	Keys  []bucket.Object
-	Spare []bucket.Object
+	// Note is lineage.json, Gaps are the notes of gaps, Keys those of keys, Clocks those of the leader's clock. Spare
+	// are histories that are encrypted, and are there without encryption too.
+	Note   bucket.Object
+	Gaps   []bucket.Object
+	Keys   []bucket.Object
+	Clocks []bucket.Object
+	Spare  []bucket.Object
 }
 
 // Unfinished is a backup's folder without a backup.json.
@@ -331,6 +332,11 @@ func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
 	if _, is := parseKeyNote(rest); is {
 		t := c.term(term)
 		t.Keys = append(t.Keys, o)
+		return
+	}
+	if _, is := parseClockNote(rest); is {
+		t := c.term(term)
+		t.Clocks = append(t.Clocks, o)
 		return
 	}
 	c.Strangers = append(c.Strangers, o)

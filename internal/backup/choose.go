@@ -44,9 +44,11 @@ type Choice struct {
 	// Branch is the one that it goes along.
 	Branch uint64
 	Backup Backup
-	// To is up to where WAL may be needed, Window where the backup was found.
+	// To is up to where WAL may be needed, Window where the backup was found. Open says that nothing is known to have
+	// been written beyond it: else a time after its last commit is one that WAL is missing of.
 	To     wal.LSN
 	Window Window
+	Open   bool
 }
 
 // Choose finds the branch that has what is wanted, there the newest term history that leads to it, and the latest
@@ -71,7 +73,11 @@ func (c Catalogue) Choose(w Wanted) (Choice, error) {
 		}
 		candidates = []Branch{one}
 	}
-	found, on := c.leading(w, candidates, branches[0].histories[0])
+	newest := branches[0].histories[0]
+	if c.hidesNewer(w, newest) {
+		newest = nil
+	}
+	found, on := c.leading(w, candidates, newest)
 	elsewhere := len(found) == 1 && w.Branch == 0 && !w.Target.Time.IsZero() && on[0].Name != latest(candidates).Name
 	switch {
 	case len(found) == 0 || elsewhere:
@@ -81,6 +87,21 @@ func (c Catalogue) Choose(w Wanted) (Choice, error) {
 			"(--branch of kubectl toban restore): %s", w, ErrSeveral, describe(on))
 	}
 	return found[0], w.falls(found[0])
+}
+
+// hidesNewer says that another leader may have gone on beyond the newest term history: its WAL is there, and what that
+// continues can't be read. Then nothing is the end. By its own clock it may have begun later than what is wanted.
+func (c Catalogue) hidesNewer(w Wanted, newest []ha.TermStart) bool {
+	for number, term := range c.Terms {
+		there := len(term.WAL) > 0 || term.Note.Name != ""
+		if number <= newest[len(newest)-1].Term || len(term.TermHistory) > 0 || !there {
+			continue
+		}
+		if began := term.began(); began.IsZero() || !w.Target.Time.Before(began) {
+			return true
+		}
+	}
+	return false
 }
 
 // leading are the ways to what is wanted along each of some branches which lead to other data, and those branches.
@@ -105,12 +126,14 @@ func (t Target) same(a, b []ha.TermStart) bool {
 func (c Catalogue) on(b Branch, w Wanted, newest []ha.TermStart) (Choice, bool) {
 	for _, history := range b.histories {
 		open := slices.Equal(history, newest)
-		for _, window := range c.windows(history) {
+		for _, window := range c.windowsOf(b, history) {
+			open = open && window.Missing == nil
 			if w.Branch == 0 && !w.Target.Time.IsZero() && window.To <= b.From {
 				continue // a time of what it has of the branch before is that one's
 			}
 			if from, ok := w.in(window, open); ok {
-				choice := Choice{TermHistory: history, Branch: b.Name, Backup: from, To: window.To, Window: window}
+				choice := Choice{TermHistory: history, Branch: b.Name, Backup: from, To: window.To, Window: window,
+					Open: open}
 				if w.Target.Immediate {
 					choice.To = from.StopLSN
 				}
@@ -194,7 +217,7 @@ func (w Wanted) String() string {
 // last WAL of one that is open is in it: nothing was written since, or nothing that has got there.
 func (w Wanted) in(window Window, open bool) (Backup, bool) {
 	t := w.Target
-	open = open && window.Missing == nil && !t.Time.After(w.Now)
+	open = open && !t.Time.After(w.Now)
 	if t.LSN > window.To || t.Time.After(window.Until) && !open {
 		return Backup{}, false
 	}

@@ -304,8 +304,8 @@ type Window struct {
 	// Backups are those it has, the oldest first.
 	Backups []Backup
 	// From and To are where the oldest is consistent, and where the WAL ends. Since and Until are about the same
-	// in time: when the one stopped, and when the last of the other was written to the bucket, or a later backup
-	// stopped.
+	// in time: when the one stopped, and when a leader had written the other by its own clock. Where no leader has
+	// noted that, Until is when the last WAL got into the bucket. It is never before a later backup stopped.
 	From, To     wal.LSN
 	Since, Until time.Time
 	// Missing is the gap that it ends at, nil if it ends with the archive.
@@ -339,9 +339,12 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 			continue
 		}
 		if len(all) == 0 || all[len(all)-1].To != to {
-			all = append(all, Window{TermHistory: history, To: to, Until: w.written(to), Missing: missing})
+			all = append(all, Window{TermHistory: history, To: to, Until: c.passed(history, to), Missing: missing})
 		}
 		last := &all[len(all)-1]
+		if last.Until.IsZero() {
+			last.Until = w.written(to)
+		}
 		last.From, last.Since = b.StopLSN, b.Stopped
 		if b.Stopped.After(last.Until) { // nothing was written between
 			last.Until = b.Stopped
@@ -351,7 +354,7 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 	return all
 }
 
-// written is when the WAL before an LSN was.
+// written is when the WAL before an LSN got into the bucket: in a copied archive that is when it was copied.
 func (w walOf) written(end wal.LSN) time.Time {
 	from, _ := w.read(numberAt(end - 1))
 	var at time.Time

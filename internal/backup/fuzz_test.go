@@ -186,7 +186,7 @@ func (c Catalogue) names() (names []string) {
 		for _, o := range term.Histories {
 			add(o)
 		}
-		add(slices.Concat(term.Gaps, term.Keys, term.Spare)...)
+		add(slices.Concat(term.Gaps, term.Keys, term.Clocks, term.Spare)...)
 		if term.Note.Name != "" {
 			add(term.Note)
 		}

@@ -58,6 +58,9 @@ func (a *Archiver) look(ctx context.Context) (wal.LSN, error) {
 	}
 	a.change(func(s *State) {
 		a.asked = a.Now()
+		if a.first.at.IsZero() {
+			a.first = sample{flushed, a.asked}
+		}
 		if n := len(a.seen); n == 0 || a.seen[n-1].lsn < flushed {
 			a.seen = thinned(append(a.seen, sample{flushed, a.asked}))
 		}

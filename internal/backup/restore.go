@@ -206,9 +206,11 @@ func (r *restoring) stepped(step string) func(Progress) {
 func (r *restoring) replay(ctx context.Context) error {
 	target := r.Wanted.Target
 	reached, err := r.recover(ctx, r.recovery(target, 0))
-	if short := (*ShortError)(nil); errors.As(err, &short) && target.endsWith(short.Reached) {
-		r.stop(ctx)
-		reached, err = r.recover(ctx, r.recovery(Target{}, short.Reached.LSN))
+	if short := (*ShortError)(nil); errors.As(err, &short) {
+		if err = r.restored.Choice.ends(target, short); err == nil {
+			r.stop(ctx)
+			reached, err = r.recover(ctx, r.recovery(Target{}, short.Reached.LSN))
+		}
 	}
 	r.restored.Reached = reached
 	if err != nil || reached.Ended {
@@ -217,10 +219,22 @@ func (r *restoring) replay(ctx context.Context) error {
 	return r.promote(ctx)
 }
 
-// endsWith says that a target is where all WAL is replayed that there is. PostgreSQL does not see that it is
-// reached before a later record comes.
-func (t Target) endsWith(reached Recovered) bool {
-	return !t.Time.IsZero() || t.LSN != 0 && reached.LSN >= t.LSN
+// ends is nil where a target is reached when all WAL is replayed that there is. PostgreSQL does not see that before a
+// later record comes. A time is not reached where WAL is missing of what follows, or of a branch that was left: there a
+// later commit alone shows that none is missing before it.
+func (c Choice) ends(t Target, short *ShortError) error {
+	switch {
+	case t.LSN != 0 && short.Reached.LSN >= t.LSN, !t.Time.IsZero() && c.Open:
+		return nil
+	case t.Time.IsZero():
+		return short
+	}
+	missing := "branch " + strconv.FormatUint(c.Branch, 10) + " was left there"
+	if c.Window.Missing != nil {
+		missing = "the archive has no WAL " + c.Window.Missing.String()
+	}
+	return fmt.Errorf("%w: %w. What was committed until then may be missing, because %s. Choose a time that is not "+
+		"after that transaction, or the position %s", ErrOutside, short, missing, short.Reached.LSN)
 }
 
 func (r *restoring) recovery(target Target, from wal.LSN) RecoverOptions {

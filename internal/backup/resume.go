@@ -54,6 +54,9 @@ func (a *Archiver) writeNotes(ctx context.Context, gap *Gap) error {
 			return err
 		}
 	}
+	if err := a.noteBegin(ctx); err != nil {
+		return err
+	}
 	if err := a.writeTermHistory(ctx); err != nil {
 		return err
 	}

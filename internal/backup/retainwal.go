@@ -114,7 +114,7 @@ func (t *Term) notes() []string {
 	for _, o := range t.Histories {
 		names = append(names, o.Name)
 	}
-	for _, o := range slices.Concat(t.Gaps, t.Keys, t.Spare) {
+	for _, o := range slices.Concat(t.Gaps, t.Keys, t.Clocks, t.Spare) {
 		names = append(names, o.Name)
 	}
 	slices.Sort(names)

@@ -288,7 +288,7 @@ func (c Catalogue) allNames() (names []string) {
 		for _, o := range t.Histories {
 			names = append(names, o.Name)
 		}
-		for _, o := range slices.Concat(t.Gaps, t.Keys, t.Spare, []bucket.Object{t.Note}) {
+		for _, o := range slices.Concat(t.Gaps, t.Keys, t.Clocks, t.Spare, []bucket.Object{t.Note}) {
 			if o.Name != "" {
 				names = append(names, o.Name)
 			}

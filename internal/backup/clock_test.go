@@ -1,0 +1,314 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
+)
+
+// timed is an archive whose objects get there at times of their own.
+type timed struct {
+	*testing.T
+	bucket *memoryBucket
+}
+
+func newTimed(t *testing.T) timed {
+	smallSegments(t)
+	a := timed{t, newMemoryBucket()}
+	a.bucket.clock = hour(8)
+	if err := Claim(t.Context(), a.bucket, testOwner); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a timed) put(name, text string, at time.Time) {
+	a.Helper()
+	a.bucket.clock = at
+	if err := a.bucket.Create(a.Context(), name, []byte(text)); err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a timed) begin(at time.Time, starts ...ha.TermStart) {
+	a.Helper()
+	text, err := formatTermHistory(starts)
+	if err != nil {
+		a.Fatal(err)
+	}
+	last := starts[len(starts)-1]
+	a.put(TermFolder(last.Term)+FileLineage, string(text), at)
+	if last.Timeline > 1 {
+		a.put(TermFolder(last.Term)+last.Timeline.HistoryFile()+".zst.age", ageIntro+"x", at)
+	}
+}
+
+func (a timed) segment(term uint64, timeline wal.Timeline, number uint64, at time.Time) {
+	a.Helper()
+	a.put(TermFolder(term)+segmentOf(timeline, number).String()+".zst.age", ageIntro+"x", at)
+}
+
+// back is a backup that ends at a time.
+func (a timed) back(id string, number uint64, at time.Time) {
+	a.Helper()
+	encoder, err := NewEncoder("")
+	if err != nil {
+		a.Fatal(err)
+	}
+	a.bucket.clock = at.Add(-time.Hour)
+	(&scrubbed{T: a.T, bucket: a.bucket}).backup(encoder, id, number)
+}
+
+// note is one of a leader's clock.
+func (a timed) note(term uint64, n clockNote) {
+	a.Helper()
+	a.put(TermFolder(term)+n.name(), "note", n.At)
+}
+
+// copied is a copy that is made at a time, as our second store has it.
+func (a timed) copied(at time.Time) *memoryBucket {
+	a.Helper()
+	second := newMemoryBucket()
+	second.clock = at
+	state, err := CopyToSecond(a.Context(), SecondOptions{First: a.bucket, Second: second, Owner: testOwner.UID,
+		Policy: Policy{Count: 7, Now: at}})
+	if err != nil || len(state.Problems) > 0 || state.Until.IsZero() {
+		a.Fatalf("%+v %v", state, err)
+	}
+	return second
+}
+
+// synced is a copy by another's program, whose times say nothing.
+func (a timed) synced(at time.Time) *memoryBucket {
+	second := newMemoryBucket()
+	for name, o := range a.bucket.objects {
+		second.objects[name] = stored{o.content, at}
+	}
+	return second
+}
+
+// gapAtNoon had no archive from 11:00 to 13:00. The last WAL of before was archived at 11:00; what was missing then was
+// written from 11:01 on.
+func gapAtNoon(t *testing.T, noted bool) timed {
+	a := newTimed(t)
+	a.begin(hour(8), ha.TermStart{Term: 1, Timeline: 1})
+	a.segment(1, 1, 3, hour(8))
+	a.back("b1", 3, hour(9))
+	a.segment(1, 1, 4, hour(10))
+	a.segment(1, 1, 5, hour(11))
+	if noted {
+		a.note(1, clockNote{LSN: segmentStart(6) + 100, At: hour(11).Add(time.Minute)})
+	}
+	a.put(TermFolder(1)+Gap{segmentStart(6), segmentStart(20)}.name(), "gap", hour(13))
+	a.segment(1, 1, 20, hour(13))
+	a.segment(1, 1, 21, hour(13).Add(20*time.Minute))
+	a.back("b2", 21, hour(14))
+	return a
+}
+
+// inPlaceAtNoon was restored in place at 12:00 to what it was at 11:00. It has no backup of its own branch yet.
+func inPlaceAtNoon(t *testing.T, noted bool) timed {
+	a := newTimed(t)
+	first, fork := ha.TermStart{Term: 1, Timeline: 1}, segmentStart(5)+0x100
+	a.begin(hour(8), first)
+	a.segment(1, 1, 3, hour(8))
+	a.back("b1", 3, hour(9))
+	a.segment(1, 1, 4, hour(10))
+	a.segment(1, 1, 5, hour(11))
+	a.segment(1, 1, 6, hour(12).Add(-time.Second))
+	a.begin(hour(12), first, ha.TermStart{Term: 1002, LSN: fork, Timeline: 2})
+	if noted {
+		a.note(1, clockNote{LSN: segmentStart(7), At: hour(12).Add(-time.Second)})
+		a.note(1002, clockNote{Began: true, LSN: fork, At: hour(12)})
+	}
+	a.segment(1002, 2, 5, hour(12).Add(time.Minute))
+	a.segment(1002, 2, 6, hour(12).Add(6*time.Minute))
+	a.segment(1002, 2, 7, hour(12).Add(7*time.Minute))
+	return a
+}
+
+// outcome is what a restore to a time comes to, where the last commit before it is followed by one in the same WAL, or
+// is not. A choice that is not open is refused when its end is reached.
+func outcome(t *testing.T, b *memoryBucket, at time.Time) (first string, open bool) {
+	t.Helper()
+	c, err := Read(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Choose(Wanted{Target: Target{Time: at}, Now: hour(20).AddDate(0, 2, 0)})
+	if err != nil {
+		return fmt.Sprint("refused: ", errors.Is(err, ErrOutside)), false
+	}
+	return fmt.Sprintf("%s on branch %d to %s", got.Backup.ID, got.Branch, got.To), got.Open
+}
+
+// What an archive leads to does not depend on when its objects got where they are.
+func TestACopyLeadsWhereTheOriginalDoes(t *testing.T) {
+	for name, make := range map[string]func(*testing.T, bool) timed{
+		"a gap": gapAtNoon, "a restore in place": inPlaceAtNoon,
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := make(t, true)
+			copies := map[string]*memoryBucket{
+				"copied at once":                a.copied(hour(14).Add(8 * time.Minute)),
+				"copied a month later":          a.copied(hour(8).AddDate(0, 1, 0)),
+				"synced with times of the past": a.synced(hour(1)),
+				"synced a year later":           a.synced(hour(1).AddDate(1, 0, 0)),
+			}
+			for at := hour(8); at.Before(hour(16)); at = at.Add(5 * time.Minute) {
+				want, open := outcome(t, a.bucket, at)
+				for how, b := range copies {
+					if got, stillOpen := outcome(t, b, at); got != want || open != stillOpen {
+						t.Errorf("%s: %s is %s (open %v), and was %s (%v)", how, at.Format(time.TimeOnly), got,
+							stillOpen, want, open)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Where each of these moments leads, in the archive and in a copy.
+func TestAMomentThatMayBeMissing(t *testing.T) {
+	minute := func(h, m int) time.Time { return hour(h).Add(time.Duration(m) * time.Minute) }
+	for name, c := range map[string]struct {
+		archive timed
+		at      time.Time
+		want    string
+		open    bool
+	}{
+		"before a gap":      {gapAtNoon(t, true), minute(10, 30), "b1 on branch 1 to 0/30000", false},
+		"in a gap":          {gapAtNoon(t, true), hour(12), "refused: true", false},
+		"in a gap, unnoted": {gapAtNoon(t, false), hour(12), "refused: true", false},
+		"after a gap":       {gapAtNoon(t, true), minute(14, 30), "b2 on branch 1 to 0/B0000", true},
+		"of the branch that was left": {
+			inPlaceAtNoon(t, true), minute(11, 30), "b1 on branch 1 to 0/38000", false,
+		},
+		"of the new branch":          {inPlaceAtNoon(t, true), minute(12, 5), "b1 on branch 1002 to 0/40000", true},
+		"of the new branch, unnoted": {inPlaceAtNoon(t, false), minute(12, 5), "b1 on branch 1002 to 0/40000", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, open := outcome(t, c.archive.bucket, c.at); got != c.want || open != c.open {
+				t.Errorf("it is %s (open %v), expected %s", got, open, c.want)
+			}
+			// A copy of what has no notes may look for it, and does not take it for reached where it is not.
+			for _, at := range []time.Time{hour(14).Add(8 * time.Minute), hour(8).AddDate(0, 1, 0)} {
+				got, open := outcome(t, c.archive.copied(at), c.at)
+				if open && got != c.want {
+					t.Errorf("copied at %s it is %s, expected %s", at, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// All WAL is replayed, and no later commit has come.
+func TestWhereATimeIsReachedAtTheEnd(t *testing.T) {
+	short := &ShortError{Target: Target{Time: hour(12)}, Reached: Recovered{LSN: 0x5000000, Commit: hour(11)}}
+	gap, missing := Window{Missing: &Gap{0x5000000, 0x6000000}}, "no WAL from 0/5000000 to 0/6000000"
+	for name, c := range map[string]struct {
+		choice Choice
+		target Target
+		error  string
+	}{
+		"at the end of the archive":      {Choice{Open: true}, Target{Time: hour(12)}, ""},
+		"before a gap":                   {Choice{Window: gap}, Target{Time: hour(12)}, missing},
+		"on a branch that was left":      {Choice{Branch: 7}, Target{Time: hour(12)}, "branch 7 was left"},
+		"a position before a gap":        {Choice{Window: gap}, Target{LSN: 0x5000000}, ""},
+		"a position that is not there":   {Choice{Open: true}, Target{LSN: 0x5000001}, "was not reached"},
+		"a transaction, at the very end": {Choice{Open: true}, Target{XID: "7"}, "was not reached"},
+	} {
+		err := c.choice.ends(c.target, short)
+		if (err == nil) != (c.error == "") || err != nil && !strings.Contains(err.Error(), c.error) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && !errors.Is(err, ErrOutside) && !errors.As(err, new(*ShortError)) {
+			t.Errorf("%s: it is tried for ever: %v", name, err)
+		}
+	}
+}
+
+// A leader whose WAL is there, and nobody can say what it continues, may have written what comes later.
+func TestAnUnreadTermLeavesNoWindowOpen(t *testing.T) {
+	a := inPlaceAtNoon(t, false)
+	name := TermFolder(1002) + FileLineage
+	for problem, spoil := range map[string]func(b *memoryBucket){
+		"spoilt": func(b *memoryBucket) { b.objects[name] = stored{[]byte("{"), b.objects[name].modified} },
+		"lost":   func(b *memoryBucket) { delete(b.objects, name) },
+	} {
+		b := a.synced(hour(12).AddDate(0, 1, 0))
+		spoil(b)
+		if got, open := outcome(t, b, hour(12).Add(5*time.Minute)); open {
+			t.Errorf("%s: it is %s", problem, got)
+		}
+	}
+}
+
+func TestWhatALeaderNotesOfItsClock(t *testing.T) {
+	smallSegments(t)
+	history := []ha.TermStart{{Term: 1, Timeline: 1}}
+	source := &testSource{history: history, flushed: 1000}
+	b := newMemoryBucket()
+	at := hour(8)
+	begin := func() *Archiver {
+		a := newTestArchiver(t, b, source, history)
+		a.Now = func() time.Time { return at }
+		return a
+	}
+	want := func(names ...string) {
+		t.Helper()
+		var got []string
+		for _, name := range slices.Sorted(maps.Keys(b.objects)) {
+			if _, ok := parseClockNote(strings.TrimPrefix(name, TermFolder(1))); ok {
+				got = append(got, strings.TrimPrefix(name, TermFolder(1)))
+			}
+		}
+		if !slices.Equal(got, names) {
+			t.Errorf("at %s it has noted %q, expected %q", at, got, names)
+		}
+	}
+	a := begin()
+	b.fault = func(bool) error { return errInjected }
+	if _, err := a.Step(t.Context()); !errors.Is(err, errInjected) {
+		t.Fatal(err)
+	}
+	b.fault = func(bool) error { return nil }
+	at = hour(9) // it began at 8
+	source.flushed = 2000
+	mustStep(t, a)
+	began := "began-00000000000003E8-20261120T080000.000000Z"
+	want(began)
+	at = hour(10)
+	a = begin() // another process
+	mustStep(t, a)
+	want(began)
+
+	b.fault = func(bool) error { return errInjected }
+	for ; at.Before(hour(12)); at = at.Add(time.Hour) {
+		source.flushed += wal.LSN(segmentSize)
+		if _, err := a.Step(t.Context()); !errors.Is(err, errInjected) {
+			t.Fatal(err)
+		}
+	}
+	b.fault = func(bool) error { return nil }
+	source.oldest = segmentStart(2)
+	source.flushed += wal.LSN(segmentSize)
+	mustStep(t, a)
+	if a.State().Gap == nil {
+		t.Fatal("there is no gap")
+	}
+	waited := fmt.Sprintf("reached-%016X-20261120T100000.000000Z", 2000+segmentSize)
+	want(began, waited)
+	at = hour(13)
+	if err := a.Finish(t.Context(), source.flushed); err != nil {
+		t.Fatal(err)
+	}
+	want(began, waited, fmt.Sprintf("reached-%016X-20261120T130000.000000Z", uint64(source.flushed)))
+}

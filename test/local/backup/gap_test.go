@@ -1,0 +1,88 @@
+package backup_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
+)
+
+// copiedLater is an archive as another's program has copied it: all objects got there at one time.
+type copiedLater struct {
+	*memory
+	at time.Time
+}
+
+func (c copiedLater) List(ctx context.Context, prefix string) iter.Seq2[bucket.Object, error] {
+	return c.ListAfter(ctx, prefix, "")
+}
+
+func (c copiedLater) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[bucket.Object, error] {
+	return func(yield func(bucket.Object, error) bool) {
+		for o, err := range c.memory.ListAfter(ctx, prefix, after) {
+			o.Modified = c.at
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// The archive has lost the row 4, and no leader has noted when its WAL was written. By its times a copy has WAL up to
+// then; what was replayed last says that it has not.
+func TestAMomentInAGapIsNotRestoredFromACopy(t *testing.T) {
+	source := primary(t)
+	a := newArchive(t, source, "")
+	a.take()
+	now := func() time.Time {
+		at, err := time.Parse("2006-01-02 15:04:05.999999-07", source.ask("select clock_timestamp()"))
+		must(t, err)
+		time.Sleep(2 * time.Millisecond)
+		return at
+	}
+	source.do("insert into t values (2)")
+	before := now()
+	source.do("insert into t values (3)")
+	source.do("select pg_switch_wal()")
+	a.archiveWAL()
+	source.do("insert into t values (4)")
+	lost, in := source.ask("select pg_walfile_name(pg_current_wal_lsn())"), now()
+	for _, statement := range []string{"select pg_switch_wal()", "insert into t values (5)", "select pg_switch_wal()"} {
+		source.do(statement)
+	}
+	a.archiveWAL()
+	must(t, a.Delete(t.Context(), slices.DeleteFunc(a.names(backup.FolderWAL),
+		func(name string) bool { return !strings.Contains(name, lost) })...))
+
+	restore := func(at time.Time) (*node, bool, error) {
+		n, chosen := newNodeOf(t, source.Programs), false
+		_, err := backup.Restore(t.Context(), backup.RestoreOptions{
+			Bucket: copiedLater{a.memory, time.Now().Add(time.Hour)}, Decoder: a.decoder,
+			Wanted: backup.Wanted{Target: backup.Target{Time: at}, Now: time.Now()}, Folder: n.Volume,
+			Run: n.Server.Run, Programs: n.Programs, Workers: 3, Log: n.log,
+			Tablespaces: filepath.Join(filepath.Dir(n.Volume), "spaces"),
+			Chosen:      func(c backup.Choice) { chosen = c.Window.Missing != nil }})
+		return n, chosen, err
+	}
+	if _, chosen, err := restore(in); !chosen || !errors.Is(err, backup.ErrOutside) ||
+		!strings.Contains(err.Error(), "the archive has no WAL from") {
+		t.Errorf("a moment in the gap (chosen %v): %v", chosen, err)
+	}
+	n, chosen, err := restore(before)
+	if err != nil || !chosen {
+		t.Fatalf("a moment before it (chosen %v): %v", chosen, err)
+	}
+	n.configure(nil)
+	n.begin()
+	n.ready()
+	if rows := n.rows(); rows != "1,2" {
+		t.Errorf("a moment before it has rows %s", rows)
+	}
+}
