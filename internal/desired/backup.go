@@ -60,10 +60,12 @@ type Spared struct {
 	Snapshots []protocol.Snapshot
 }
 
-// Former is the archive of a former major version, and what is spared there.
+// Former is the archive of a former major version, and what is spared there. Of one that is forgotten the status has
+// nothing.
 type Former struct {
 	v1.FormerArchive
 	Spared
+	Forgotten bool
 }
 
 // BackupConfigMap is NAME-backup: the settings of the backups. The manifest is what would bring the SampleDB back.
@@ -73,7 +75,11 @@ func BackupConfigMap(
 	settings := BackupSettings(db, config)
 	settings.SampleDB = manifest.Raw
 	for _, f := range former {
-		settings.Former = append(settings.Former, protocol.FormerArchive{
+		to := &settings.Former
+		if f.Forgotten {
+			to = &settings.Forgotten
+		}
+		*to = append(*to, protocol.FormerArchive{
 			Path: f.Path, Major: int(f.Version), Pinned: f.Pinned, InUse: f.InUse, Snapshots: f.Snapshots,
 		})
 	}

@@ -23,6 +23,9 @@ type BackupSettings struct {
 	Keep Retention `json:"keep"`
 	// Former are the archives of former major versions, the newest first: retention goes on there.
 	Former []FormerArchive `json:"former,omitempty"`
+	// Forgotten are others that the status does not have, because the first store has lost them or is another one by
+	// now: backups of theirs are pinned, and stay in the copy.
+	Forgotten []FormerArchive `json:"forgotten,omitempty"`
 	// Second is the store that has a copy, nil where there is none.
 	Second *bucket.Config `json:"second,omitempty"`
 	// FullEvery is of how many backups one is a full one, 0 for all.

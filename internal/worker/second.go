@@ -149,7 +149,7 @@ func (c *secondCopy) tell(done, total backup.SecondAmount) {
 // policy is what is kept of the copy of an archive: what the spec says of the first store.
 func (c *secondCopy) policy(path string) backup.Policy {
 	keep := c.settings.Keep
-	for _, f := range c.settings.Former {
+	for _, f := range slices.Concat(c.settings.Former, c.settings.Forgotten) {
 		if f.Path == path {
 			keep.Pinned, keep.InUse = f.Pinned, f.InUse
 		}

@@ -161,3 +161,39 @@ func TestASecondStoreWithoutItsSecretIsTold(t *testing.T) {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
+
+// The first store was lost, and backup.store names another one: the status forgets the archives of former versions. A
+// pinned backup stays in the copy, which has the last one.
+func TestAPinnedBackupOfAFormerVersionStaysInTheCopy(t *testing.T) {
+	const former, present = "shop/main-1a2b3c4d", "shop/main-1a2b3c4d-pg18"
+	for name, c := range map[string]struct {
+		known, forgotten []string
+		stays            bool
+	}{
+		"as the status has it": {known: []string{"b1"}, stays: true},
+		"forgotten":            {forgotten: []string{"b1"}, stays: true},
+		"not pinned":           {},
+	} {
+		first, second, run := secondPod(t, func(s *protocol.BackupSettings) {
+			s.Keep.Count = 1
+			s.Former = []protocol.FormerArchive{{Path: former, Major: 17, Pinned: c.known}}
+			if c.forgotten != nil {
+				s.Former, s.Forgotten = nil, []protocol.FormerArchive{{Path: former, Major: 17, Pinned: c.forgotten}}
+			}
+		})
+		putArchive(t, bucket.OpenFolder(first), present) // the new store has the present one only
+		putArchive(t, bucket.OpenFolder(second), former)
+		owner, err := os.ReadFile(filepath.Join(second, former, "archive.json"))
+		if err = errors.Join(err, os.WriteFile(filepath.Join(second, former, "copy.json"), owner, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if result, err := run(); err != nil || result.Problem != "" {
+				t.Errorf("%s: %+v, %v", name, result, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(second, former, "base/b1/backup.json")); (err == nil) != c.stays {
+			t.Errorf("%s: the pinned backup is in the copy: %v", name, err == nil)
+		}
+	}
+}

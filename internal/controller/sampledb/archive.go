@@ -74,16 +74,20 @@ func (s *scope) sparedSnapshots(path string) (out []protocol.Snapshot) {
 }
 
 // spared are the backups that are pinned, and those that are being verified or restored, here or into another SampleDB
-// of the namespace, in one of its archives.
+// of the namespace, in one of its archives. One that the first store has lost is pinned all the same: the copy may have
+// it.
 func (s *scope) spared(path string) desired.Spared {
 	var out desired.Spared
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
-		if !complete(b) || b.Status.Archive.Path != path {
+		if b.Status.Archive == nil || b.Status.Archive.Path != path || b.Status.ID == "" {
 			continue
 		}
 		if b.Spec.Keep {
 			out.Pinned = append(out.Pinned, b.Status.ID)
+		}
+		if !complete(b) {
+			continue
 		}
 		c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionVerified)
 		if c != nil && (c.Reason == v1.ReasonVerifying || c.Reason == v1.ReasonQueued) {

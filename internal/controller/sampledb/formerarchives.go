@@ -159,6 +159,28 @@ func (s *scope) former() (out []desired.Former) {
 	for _, f := range s.archives().Former {
 		out = append(out, desired.Former{FormerArchive: f, Spared: s.spared(f.Path)})
 	}
+	return append(out, s.forgotten(out)...)
+}
+
+// forgotten are former archives that the status does not have any more, and of which backups are pinned: where the
+// first store was lost or is another one by now, the second one may have the last of them.
+func (s *scope) forgotten(known []desired.Former) (out []desired.Former) {
+	has := func(path string) bool {
+		return slices.ContainsFunc(slices.Concat(known, out), func(f desired.Former) bool { return f.Path == path })
+	}
+	first := naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
+	for i := range s.seen.backups {
+		b := &s.seen.backups[i]
+		if !b.Spec.Keep || b.Status.ID == "" || !s.ofFormer(b) || has(b.Status.Archive.Path) {
+			continue
+		}
+		path := b.Status.Archive.Path
+		if of, _ := naming.FirstArchivePath(path); of == first {
+			out = append(out, desired.Former{FormerArchive: v1.FormerArchive{Path: path,
+				Version: s.versionOfArchive(path)}, Spared: s.spared(path), Forgotten: true})
+		}
+	}
+	slices.SortFunc(out, func(a, b desired.Former) int { return cmp.Compare(b.Version, a.Version) })
 	return out
 }
 
