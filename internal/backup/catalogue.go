@@ -174,11 +174,6 @@ type Catalogue struct {
 	Unread []Unread
 }
 
-// Gap is WAL that was written and is in no archive.
-type Gap struct{ From, To wal.LSN }
-
-func (g Gap) String() string { return fmt.Sprintf("from %s to %s", g.From, g.To) }
-
 // WALPlan says what to download for a recovery.
 type WALPlan struct {
 	// Timeline is the one to recover along.

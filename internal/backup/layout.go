@@ -111,6 +111,11 @@ func ParseTerm(name string) (term uint64, rest string, ok bool) {
 	return term, rest, err == nil && TermFolder(term) == FolderWAL+folder+"/"
 }
 
+// Gap is WAL that was written and is in no archive.
+type Gap struct{ From, To wal.LSN }
+
+func (g Gap) String() string { return fmt.Sprintf("from %s to %s", g.From, g.To) }
+
 // gapPrefix begins the names of notes of gaps.
 const gapPrefix = "gap-"
 
