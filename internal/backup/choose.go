@@ -23,6 +23,8 @@ type Wanted struct {
 	Branch uint64
 	// Backup is the one to begin with, "" for the best.
 	Backup string
+	// Young are backups that are consistent only after the target, as a server has said that began with them.
+	Young []string
 	// AtLeast is up to where the archive has had WAL, as is known from elsewhere; 0 where that is not asked.
 	AtLeast wal.LSN
 	// Now is the clock: nothing that lies after it can be restored.
@@ -224,6 +226,7 @@ func (w Wanted) in(window Window, open bool) (Backup, bool) {
 	early := t.XID != "" || t.Name != ""
 	for _, b := range slices.Backward(window.Backups) {
 		switch {
+		case slices.Contains(w.Young, b.ID):
 		case t.LSN != 0 && b.StopLSN > t.LSN || !t.Time.IsZero() && b.Stopped.After(t.Time):
 		case w.Backup == "" && early:
 			return window.Backups[0], true

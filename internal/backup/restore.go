@@ -108,12 +108,18 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 		r.scratch.starting = r.noteReplay
 	}
 	defer r.kill(ctx)
+	err := r.withBackups(ctx)
+	return r.restored, err
+}
+
+// withOne restores from one backup.
+func (r *restoring) withOne(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{r.choose, r.fetch, r.replay, r.finish} {
 		if err := step(ctx); err != nil {
-			return r.restored, err
+			return err
 		}
 	}
-	return r.restored, nil
+	return nil
 }
 
 // choose finds what to restore from.
@@ -214,7 +220,7 @@ func (r *restoring) replay(ctx context.Context) error {
 	}
 	r.restored.Reached = reached
 	if err != nil || reached.Ended {
-		return err
+		return orYoung(err)
 	}
 	return r.promote(ctx)
 }

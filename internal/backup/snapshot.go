@@ -100,12 +100,16 @@ func (s *Session) Holds(ctx context.Context) error {
 
 // Stop stops the backup, when the snapshot is cut.
 func (s *Session) Stop(ctx context.Context) (Snapshot, error) {
-	row, err := s.ask(ctx, "select lsn, labelfile from pg_backup_stop(false)") // our archiver is not PostgreSQL's
+	row, err := s.ask(ctx, "select lsn, labelfile, "+ServerClock+
+		" from pg_backup_stop(false)") // our archiver is not PostgreSQL's
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("stop the backup %s: %w", s.backup.ID, err)
 	}
 	b := s.backup
 	b.Stopped = time.Now().UTC()
+	if at, err := time.Parse(time.RFC3339Nano, row[2]); err == nil && at.After(b.Stopped) {
+		b.Stopped = at // what is in the backup was committed by then
+	}
 	if b.StopLSN, err = wal.ParseLSN(row[0]); err != nil {
 		return Snapshot{}, fmt.Errorf("stop the backup %s: %w", b.ID, err)
 	}

@@ -63,6 +63,8 @@ type TakeOptions struct {
 	PieceSize int
 	// Archived returns when the WAL of a timeline up to an LSN is in the archive.
 	Archived func(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) error
+	// Clock, if set, is that by which transactions are committed. Where it does not answer, it is this machine's.
+	Clock func(ctx context.Context) (time.Time, error)
 	// Progress, if set, is called at most five times a second, not by several at once.
 	Progress func(Progress)
 	// At, if set, is called at each of PointsOfTake; an error ends the backup there. For
@@ -292,8 +294,24 @@ func (t *taking) stop(s *stream) (err error) {
 	if err != nil {
 		return fmt.Errorf("stop: %w", err)
 	}
-	t.backup.Stopped = time.Now().UTC()
+	t.backup.Stopped = t.clock(time.Now()).UTC()
 	return nil
+}
+
+// ServerClock is the time of a server in SQL, as RFC 3339 has it.
+const ServerClock = "pg_catalog.to_char(pg_catalog.clock_timestamp() at time zone 'UTC', " +
+	`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+// clock is the later time of this machine's clock and that of the server: what is in the backup was committed by then.
+func (t *taking) clock(own time.Time) time.Time {
+	if t.Clock == nil {
+		return own
+	}
+	at, err := t.Clock(t.ctx)
+	if err != nil || at.Before(own) {
+		return own
+	}
+	return at
 }
 
 // finish writes backup.json, if everything is still there: a later backup may have

@@ -337,6 +337,7 @@ func (t *take) takeFrom(
 		Prove:    t.prove,
 		Workers:  backup.Streams(),
 		Archived: t.awaitWAL,
+		Clock:    t.clock,
 		Progress: func(p backup.Progress) {
 			t.progress.set(protocol.BackupProgress{
 				Instance: t.result.Instance, Step: step, Done: p.Done, Total: p.Total, Rate: int64(p.Rate),

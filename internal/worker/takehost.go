@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/session"
@@ -78,6 +79,15 @@ func (t *take) probe(ctx context.Context, host string) (int, error) {
 func (t *take) wake(ctx context.Context) error {
 	_, err := t.askPrimary(ctx, "select pg_catalog.pg_logical_emit_message(true, 'toban backup', '')")
 	return err
+}
+
+// clock is the time of the primary, whose clock says when transactions are committed.
+func (t *take) clock(ctx context.Context) (time.Time, error) {
+	text, err := t.askPrimary(ctx, "select "+backup.ServerClock)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Parse(time.RFC3339Nano, text)
 }
 
 // written says whether the primary has WAL up to an LSN, as far as it can be asked.

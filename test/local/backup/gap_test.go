@@ -41,19 +41,13 @@ func TestAMomentInAGapIsNotRestoredFromACopy(t *testing.T) {
 	source := primary(t)
 	a := newArchive(t, source, "")
 	a.take()
-	now := func() time.Time {
-		at, err := time.Parse("2006-01-02 15:04:05.999999-07", source.ask("select clock_timestamp()"))
-		must(t, err)
-		time.Sleep(2 * time.Millisecond)
-		return at
-	}
 	source.do("insert into t values (2)")
-	before := now()
+	before := source.clock()
 	source.do("insert into t values (3)")
 	source.do("select pg_switch_wal()")
 	a.archiveWAL()
 	source.do("insert into t values (4)")
-	lost, in := source.ask("select pg_walfile_name(pg_current_wal_lsn())"), now()
+	lost, in := source.ask("select pg_walfile_name(pg_current_wal_lsn())"), source.clock()
 	for _, statement := range []string{"select pg_switch_wal()", "insert into t values (5)", "select pg_switch_wal()"} {
 		source.do(statement)
 	}

@@ -3,6 +3,7 @@ package backup_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -239,6 +240,15 @@ func (n *node) contents() string {
 		(select convert_from(lo_get(4711), 'UTF8')), (select count(*) from unlogged))`)
 }
 
+// clock is the time by the server's clock, between two commits.
+func (n *node) clock() time.Time {
+	n.Helper()
+	at, err := time.Parse(time.RFC3339Nano, n.ask(backup.ServerClock))
+	must(n, err)
+	time.Sleep(2 * time.Millisecond)
+	return at
+}
+
 func (n *node) rows() string { return n.ask("select string_agg(i::text, ',' order by i) from t") }
 
 // primary is a server with something of everything, of more than two pieces.
@@ -385,6 +395,14 @@ func (a *archive) putPiece(p backup.Piece, content []byte) {
 	sealed, err := a.encoder.Encode(content)
 	must(a, err)
 	must(a, a.Put(a.Context(), backup.TermFolder(a.term)+a.encoder.Name(p.String()), sealed))
+}
+
+// announce writes the backup.json of a backup anew.
+func (a *archive) announce(b backup.Backup) {
+	a.Helper()
+	text, err := json.Marshal(b)
+	must(a, err)
+	must(a, a.Put(a.Context(), backup.FolderBase+b.ID+"/"+backup.FileBackup, text))
 }
 
 // restored is a server that begins with a backup; it is not started yet.
