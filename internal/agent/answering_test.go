@@ -90,6 +90,8 @@ func (s *answering) EndClients(context.Context) (n int, err error) {
 	return 0, nil
 }
 
+func (s *answering) NotIn(_ context.Context, pids []int) ([]int, error) { return pids, nil }
+
 // Idle is of clients that have never done anything.
 func (s *answering) Idle(context.Context) (time.Duration, bool, error) {
 	return s.idle, s.idle > 0, nil
@@ -138,6 +140,16 @@ func (s *answering) EndReaders(context.Context) (n int, err error) {
 type process struct {
 	Process
 	done chan struct{}
+	// logins is how many are logging in, of which one ends each time that they are told to; nil for none.
+	logins *int
+}
+
+func (p process) EndLogins(time.Duration, func([]int) ([]int, error)) (n int, err error) {
+	if p.logins != nil && *p.logins > 0 {
+		*p.logins--
+		return 1, nil
+	}
+	return 0, nil
 }
 
 func (p process) Done() <-chan struct{} { return p.done }

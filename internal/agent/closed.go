@@ -2,15 +2,16 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"toban.dev/internal/protocol"
 )
 
 // endClients ends what clients there are, where none is to be let in any more.
 func (t *monitor) endClients(ctx context.Context) error {
-	closed := t.wanted().Closed && t.config.closed()
-	if closed {
-		ended, err := t.session.EndClients(ctx)
+	since, closed := t.config.closed()
+	if closed = closed && t.wanted().Closed; closed {
+		ended, err := endAll(ctx, t.process, t.session, since)
 		if err != nil {
 			return err
 		}
@@ -22,6 +23,19 @@ func (t *monitor) endClients(ctx context.Context) error {
 	}
 	t.status.Change(func(s *protocol.Status) { s.Closed, s.End = closed, end })
 	return nil
+}
+
+// endAll ends the clients of a server that lets none in since then, and says how many there were. Who was logging in at
+// that time is ended too: he would get in later. They come first, because who gets in meanwhile is a client then.
+func endAll(ctx context.Context, process Process, session Session, since time.Time) (n int, err error) {
+	logins, err := process.EndLogins(time.Since(since), func(pids []int) ([]int, error) {
+		return session.NotIn(ctx, pids)
+	})
+	if err != nil {
+		return 0, err
+	}
+	clients, err := session.EndClients(ctx)
+	return logins + clients, err
 }
 
 // endOfCommits is where a primary's WAL ended when its last client had gone, "" where there are clients. It is asked

@@ -64,8 +64,10 @@ type configuration struct {
 	// files guards the configuration files and what is in them.
 	files    waitLock
 	settings postgres.Settings
-	runs     candidate
-	check    configCheck
+	// shut is since when it is known that the server lets no client in, zero where it does, or that is not known.
+	shut  time.Time
+	runs  candidate
+	check configCheck
 	// unruled says that commits may not wait though a rule is in the configuration: the server has run without any, and
 	// only its checkpointer knows whether it has read another since.
 	unruled atomic.Bool
@@ -132,6 +134,7 @@ func (c *configuration) startWith(ctx context.Context, candidate candidate) erro
 		return err
 	}
 	c.use(settings)
+	c.seeShut()
 	c.runs = candidate
 	return nil
 }
@@ -156,7 +159,7 @@ func (c *configuration) apply(ctx context.Context, session configSession) error 
 	if err != nil {
 		return err
 	}
-	if wanted.Revision == c.runs.Revision && reflect.DeepEqual(settings, c.settings) {
+	if wanted.Revision == c.runs.Revision && reflect.DeepEqual(settings, c.settings) && c.knowsShut() {
 		c.report.accept(wanted.Revision, config.Revision)
 		return nil
 	}
@@ -219,6 +222,7 @@ func (c *configuration) adopt(
 		return err
 	}
 	c.use(settings)
+	c.seeShut()
 	c.runs = runs
 	c.report.pending(pending)
 	c.report.accept(runs.Revision, wanted)
@@ -307,17 +311,31 @@ func (c *configuration) rewrite() error {
 
 // use notes the settings that the server runs with from now on. It is called with the files locked.
 func (c *configuration) use(settings postgres.Settings) {
+	if settings.Closed != c.settings.Closed {
+		c.shut = time.Time{}
+	}
 	c.settings = settings
 	if settings.Synchronous == "" {
 		c.unruled.Store(true)
 	}
 }
 
-// closed says that the server lets no client in.
-func (c *configuration) closed() bool {
+// seeShut notes when the server has read that it lets no client in. It is called with the files locked.
+func (c *configuration) seeShut() {
+	if c.settings.Closed && c.shut.IsZero() {
+		c.shut = time.Now()
+	}
+}
+
+// knowsShut says that nothing has to be read anew to know since when no client is let in. It is called with the files
+// locked.
+func (c *configuration) knowsShut() bool { return !c.settings.Closed || !c.shut.IsZero() }
+
+// closed says since when the server lets no client in.
+func (c *configuration) closed() (since time.Time, closed bool) {
 	c.files.Lock()
 	defer c.files.Unlock()
-	return c.settings.Closed
+	return c.shut, c.settings.Closed && !c.shut.IsZero()
 }
 
 // spares says that the server runs as one whose volume gets full.

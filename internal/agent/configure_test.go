@@ -141,7 +141,18 @@ func TestANewRoleIsReloaded(t *testing.T) {
 	if err := config.rewrite(); err != nil {
 		t.Fatal(err)
 	}
-	if server.runs.Synchronous != nobody || server.runs.Parameters["work_mem"] != "1MB" || !config.closed() {
+	if server.runs.Synchronous != nobody || server.runs.Parameters["work_mem"] != "1MB" || !server.runs.Closed {
 		t.Errorf("it runs with %+v", server.runs)
+	}
+	// Whether it has read that nobody is let in is known once it was seen to.
+	if _, closed := config.closed(); closed {
+		t.Error("it is said to be closed before it was seen to read that")
+	}
+	began := time.Now()
+	if err := config.apply(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	if since, closed := config.closed(); !closed || since.Before(began) {
+		t.Errorf("closed: %t, since %s", closed, since)
 	}
 }

@@ -281,6 +281,10 @@ func TestTheEndIsAskedForWhenTheLastClientHasGone(t *testing.T) {
 		look(true, "0/6000020")
 		server.follows = false
 		look(true, "0/6000020")
+		logins := 1 // one who began before the server was closed
+		w.monitor.process = process{done: make(chan struct{}), logins: &logins}
+		look(false, "")
+		look(true, "0/6000028")
 		wanted.Closed = false
 		look(false, "")
 	})
@@ -309,6 +313,7 @@ func closeFiles(t *testing.T, w *watched) {
 	if w.config.settings, err = w.config.settingsOf(w.config.runs); err != nil {
 		t.Fatal(err)
 	}
+	w.config.shut = time.Now()
 }
 
 // A primary whose volume gets full ends what was writing, again and again, and once those who read as well; a standby

@@ -58,6 +58,7 @@ type Process interface {
 	Kill(ctx context.Context) error
 	Gone(ctx context.Context) error
 	Reload() error
+	EndLogins(older time.Duration, notIn func([]int) ([]int, error)) (n int, err error)
 	StopReceiving(ctx context.Context) error
 }
 
@@ -69,6 +70,7 @@ type Session interface {
 	EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err error)
 	EndReaders(ctx context.Context) (n int, err error)
 	EndClients(ctx context.Context) (n int, err error)
+	NotIn(ctx context.Context, pids []int) ([]int, error)
 	Idle(ctx context.Context) (idle time.Duration, known bool, err error)
 	EndMisled(ctx context.Context) (n int, err error)
 	EndWriters(ctx context.Context, begun time.Time, reads bool) (n int, err error)

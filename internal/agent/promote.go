@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
@@ -53,8 +54,8 @@ func (r *running) shut(ctx context.Context, session Session) error {
 	if err := awaitReload(ctx, session, before); err != nil {
 		return err
 	}
-	for {
-		ended, err := session.EndClients(ctx)
+	for since := time.Now(); ; {
+		ended, err := endAll(ctx, r.process, session, since)
 		if err != nil || ended == 0 {
 			return err
 		}

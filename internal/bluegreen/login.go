@@ -27,6 +27,11 @@ func EnsureRole(ctx context.Context, side Side) error {
 			return err
 		}
 	}
+	// On a side that lets nobody in transactions only read by default. Whoever follows looks for one that takes writes.
+	if err := do(ctx, conn, "let "+Role+" follow a closed side",
+		"alter role "+Role+" set default_transaction_read_only = off"); err != nil {
+		return err
+	}
 	closed, err := texts(ctx, conn, "ask where "+Role+" may connect", `select datname::text from pg_database
 		where datallowconn and not datistemplate and datconnlimit <> -2
 		and not has_database_privilege($1, oid, 'connect') order by 1`, Role)

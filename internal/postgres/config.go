@@ -22,7 +22,8 @@ type Settings struct {
 	// agent (see Owned) is left out of them.
 	Parameters map[string]string
 	HBA        []string
-	// Closed lets in nobody over the network but our own roles.
+	// Closed lets in nobody over the network but our own roles. Who comes in by the socket all the same, a person with
+	// psql, is ended a moment later; until then his transactions only read.
 	Closed bool
 	// Sparing has the server take no writes, and go on with little room; nil where there is enough.
 	Sparing *Sparing
@@ -186,6 +187,9 @@ func (s *Server) own(settings Settings) map[string]string {
 	if settings.Sparing != nil {
 		maps.Copy(all, settings.Sparing.parameters())
 	}
+	if settings.Closed {
+		all["default_transaction_read_only"] = "on"
+	}
 	if s.Programs.Major >= 17 {
 		all["allow_alter_system"] = "off" // the spec says what the parameters are
 	}
@@ -244,7 +248,7 @@ func hbaConf(settings Settings) string {
 		"host all " + RoleLink + " all reject",
 	}
 	if settings.Closed {
-		lines = append(lines, "host all all all reject")
+		lines = append(lines, "host all all all reject", "host replication all all reject")
 	}
 	lines = append(lines, settings.HBA...)
 	// No password goes over the network without TLS, unless a user's own line lets it.

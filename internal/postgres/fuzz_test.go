@@ -114,6 +114,7 @@ func FuzzProcess(f *testing.F) {
 	f.Add(")", "State")
 	f.Fuzz(func(_ *testing.T, stat, status string) {
 		isExiting(stat)
+		begun(stat)
 		isKilled(status)
 	})
 }

@@ -19,8 +19,8 @@ import (
 // taken for PostgreSQL's.
 type Session struct{ conn *pgx.Conn }
 
-// application is how the names begin by which our own sessions are told from those of a person who is postgres.
-const application = "toban"
+// application is how our own sessions are told from those of a person who is postgres.
+const application = session.Application
 
 // Connect opens a session.
 func (s *Server) Connect(ctx context.Context) (*Session, error) {
@@ -189,15 +189,31 @@ func (s *Session) CloseMaintenance(ctx context.Context) error {
 // ownRoles are those that are no clients. What applies the changes of another side has no client at all.
 var ownRoles = []string{"postgres", RoleReplication, RoleBackup, RoleLink}
 
-// EndClients ends the sessions of all but our own roles, and says how many there were.
+// EndClients ends all sessions that are none of ours, also those of people who are the superuser, and says how many
+// there were.
 func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
-		where backend_type in ('client backend', 'walsender') and not usename = any ($1)) ended`
-	// Users' queries for metrics can't write, and go on where clients are away for days.
-	if err := s.conn.QueryRow(ctx, query, append([]string{RoleMetrics}, ownRoles...)).Scan(&n); err != nil {
+		where ` + session.Clients + `) ended`
+	if err := s.conn.QueryRow(ctx, query).Scan(&n); err != nil {
 		return 0, fmt.Errorf("end the clients' sessions: %w", err)
 	}
 	return n, nil
+}
+
+// NotIn are those of some processes of the server that have not logged in, as far as it knows. Before PostgreSQL 18 it
+// does not know one at all that has not, and from then on says so.
+func (s *Session) NotIn(ctx context.Context, pids []int) ([]int, error) {
+	const query = `select pid from unnest($1::int[]) pid where not exists (select from pg_stat_activity a
+		where a.pid = pid.pid and a.state is distinct from 'starting')`
+	rows, err := s.conn.Query(ctx, query, pids)
+	if err != nil {
+		return nil, fmt.Errorf("look for who is logging in: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	if err != nil {
+		return nil, fmt.Errorf("look for who is logging in: %w", err)
+	}
+	return found, nil
 }
 
 // Idle is for how long no session of a client has done anything; known is false where there is none that ever did. We

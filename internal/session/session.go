@@ -1,5 +1,5 @@
-// Package session has what every session of ours with a PostgreSQL server asks for when it begins. It must not
-// import anything of ours.
+// Package session has what every session of ours with a PostgreSQL server asks for when it begins, and how ours are
+// told from those of others. It must not import anything of ours.
 package session
 
 import "maps"

@@ -541,33 +541,6 @@ func (c *cluster) reader(name string) string {
 		c.host(ordinal), naming.PortPostgreSQL)
 }
 
-// Before the last backup of a SampleDB that is deleted, no client is there any more, and none gets in.
-func TestAClosedClusterEndsItsClients(t *testing.T) {
-	t.Parallel()
-	c := formed(t, 3)
-	leader := c.leader()
-	c.exec(leader, createReader)
-	session, err := pgx.Connect(t.Context(), c.reader(leader))
-	c.must(err)
-	defer session.Close(t.Context())
-	c.config.Closed = true
-	c.sync()
-	c.await(leader, "closed", func(s protocol.Status) bool { return s.Closed })
-	if _, err := session.Exec(t.Context(), "select 1"); err == nil {
-		t.Error("a client is still there")
-	}
-	if _, err := pgx.Connect(t.Context(), c.reader(leader)); err == nil ||
-		!strings.Contains(err.Error(), "pg_hba.conf rejects") {
-		t.Errorf("a client gets in, or something else is wrong: %v", err)
-	}
-	c.config.Closed = false
-	c.sync()
-	c.await(leader, "open", func(s protocol.Status) bool { return !s.Closed })
-	again, err := pgx.Connect(t.Context(), c.reader(leader))
-	c.must(err)
-	c.must(again.Close(t.Context()))
-}
-
 // A standby whose stream ends again and again is no place to read from.
 func TestAStandbyThatDoesNotStreamForLongIsNotReady(t *testing.T) {
 	t.Parallel()

@@ -183,6 +183,9 @@ func (p *process) Ready(ctx context.Context) error {
 	return p.await(ctx, func() bool { return p.ready })
 }
 
+// EndLogins is postgres.Process's. In the model nobody takes time to log in.
+func (p *process) EndLogins(time.Duration, func([]int) ([]int, error)) (int, error) { return 0, nil }
+
 // Reload is postgres.Process's. Sessions read the configuration soon, and the checkpointer when it comes to that.
 func (p *process) Reload() error {
 	if p.isEnded() {

@@ -82,7 +82,10 @@ func (s *session) EndOfWAL(ctx context.Context) (end wal.LSN, known bool, err er
 // EndReaders, EndClients and EndMisled are postgres.Session's. The model's clients leave at once.
 func (s *session) EndReaders(ctx context.Context) (int, error) { return 0, s.query(ctx) }
 func (s *session) EndClients(ctx context.Context) (int, error) { return 0, s.query(ctx) }
-func (s *session) EndMisled(ctx context.Context) (int, error)  { return 0, s.query(ctx) }
+func (s *session) NotIn(ctx context.Context, pids []int) ([]int, error) {
+	return pids, s.query(ctx)
+}
+func (s *session) EndMisled(ctx context.Context) (int, error) { return 0, s.query(ctx) }
 
 // Idle is postgres.Session's. The model has no clients with sessions.
 func (s *session) Idle(ctx context.Context) (time.Duration, bool, error) {

@@ -8,9 +8,11 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"toban.dev/internal/bluegreen"
 	"toban.dev/internal/postgres"
 	"toban.dev/test/local/aspostgres"
 )
@@ -62,8 +64,11 @@ func (n *node) configure() {
 func TestTheLinkGetsIntoAClosedServer(t *testing.T) {
 	n := server(t)
 	n.do("create role app login password 'app''s password'")
-	n.do("create role toban_link login replication password 'toban_link''s password'")
 	n.do("create database shop")
+	must(t, bluegreen.EnsureRole(t.Context(), bluegreen.Side{Connect: func(context.Context, string) (*pgx.Conn, error) {
+		return n.person("toban init"), nil
+	}}))
+	n.do("alter role toban_link password 'toban_link''s password'")
 	n.settings.HBA = []string{"host all all all trust", "host replication all all trust"}
 	n.configure()
 	client, err := n.enter("app", "shop", "", true)
@@ -105,6 +110,16 @@ func TestTheLinkGetsIntoAClosedServer(t *testing.T) {
 			}
 		}
 	}
+	n.settings.Closed = true
+	n.configure()
+	// Who follows looks for a server that takes writes, as libpq does.
+	follows, err := n.enter("toban_link", "shop", "database", true)
+	must(t, err)
+	if got := follows.ParameterStatus("default_transaction_read_only"); got != "off" {
+		t.Errorf("who follows finds a server that is read only: %q", got)
+	}
+	n.settings.Closed = false
+	n.configure()
 	n.do("alter role toban_link password 'another'")
 	if _, err := n.enter("toban_link", "shop", "database", true); code(err) != badLogin {
 		t.Errorf("with a wrong password: %v", err)

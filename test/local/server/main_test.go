@@ -16,6 +16,6 @@ func TestMain(m *testing.M) {
 	if text, err := os.ReadFile("../../../docs/cis.md"); err == nil {
 		_ = os.Setenv(cisVariable, string(text))
 	}
-	aspostgres.FindReleases(17, 18)
+	aspostgres.FindReleases(15, 17, 18)
 	os.Exit(aspostgres.Run(m, nil))
 }
