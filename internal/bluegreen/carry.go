@@ -79,31 +79,34 @@ func setSequences(ctx context.Context, conn *pgx.Conn, all []sequence) error {
 	return nil
 }
 
-// queryShared is what a server has besides its databases, by names, each with a hash of what it is. Toban's own roles
-// differ from side to side.
+// ownRoles are Toban's, which differ from side to side. All others are users', whatever they are called.
+const ownRoles = `('toban_replication', 'toban_backup', 'toban_link', 'toban_metrics', 'toban_pooler')`
+
+// queryShared is what a server has besides its databases, by names, each with a hash of what it is.
 const queryShared = `
 	select 'role ' || rolname, md5(row(rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication,
 		rolconnlimit, rolpassword, rolvaliduntil, rolbypassrls)::text)
-	from pg_authid where oid >= 16384 and rolname !~ '^toban_'
+	from pg_authid where oid >= 16384 and rolname not in ` + ownRoles + `
 	union all
 	select format('membership of %s in %s', m.rolname, r.rolname),
 		md5(string_agg(row(a.admin_option, a.inherit_option, a.set_option, g.rolname)::text, ',' order by g.rolname))
 	from pg_auth_members a join pg_authid r on r.oid = a.roleid join pg_authid m on m.oid = a.member
 	join pg_authid g on g.oid = a.grantor
-	where m.rolname !~ '^(toban|pg)_' and r.rolname !~ '^toban_' group by m.rolname, r.rolname
+	where m.rolname !~ '^pg_' and m.rolname not in ` + ownRoles + ` and r.rolname not in ` + ownRoles + `
+	group by m.rolname, r.rolname
 	union all
 	select 'database ' || datname, md5(row(pg_get_userbyid(datdba), pg_encoding_to_char(encoding), datcollate, datctype,
 		datconnlimit, array(select format('%s %s %s %s', pg_get_userbyid(grantor),
 			case grantee when 0 then 'public' else pg_get_userbyid(grantee) end, privilege_type, is_grantable)
 			from aclexplode(datacl) left join pg_authid g on g.oid = grantee
-			where coalesce(g.rolname, '') !~ '^toban_' order by 1))::text)
+			where coalesce(g.rolname, '') not in ` + ownRoles + ` order by 1))::text)
 	from pg_database where datallowconn and not datistemplate
 	union all
 	select format('settings of %s in %s', coalesce(r.rolname, 'all roles'), coalesce(d.datname, 'all databases')),
 		md5(array(select unnest(setconfig) order by 1)::text)
 	from pg_db_role_setting s left join pg_authid r on r.oid = s.setrole
 	left join pg_database d on d.oid = s.setdatabase
-	where coalesce(r.rolname, '') !~ '^toban_'`
+	where coalesce(r.rolname, '') not in ` + ownRoles
 
 // SharedDiffers names the roles, memberships, databases and settings that are not the same on both sides.
 func (l Link) SharedDiffers(ctx context.Context) ([]string, error) {
@@ -224,7 +227,7 @@ func (l Link) CarryPasswords(ctx context.Context) error {
 		return err
 	}
 	defer hangUp(follower)
-	const roles = "from pg_authid where oid >= 16384 and rolname !~ '^toban_' "
+	const roles = "from pg_authid where oid >= 16384 and rolname not in " + ownRoles + " "
 	there, err := texts(ctx, follower, "read the passwords",
 		"select format('%I %L', rolname, rolpassword) "+roles) // %L of null is NULL
 	if err != nil {

@@ -3,6 +3,7 @@ package bluegreen
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,8 +15,14 @@ const schema = "toban_sides"
 
 // ofUsers says of a relation c in a schema n that it is neither PostgreSQL's nor Toban's. Those of extensions are
 // carried as all others.
-const ofUsers = `c.oid >= 16384 and n.nspname not in ('pg_catalog', 'information_schema', 'toban', 'toban_sides')
-	and n.nspname !~ '^pg_(toast|temp)'`
+const ofUsers = `c.oid >= 16384 and n.nspname not in ('pg_catalog', 'information_schema', 'toban_sides')
+	and n.nspname !~ '^pg_(toast|temp)' and not ` + kept
+
+// kept says of a relation c in a schema n that it is one of those in which Toban keeps what is about one side alone
+// (packages database and finish). They are known by their owner, and are in the database postgres only, where no
+// application may make anything: elsewhere a schema that is called toban is a user's.
+const kept = `(current_database() = 'postgres' and n.nspname = 'toban' and pg_get_userbyid(n.nspowner) = 'postgres'
+	and pg_get_userbyid(c.relowner) = 'postgres' and c.relname in ('claim', 'rebuilt', 'analyzed'))`
 
 // What is asked once.
 const (
@@ -97,6 +104,34 @@ func Examine(ctx context.Context, side Side) (f upgrade.CarryFacts, err error) {
 		return examine(ctx, conn, d.Name)
 	})
 	return f, err
+}
+
+// carries says what there is on a side that is not carried, as an error.
+func carries(ctx context.Context, side Side) error {
+	facts, err := Examine(ctx, side)
+	if err != nil {
+		return err
+	}
+	return refuse(facts)
+}
+
+// carriesAll says what there is in one database that is not carried, as an error.
+func carriesAll(ctx context.Context, conn *pgx.Conn, d database) error {
+	found, err := examine(ctx, conn, d.Name)
+	if err != nil {
+		return err
+	}
+	return refuse(upgrade.CarryFacts{From: upgrade.OldestToFollowBack, FreeSlots: 1,
+		Databases: []upgrade.CarryDatabase{found}})
+}
+
+func refuse(facts upgrade.CarryFacts) error {
+	refusals := upgrade.CheckCarry(facts)
+	if len(refusals) == 0 {
+		return nil
+	}
+	r := refusals[0]
+	return InTheWay{r.Reason, fmt.Sprintf("%s: %s", r.Message, strings.Join(r.Objects, ", "))}
 }
 
 // examine asks in one database.

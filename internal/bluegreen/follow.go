@@ -127,6 +127,16 @@ func (l Link) subscribed(ctx context.Context, conn *pgx.Conn) (there bool, err e
 	return there, nil
 }
 
+// runs says whether a database has the subscription, and it is enabled.
+func (l Link) runs(ctx context.Context, conn *pgx.Conn) (runs bool, err error) {
+	err = conn.QueryRow(ctx, `select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
+		where d.datname = current_database() and subname = $1 and subenabled)`, l.Name).Scan(&runs)
+	if err != nil {
+		return false, fmt.Errorf("look whether the subscription runs: %w", err)
+	}
+	return runs, nil
+}
+
 // Enable has the following side begin, or go on.
 func (l Link) Enable(ctx context.Context) error { return l.alter(ctx, "enable") }
 
@@ -146,28 +156,33 @@ const poll = 20 * time.Millisecond
 // in each database, and has it on disk.
 func (l Link) CatchUp(ctx context.Context) error {
 	return each(ctx, l.Serving, func(conn *pgx.Conn, d database) error {
-		if err := mustOwn(ctx, conn); err != nil {
-			return err
-		}
-		n, err := bump(ctx, conn)
-		if err != nil {
-			return err
-		}
 		follower, err := l.Following.Connect(ctx, d.Name)
 		if err != nil {
 			return err
 		}
 		defer hangUp(follower)
-		if err := mustOwn(ctx, follower); err != nil {
-			return err
-		}
-		if err := l.comesTo(ctx, conn, follower, n); err != nil {
-			return err
-		}
-		// Its own commits do not wait for its disk, nor for its standbys: one that does is behind all of them.
-		return do(ctx, follower, "write on "+l.Following.Name, "set synchronous_commit = on",
-			"select pg_logical_emit_message(true, 'toban', 'caught up')")
+		return l.catchUp(ctx, conn, follower)
 	})
+}
+
+// catchUp is CatchUp in one database, with a session in it on each side.
+func (l Link) catchUp(ctx context.Context, conn, follower *pgx.Conn) error {
+	if err := mustOwn(ctx, conn); err != nil {
+		return err
+	}
+	n, err := bump(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if err := mustOwn(ctx, follower); err != nil {
+		return err
+	}
+	if err := l.comesTo(ctx, conn, follower, n); err != nil {
+		return err
+	}
+	// Its own commits do not wait for its disk, nor for its standbys: one that does is behind all of them.
+	return do(ctx, follower, "write on "+l.Following.Name, "set synchronous_commit = on",
+		"select pg_logical_emit_message(true, 'toban', 'caught up')")
 }
 
 // bump changes the barrier, which is known to be ours, and returns its number.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/upgrade"
 	"toban.dev/internal/wal"
 )
 
@@ -47,6 +48,9 @@ create or replace function toban_sides.note() returns event_trigger language plp
 	set search_path = pg_catalog, pg_temp as $function$
 declare
 	n bigint;
+	-- What Toban keeps in the database postgres is about one side alone. See ofUsers.
+	ours constant boolean := current_database() = 'postgres' and session_user = 'postgres';
+	kept constant text := '^toban(\.(claim|rebuilt|analyzed|verifier)($|_pkey$|[.(]).*)?$';
 begin
 	if tg_tag = 'REINDEX' or tg_tag = 'ALTER COLLATION' and session_user = 'postgres'
 		and current_setting('application_name') = 'toban init' then -- the Job that rebuilds indexes
@@ -55,13 +59,15 @@ begin
 	if tg_event = 'sql_drop' then
 		insert into toban_sides.noted (tag, object)
 			select tg_tag, object_identity from pg_event_trigger_dropped_objects()
-			where original and not is_temporary and coalesce(schema_name, '') not in ('toban', 'toban_sides')
-				and object_identity not in ('toban_to_green', 'toban_to_blue', 'toban', 'toban_sides');
+			where original and not is_temporary and coalesce(schema_name, '') <> 'toban_sides'
+				and object_identity not in ('toban_to_green', 'toban_to_blue', 'toban_sides')
+				and not (ours and object_identity ~ kept);
 	else
 		insert into toban_sides.noted (tag, object)
 			select tg_tag, coalesce(object_identity, object_type) from pg_event_trigger_ddl_commands()
-			where coalesce(schema_name, '') not in ('pg_temp', 'toban', 'toban_sides')
-				and coalesce(object_identity, '') not in ('toban_to_green', 'toban_to_blue', 'toban', 'toban_sides');
+			where coalesce(schema_name, '') not in ('pg_temp', 'toban_sides')
+				and coalesce(object_identity, '') not in ('toban_to_green', 'toban_to_blue', 'toban_sides')
+				and not (ours and coalesce(object_identity, '') ~ kept);
 	end if;
 	get diagnostics n = row_count;
 	%s
@@ -87,24 +93,80 @@ func (l Link) HoldSchema(ctx context.Context) error {
 	})
 }
 
-// Publish makes what the following side reads: in each database the notes, a publication of all tables that there are
-// now, and a slot. It returns the position: whoever has all WAL up to it, and nothing from it on, can follow.
+// Publish makes what the following side reads: in each database the notes, a publication of all tables that there are,
+// and a slot. It returns the position: whoever has all WAL up to it, and nothing from it on, can follow.
+//
+// A table whose CREATE was under way when the tables were listed is in no list, and nobody has noted it; but it is in
+// the copy, because a slot waits for the transactions that were under way. So once the slots are there the tables are
+// looked at again, and where one is missing it begins anew: no other can come without a note.
 func (l Link) Publish(ctx context.Context, patience time.Duration) (position wal.LSN, err error) {
-	if err := each(ctx, l.Serving, func(conn *pgx.Conn, _ database) error { return l.publish(ctx, conn) }); err != nil {
-		return 0, err
+	for range beginnings {
+		position, missing, err := l.publishOnce(ctx, patience)
+		if err != nil || len(missing) == 0 {
+			return position, err
+		}
+		if err := l.beginAnew(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return 0, InTheWay{SchemaChanged, "tables are made all the time. Wait until that has ended"}
+}
+
+// beginnings is how often a publication is begun before it is given up.
+const beginnings = 5
+
+// publishOnce makes what is missing, and returns the tables that are not published for all that.
+func (l Link) publishOnce(ctx context.Context, patience time.Duration) (at wal.LSN, missing []string, err error) {
+	err = each(ctx, l.Serving, func(conn *pgx.Conn, d database) error { return l.publish(ctx, conn, d) })
+	if err != nil {
+		return 0, nil, err
 	}
 	starts, err := gather(ctx, l.Serving, func(conn *pgx.Conn, d database) (wal.LSN, error) {
 		return l.makeSlot(ctx, conn, d, patience)
 	})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return slices.Max(starts), l.pass(ctx)
+	lacking, err := gather(ctx, l.Serving, func(conn *pgx.Conn, _ database) ([]string, error) {
+		return l.unpublished(ctx, conn)
+	})
+	if missing = slices.Concat(lacking...); err != nil || len(missing) > 0 {
+		return 0, missing, err
+	}
+	return slices.Max(starts), nil, l.pass(ctx)
+}
+
+// beginAnew drops the slots, which begin too early for a table that is to be published: what was written there before
+// would be neither in the copy nor sent. The publications go after them, so that whoever comes next sees the same,
+// wherever this one was cut off. Where somebody reads a slot, it is too late for that.
+func (l Link) beginAnew(ctx context.Context) error {
+	conn, err := l.Serving.Connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	var read bool
+	if err := conn.QueryRow(ctx, "select exists (select "+slotsOfLink+" and active)", l.Name).Scan(&read); err != nil {
+		return fmt.Errorf("look for who reads the slots: %w", err)
+	}
+	if read {
+		return InTheWay{TablesDiffer, "a table is not published, and the other side follows already"}
+	}
+	gone := func() (bool, error) { return l.dropSlots(ctx, conn) }
+	if err := wait(ctx, "remove the slots of "+l.Serving.Name, gone); err != nil {
+		return err
+	}
+	return each(ctx, l.Serving, func(conn *pgx.Conn, _ database) error {
+		return do(ctx, conn, "remove the publication", "drop publication if exists "+l.Name)
+	})
 }
 
 // publish makes the notes and the publication of one database, where they are missing.
-func (l Link) publish(ctx context.Context, conn *pgx.Conn) error {
+func (l Link) publish(ctx context.Context, conn *pgx.Conn, d database) error {
 	noted, err := own(ctx, conn)
+	if errors.Is(err, errForeign) { // whoever owns a publication says what is sent
+		return InTheWay{upgrade.NameTaken, conn.Config().Database + ": " + err.Error()}
+	}
 	if err != nil {
 		return err
 	}
@@ -122,16 +184,15 @@ func (l Link) publish(ctx context.Context, conn *pgx.Conn) error {
 	if published {
 		return nil
 	}
-	tables, err := tablesOf(ctx, conn)
+	missing, err := l.unpublished(ctx, conn)
 	if err != nil {
 		return err
 	}
-	names := []string{"only " + schema + ".barrier"}
-	for _, t := range tables {
-		names = append(names, "only "+t.sql())
+	if err := carriesAll(ctx, conn, d); err != nil { // a table that is seen only now was not looked at before
+		return err
 	}
 	return do(ctx, conn, "make the publication",
-		fmt.Sprintf("create publication %s for table %s", l.Name, strings.Join(names, ", ")))
+		fmt.Sprintf("create publication %s for table only %s", l.Name, strings.Join(missing, ", only ")))
 }
 
 // makeSlot makes the slot of a database, if it is not there, and returns where it starts.

@@ -31,14 +31,16 @@ func (l Link) RemoveServing(ctx context.Context) error {
 	return wait(ctx, "remove the slots of "+l.Serving.Name, func() (bool, error) { return l.dropSlots(ctx, conn) })
 }
 
+// slotsOfLink are those of the link with the name $1.
+const slotsOfLink = `from pg_replication_slots where slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')`
+
 // dropSlots drops those that nobody reads, ends who reads the others, and says that none is left.
 func (l Link) dropSlots(ctx context.Context, conn *pgx.Conn) (gone bool, err error) {
-	const those = `from pg_replication_slots where slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')`
-	if _, err := conn.Exec(ctx, "select pg_terminate_backend(active_pid) "+those+" and active_pid is not null",
+	if _, err := conn.Exec(ctx, "select pg_terminate_backend(active_pid) "+slotsOfLink+" and active_pid is not null",
 		l.Name); err != nil {
 		return false, fmt.Errorf("end who reads the slots: %w", err)
 	}
-	if _, err := conn.Exec(ctx, "select pg_drop_replication_slot(slot_name) "+those+" and active_pid is null",
+	if _, err := conn.Exec(ctx, "select pg_drop_replication_slot(slot_name) "+slotsOfLink+" and active_pid is null",
 		l.Name); err != nil {
 		const inUse, undefined = "55006", "42704"
 		if code := state(err); code == inUse || code == undefined {
@@ -46,7 +48,7 @@ func (l Link) dropSlots(ctx context.Context, conn *pgx.Conn) (gone bool, err err
 		}
 		return false, fmt.Errorf("drop the slots: %w", err)
 	}
-	if err := conn.QueryRow(ctx, "select not exists (select "+those+")", l.Name).Scan(&gone); err != nil {
+	if err := conn.QueryRow(ctx, "select not exists (select "+slotsOfLink+")", l.Name).Scan(&gone); err != nil {
 		return false, fmt.Errorf("look for slots: %w", err)
 	}
 	return gone, nil

@@ -29,6 +29,8 @@ const (
 	leavePatience  = 3 * time.Minute
 	// behindAsked is how often it is asked how far the following side is.
 	behindAsked = 2 * time.Second
+	// turnPatience is for the former link to end, with all that it has still to bring.
+	turnPatience = time.Minute
 )
 
 // LongTransaction and NotCompared are reasons besides those of packages upgrade and bluegreen.
@@ -40,6 +42,10 @@ const (
 // publish looks on the serving side for what can't follow, and makes there what is read from the position on.
 func (s *sidesRun) publish(ctx context.Context) error {
 	serving := s.link.Serving
+	if s.settings.Position != "" { // the copy is made of that one, whatever there is by now
+		s.result.Position = s.settings.Position
+		return nil
+	}
 	s.step("looks for what can't follow")
 	facts, err := bluegreen.Examine(ctx, serving)
 	if err != nil {
@@ -284,7 +290,9 @@ func (s *sidesRun) readyToChange(ctx context.Context) error {
 // settle has the former side follow the one that serves now, and removes the former link.
 func (s *sidesRun) settle(ctx context.Context) error {
 	s.step("turns the link")
-	if err := s.other.Turn(ctx, s.link); err != nil || !s.options.FromGreen {
+	hurry, stop := context.WithTimeout(ctx, turnPatience)
+	defer stop()
+	if err := s.other.Turn(hurry, s.link); err != nil || !s.options.FromGreen {
 		return err
 	}
 	if err := s.link.HoldSchema(ctx); err != nil {
@@ -348,6 +356,7 @@ func (s *sidesRun) comeBack(ctx context.Context) error {
 func (s *sidesRun) cancel(ctx context.Context) error {
 	s.step("removes what there is of the links")
 	if len(s.green.hosts) > 0 {
+		s.hear(ctx)
 		hurry, stop := context.WithTimeout(ctx, cancelPatience)
 		defer stop()
 		if err := removeLinks(hurry, s.green.side()); err != nil {
@@ -355,6 +364,15 @@ func (s *sidesRun) cancel(ctx context.Context) error {
 		}
 	}
 	return removeLinks(ctx, s.blue.side())
+}
+
+// hear has blue hear the last word of green, if it has followed it.
+func (s *sidesRun) hear(ctx context.Context) {
+	hurry, stop := context.WithTimeout(ctx, cancelPatience)
+	defer stop()
+	if err := bluegreen.Back(s.blue.side(), s.green.side(), s.settings.ID).LastWord(hurry); err != nil {
+		s.log.Warn("what was committed on green at last may be lost", "error", err.Error())
+	}
 }
 
 func removeLinks(ctx context.Context, side bluegreen.Side) error {

@@ -31,6 +31,7 @@ func TestLongSidesChangeAndChangeBack(t *testing.T) {
 	}
 	s.untilWritten(c, 50)
 	s.copyTo(position, 18)
+	s.closes(s.green, true)
 	s.follow(position)
 	for range 2 {
 		t.Logf("compared while it is written: %+v", s.same(s.forward))
@@ -89,6 +90,7 @@ func (s *sides) change(c *clients, from, to bluegreen.Link, next *instance) {
 	must(s, from.CatchUp(s.ctx))
 	begin := time.Now()
 	c.stop()
+	s.closes(c.server, true)
 	counted := c.server.ask("shop", "select last_value from app.counter")
 	done, err := from.Hand(s.ctx)
 	must(s, err)
@@ -100,6 +102,7 @@ func (s *sides) change(c *clients, from, to bluegreen.Link, next *instance) {
 		s.Errorf("the sequence that was never called is at %s", got)
 	}
 	c.hasAll(next)
+	s.closes(next, false)
 	c.write(next)
 	s.untilWritten(c, 20)
 	must(s, from.Turn(s.ctx, to))

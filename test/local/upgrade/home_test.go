@@ -35,6 +35,7 @@ func TestLongASideLeavesIsUpgradedAndReturns(t *testing.T) {
 		t.Errorf("%s of the link are on the side that has left", n)
 	}
 	s.untilWritten(c, 100)
+	s.closes(s.blue, false)
 	s.blue.forgetVersions()
 	s.stopBlue(syscall.SIGINT)
 	o, _ := s.blue.process(18, protocol.MethodLink, "", false)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -169,6 +170,16 @@ func (s *sides) follow(position wal.LSN) {
 	must(s, s.forward.Adopt(s.ctx))
 	must(s, s.forward.Follow(s.ctx, position))
 	must(s, s.forward.Enable(s.ctx))
+}
+
+// closes has a side closed to clients, or open, as far as an agent does that by its settings.
+func (s *sides) closes(i *instance, closed bool) {
+	s.Helper()
+	i.do("postgres", fmt.Sprintf("set default_transaction_read_only = off;\n"+
+		"alter system set default_transaction_read_only = %t;\nselect pg_reload_conf()", closed))
+	s.until("the server has read that", func() bool {
+		return i.ask("postgres", "current_setting('default_transaction_read_only')::bool") == strconv.FormatBool(closed)
+	})
 }
 
 func (s *sides) until(what string, come func() bool) {
