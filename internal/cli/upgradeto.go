@@ -34,10 +34,10 @@ func UpgradeTo() *cobra.Command {
 		Long: "Sets spec.version, and shows each step of the upgrade. While the databases are checked and backed up\n" +
 			"they serve as before; then no client is let in for some seconds. With --accept the data of the former\n" +
 			"version, which is kept after an upgrade, is removed.\n" +
-			"With --strategy blue-green a second set of instances is upgraded beside the present one, and follows\n" +
-			"it; then clients move there within 3 s. From then on the former set follows: --back moves clients back\n" +
-			"to it, with all that was written meanwhile, until --accept ends that. To cancel it before, set the\n" +
-			"version back (--to 17).\n" +
+			"With --strategy blue-green, which is on trial, a second set of instances is upgraded beside the\n" +
+			"present one, and follows it; then clients move there within 3 s. From then on the former set follows:\n" +
+			"--back moves clients back to it, with all that was written meanwhile, until --accept ends that. To\n" +
+			"cancel it before, set the version back (--to 17).\n" +
 			"With --rehearse nothing is upgraded but a copy, which is restored from the last backup: that shows how\n" +
 			"long clients would be away, and whether there are problems.",
 		Args: cobra.ExactArgs(1),

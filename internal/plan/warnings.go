@@ -19,6 +19,7 @@ func warnings(before, after *v1.SampleDB) (out []string) {
 		{hasNoArchive, "backup.none: what is lost with the volumes, or by mistake, is lost for good"},
 		{deletesData, "deletionPolicy: Delete: who deletes the SampleDB deletes its data"},
 		{deletesVolumes, "storage.whenScaled: Delete: an instance that is removed loses its volume"},
+		{takesSecondSide, "upgrade.strategy: BlueGreen: it is on trial (docs/bluegreen.md)"},
 	} {
 		if w.is(after) && (before == nil || !w.is(before)) {
 			out = append(out, w.text)
@@ -42,6 +43,8 @@ func refused(db *v1.SampleDB) (sentence string) {
 	}
 	return sentence
 }
+
+func takesSecondSide(db *v1.SampleDB) bool { return desired.BlueGreen(db) && refused(db) == "" }
 
 func isAsync(db *v1.SampleDB) bool { return db.Spec.Durability == v1.DurabilityAsync }
 

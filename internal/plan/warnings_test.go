@@ -22,6 +22,8 @@ func TestWarnings(t *testing.T) {
 		"strategy": {func(db *v1.SampleDB) {
 			db.Spec.Upgrade, db.Spec.TLS.SecretName = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}, "mine"
 		}, "upgrade.strategy: BlueGreen: A second side does not show a certificate of yours yet"},
+		"trial": {func(db *v1.SampleDB) { db.Spec.Upgrade = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen} },
+			"upgrade.strategy: BlueGreen: it is on trial"},
 		"more": {func(db *v1.SampleDB) { db.Spec.Instances = 5 }, ""},
 	} {
 		got := of(t, before, running(t, before), test.edit).Warnings

@@ -133,12 +133,17 @@ func (s *scope) sidesVerdict(d upgrade.SidesDecision) verdict {
 	switch {
 	case d.Phase == upgrade.PhaseFailed:
 		return no(v1.ReasonUpgradeFailed, u.Message)
-	case u.GreenServes() || d.Phase == upgrade.PhaseUpgraded || d.Phase == upgrade.PhaseComingHome:
+	case d.Phase == upgrade.PhaseUpgraded:
 		return yes(v1.ReasonUpgraded, u.Message)
+	case u.GreenServes() || d.Phase == upgrade.PhaseComingHome:
+		return yes(v1.ReasonUpgraded, u.Message+onTrial)
 	}
 	return no(v1.ReasonUpgrading, fmt.Sprintf("from PostgreSQL %d to %d, step %s: %s", u.From, u.To, u.Sides.Step,
-		u.Message))
+		u.Message)+onTrial)
 }
+
+// onTrial is what has to be known of the strategy for as long as docs/bluegreen.md says so at its beginning.
+const onTrial = ". The strategy BlueGreen is on trial: see docs/bluegreen.md"
 
 // actOnSides does what a phase asks for.
 func (r *Reconciler) actOnSides(ctx context.Context, s *scope, d upgrade.SidesDecision, w sidesWork) error {
