@@ -2,11 +2,12 @@ package postgres
 
 import (
 	"os"
+	"regexp"
 	"strings"
 )
 
 // forgottenLooks is at how many looks in a row a checkpointer has to be idle, to be one that nobody ends.
-const forgottenLooks = 3
+const forgottenLooks = 7
 
 // forgotten is a checkpointer that nobody ends. A server that is told to stop fast while it recovers from the crash of
 // one of its processes never stops: the postmaster waits for the end of its checkpointer, and has not told that to end
@@ -55,8 +56,7 @@ func onlyCheckpointer(postmaster int) (pid int) {
 	return pid
 }
 
-// isIOWorker says so of a title, "postgres: NAME: io worker 0" (PostgreSQL 18).
-func isIOWorker(title string) bool {
-	words := strings.Fields(title)
-	return len(words) == 5 && words[0] == "postgres:" && words[2] == "io" && words[3] == "worker"
-}
+// ioWorker is the title of a process that reads and writes for others (PostgreSQL 18).
+var ioWorker = regexp.MustCompile(`^postgres: \S+ io worker( \d+)?$`)
+
+func isIOWorker(title string) bool { return ioWorker.MatchString(title) }
