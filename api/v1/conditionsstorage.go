@@ -65,6 +65,11 @@ const (
 	// To do: what the message says; it goes on by itself. To take the change back, write the former values.
 	ReasonReplacementWaits = "ReplacementWaits"
 
+	// ReasonDataSetAside: a volume that would be replaced has former data, which a restore in place or an upgrade has
+	// set aside there and which is nowhere else. No volume is touched.
+	// To do: copy out what you need of it, and let it be removed as the message says; or write the former values.
+	ReasonDataSetAside = "DataSetAside"
+
 	// ReasonDataDoesNotFit: what is on the volumes does not fit on those that spec.storage asks for. No further volume
 	// is touched.
 	// To do: delete what is not needed, or set `spec.storage.size` to what the message says at least.

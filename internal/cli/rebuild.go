@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
@@ -61,7 +62,7 @@ func (o *rebuildOptions) run(ctx context.Context, out io.Writer) error {
 	if err := rebuildRefused(db, o.instance); err != nil {
 		return err
 	}
-	if err := o.removeInstance(ctx, api); err != nil {
+	if err := o.removeInstance(ctx, api, db); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s: the volume claim %s and the Pod are deleted; they are made anew\n", o.instance,
@@ -106,13 +107,30 @@ func rebuildRefused(db *v1.SampleDB, instance string) error {
 	return unready
 }
 
+// setAsideOn fails where the volume of an instance has former data, which is nowhere else.
+func setAsideOn(db *v1.SampleDB, instance string, claim *corev1.PersistentVolumeClaim) error {
+	restored := ""
+	if r := db.Status.Restore; r != nil && r.CompletedAt != nil {
+		restored = r.ID
+	}
+	aside := desired.DataAside(db, instance, restored, claim)
+	if aside.What == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: the volume of %s has %s, and nobody else has it. %s; or copy it from there first",
+		v1.ReasonDataSetAside, instance, aside.What, aside.Until)
+}
+
 // removeInstance deletes the claim and the Pod of the instance. The claim goes when the Pod is gone, and only then do
 // Kubernetes' controllers make new ones.
-func (o *rebuildOptions) removeInstance(ctx context.Context, api client.Client) error {
+func (o *rebuildOptions) removeInstance(ctx context.Context, api client.Client, db *v1.SampleDB) error {
 	claim, pod := &corev1.PersistentVolumeClaim{}, &corev1.Pod{}
 	err := api.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: naming.ClaimOf(o.instance)}, claim)
 	if err != nil {
 		return fmt.Errorf("read the volume claim: %w", err)
+	}
+	if err := setAsideOn(db, o.instance, claim); err != nil {
+		return err
 	}
 	o.former = claim.UID
 	wal := &corev1.PersistentVolumeClaim{}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,7 +82,7 @@ func TestARebuildEndsWithAnotherVolume(t *testing.T) {
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(threeReady(), claim("c-1"), pod).Build()
 		o := &rebuildOptions{instance: "shop-2"}
 		o.namespace, o.timeout = "default", watchPoll*20
-		if err := o.removeInstance(t.Context(), api); err != nil || o.former != "c-1" {
+		if err := o.removeInstance(t.Context(), api, threeReady()); err != nil || o.former != "c-1" {
 			t.Fatalf("removed is the claim %q, %v", o.former, err)
 		}
 		for _, object := range []client.Object{pod, claim("c-1")} {
@@ -100,4 +101,53 @@ func TestARebuildEndsWithAnotherVolume(t *testing.T) {
 			t.Errorf("with another volume: %v", err)
 		}
 	})
+}
+
+// What a restore in place or an upgrade has set aside goes with the volume, and nobody else has it.
+func TestARebuildKeepsWhatWasSetAside(t *testing.T) {
+	done := metav1.Now()
+	restored := func(db *v1.SampleDB, instance string) {
+		db.Status.Restore = &v1.RestoreStatus{
+			ID: "mistake", Instance: instance, PreparedAt: &done, CompletedAt: &done,
+		}
+	}
+	upgraded := func(db *v1.SampleDB, back string) {
+		db.Status.Upgrade = &v1.UpgradeStatus{ID: "17-18", From: 17, Instance: "shop-2", WayBack: back}
+	}
+	for name, c := range map[string]struct {
+		change func(*v1.SampleDB, *corev1.PersistentVolumeClaim)
+		words  string
+	}{
+		"nothing was": {func(*v1.SampleDB, *corev1.PersistentVolumeClaim) {}, ""},
+		"by a restore, says the claim": {func(_ *v1.SampleDB, claim *corev1.PersistentVolumeClaim) {
+			claim.Annotations = map[string]string{naming.AnnotationSetAside: "mistake"}
+		}, "before-mistake"},
+		"by a restore, says the status": {func(db *v1.SampleDB, _ *corev1.PersistentVolumeClaim) {
+			restored(db, "shop-2")
+		}, "`id: mistake`"},
+		"by a restore, on another volume": {func(db *v1.SampleDB, _ *corev1.PersistentVolumeClaim) {
+			restored(db, "shop-1")
+		}, ""},
+		"before there was this volume": {func(db *v1.SampleDB, claim *corev1.PersistentVolumeClaim) {
+			restored(db, "shop-2")
+			claim.CreationTimestamp = metav1.NewTime(done.Add(time.Hour))
+		}, ""},
+		"nobody needs it": {func(db *v1.SampleDB, claim *corev1.PersistentVolumeClaim) {
+			claim.Annotations = map[string]string{naming.AnnotationSetAside: "mistake"}
+			db.Spec.Restore = &v1.InPlaceRestore{ID: "mistake", Before: v1.BeforeDelete}
+		}, ""},
+		"by an upgrade": {func(db *v1.SampleDB, _ *corev1.PersistentVolumeClaim) {
+			upgraded(db, v1.WayBackFormerData)
+		}, "kubectl toban upgrade shop --accept"},
+		"by an upgrade, and it has gone": {func(db *v1.SampleDB, _ *corev1.PersistentVolumeClaim) {
+			upgraded(db, v1.WayBackArchive)
+		}, ""},
+	} {
+		db, claim := threeReady(), &corev1.PersistentVolumeClaim{}
+		c.change(db, claim)
+		err := setAsideOn(db, "shop-2", claim)
+		if (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: it is refused by %v, want %q", name, err, c.words)
+		}
+	}
 }

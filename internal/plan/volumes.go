@@ -21,7 +21,11 @@ func (c change) replaceVolumes() *Step {
 		return nil
 	}
 	step := &Step{Effect: ReplaceVolumes, Instances: c.sorted(due), Writes: WritesHandOver}
-	switch {
+	switch aside := c.aside(due); {
+	case aside != "":
+		step.Writes = WritesGoOn
+		step.Message = aside
+		return step
 	case desired.Instances(c.after) == 1:
 		step.Writes = WritesGoOn
 		step.Message = "nothing happens: a lone instance has nobody to copy from. Set instances to 2, wait until the " +
@@ -38,6 +42,23 @@ func (c change) replaceVolumes() *Step {
 	}
 	step.Message = what + ", one at a time, the standbys first; then the primary hands over. " + c.fits(size)
 	return step
+}
+
+// aside is why nothing happens where one of the volumes has former data, which is nowhere else; "" for none.
+func (c change) aside(due []string) string {
+	db, restored := c.after.DeepCopy(), ""
+	db.Status = c.before.Status
+	if r := db.Status.Restore; r != nil && r.CompletedAt != nil {
+		restored = r.ID
+	}
+	for _, name := range due {
+		ordinal, _ := naming.Ordinal(name)
+		if has := desired.DataAside(db, name, restored, c.claim(ordinal)); has.What != "" {
+			return fmt.Sprintf("nothing happens: the volume of %s has %s, and nobody else has it. %s", name, has.What,
+				has.Until)
+		}
+	}
+	return ""
 }
 
 // anew are the instances that are to have volumes made anew, the size of these, and why.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
@@ -24,6 +25,8 @@ func TestThePlanOfSmallerVolumesSaysWhetherTheDataFits(t *testing.T) {
 	one := shop()
 	one.Spec.Instances = 1
 	smaller := func(db *v1.SampleDB) { db.Spec.Storage.Size = "5Gi" }
+	restored, done := holds(shop(), "9.8Gi", 30), metav1.Now()
+	restored.Status.Restore = &v1.RestoreStatus{ID: "mistake", Instance: "shop-2", CompletedAt: &done}
 	for name, c := range map[string]struct {
 		before *v1.SampleDB
 		want   string
@@ -32,6 +35,9 @@ func TestThePlanOfSmallerVolumesSaysWhetherTheDataFits(t *testing.T) {
 		"it does not":        {holds(shop(), "9.8Gi", 60), "As it is now, nothing is touched: the data does not fit"},
 		"it is not known":    {shop(), "how full volume data-shop-0 is is not known"},
 		"in a lone instance": {one, "Set instances to 2"},
+		"one has what a restore has replaced": {
+			restored, "nothing happens: the volume of shop-2 has the data that the restore mistake has replaced",
+		},
 	} {
 		plan := of(t, c.before, Seen{}, smaller)
 		if i := indexOf(plan.Steps, ReplaceVolumes); i < 0 || !strings.Contains(plan.Steps[i].Message, c.want) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/room"
 )
@@ -15,6 +16,7 @@ import (
 // in the order in which they are looked for.
 const (
 	anewCurrent    = "Current"         // every volume is as wanted, or can become so
+	anewSetAside   = "DataSetAside"    // a volume has former data that is nowhere else
 	anewAlone      = "Alone"           // a lone instance has nobody to copy from
 	anewNoClass    = "NoClass"         // the class does not exist
 	anewNotKnown   = "FitNotKnown"     // whether the data fits is not known
@@ -56,6 +58,8 @@ type anewInstance struct {
 	// is being deleted, bound that there is a volume.
 	due          []string
 	going, bound bool
+	// aside is former data that goes with the volume.
+	aside desired.Aside
 	// exists says that its Pod is there and not ending, ready that it does what its role asks, counts that its vote
 	// and its acknowledgement do, with the data that is on this volume.
 	exists, ready, counts bool
@@ -68,9 +72,9 @@ type anewStep struct {
 	left                    []string
 }
 
-// decideAnew decides the next step. The rules in their order: what is not known moves nothing; first it is proved that
-// the data fits; then one at a time, each while all others have the data and count; what does not count first, the
-// primary last, which hands over.
+// decideAnew decides the next step. The rules in their order: nothing goes that is nowhere else; what is not known
+// moves nothing; first it is proved that the data fits; then one at a time, each while all others have the data and
+// count; what does not count first, the primary last, which hands over.
 func decideAnew(v anewView) anewStep {
 	due := v.due()
 	if len(due) == 0 {
@@ -79,6 +83,9 @@ func decideAnew(v anewView) anewStep {
 	target := due[0]
 	step := func(reason, format string, args ...any) anewStep {
 		return anewStep{reason, target.name, fmt.Sprintf(format, args...), v.left(due)}
+	}
+	if name, aside := setAsideOf(due); aside.What != "" {
+		return step("", "").keeps(name, aside)
 	}
 	switch {
 	case len(v.instances) == 1:
@@ -101,6 +108,24 @@ func decideAnew(v anewView) anewStep {
 		return step(reason, "%s is next when %s", target.name, other)
 	}
 	return v.inTurn(target, step)
+}
+
+// setAsideOf is the first of some instances whose volume has former data, as far as it is not going already.
+func setAsideOf(due []anewInstance) (name string, aside desired.Aside) {
+	for _, i := range due {
+		if i.aside.What != "" && !i.going {
+			return i.name, i.aside
+		}
+	}
+	return "", desired.Aside{}
+}
+
+// keeps is the step in the place of one with which the former data of an instance would go.
+func (d anewStep) keeps(name string, aside desired.Aside) anewStep {
+	d.reason = anewSetAside
+	d.message = fmt.Sprintf("no volume is touched: that of %s has %s, and nobody else has it. %s; or copy it from "+
+		"there first, or write the former values again", name, aside.What, aside.Until)
+	return d
 }
 
 // inTurn is the step of the instance whose turn has come.
@@ -189,6 +214,8 @@ func (d anewStep) condition() string {
 	switch d.reason {
 	case anewAlone:
 		return v1.ReasonNeedsAnotherInstance
+	case anewSetAside:
+		return v1.ReasonDataSetAside
 	case anewNoClass:
 		return v1.ReasonStorageClassNotFound
 	case anewDoesNotFit:

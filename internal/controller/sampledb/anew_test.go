@@ -57,6 +57,23 @@ func TestDecideAnew(t *testing.T) {
 		"a lone instance": {
 			threeDue(func(v *anewView) { v.instances = v.instances[1:2] }), anewAlone, "x-1", "spec.instances to 2",
 		},
+		"one of them has what a restore has replaced": {
+			threeDue(of(0, func(i *anewInstance) { i.aside = desired.Aside{What: "the former", Until: "Delete"} })),
+			anewSetAside, "x-2", "that of x-0 has the former",
+		},
+		"so has the primary, and its turn is last": {
+			threeDue(replacedAlready(0, 2),
+				of(1, func(i *anewInstance) { i.aside = desired.Aside{What: "the former", Until: "Delete"} })),
+			anewSetAside, "x-1", "that of x-1 has the former",
+		},
+		"one that has it stays": {
+			threeDue(replacedAlready(0), of(0, func(i *anewInstance) { i.aside = desired.Aside{What: "the former"} })),
+			anewReplaced, "x-2", "x-2 is copied",
+		},
+		"somebody has deleted the claim that had it": {
+			threeDue(of(0, func(i *anewInstance) { i.going, i.aside = true, desired.Aside{What: "the former"} })),
+			anewReplaced, "x-0", "x-0 is copied",
+		},
 		"the class does not exist": {
 			threeDue(func(v *anewView) { v.missing = "StorageClass fast does not exist" }), anewNoClass, "x-2", "fast",
 		},

@@ -116,7 +116,7 @@ func (s *scope) anewView(missing string) anewView {
 	}
 	for ordinal, is := range s.fleet().instances {
 		claim, i := s.seen.claims[ordinal], anewInstance{name: is.name, exists: is.exists, ready: is.ready}
-		i.due, i.counts = s.anewOf(claim), s.counts(is.name)
+		i.due, i.counts, i.aside = s.anewOf(claim), s.counts(is.name), s.dataAside(ordinal)
 		i.going = claim != nil && claim.DeletionTimestamp != nil
 		i.bound = claim != nil && claim.Status.Phase == corev1.ClaimBound
 		v.instances = append(v.instances, i)
@@ -208,16 +208,20 @@ func (r *Reconciler) applyAnew(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// lookAgain reads the claims of the other instances past the cache, before a volume goes: it can't be brought back.
+// lookAgain reads the claims past the cache before a volume goes: it can't be brought back.
 func (r *Reconciler) lookAgain(ctx context.Context, s *scope, d anewStep) (anewStep, error) {
 	for ordinal := range s.instances() {
 		name := naming.Instance(s.db.Name, ordinal)
-		if name == d.target {
-			continue
-		}
 		claim, err := find(ctx, r.Reader, s.db, naming.ClaimOf(name), &corev1.PersistentVolumeClaim{})
 		if err != nil {
 			return d, err
+		}
+		if name == d.target {
+			aside := desired.DataAside(s.db, name, s.config.Restored, claim)
+			if aside.What != "" && claim != nil && claim.DeletionTimestamp == nil {
+				return d.keeps(name, aside), nil
+			}
+			continue
 		}
 		if seen := s.seen.claims[ordinal]; claim == nil || claim.DeletionTimestamp != nil || claim.UID != seen.UID {
 			d.reason = anewOthers

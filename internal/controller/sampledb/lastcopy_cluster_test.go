@@ -18,6 +18,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
+	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -27,6 +28,7 @@ const (
 	byOperator  = "the operator"
 	byCollector = "the garbage collector"
 	byUser      = "the user"
+	byRebuild   = "kubectl toban rebuild"
 )
 
 // history is what one database has acknowledged, from its beginning or from a restore in place on.
@@ -161,7 +163,8 @@ func (c *cluster) runPods() {
 	}
 	for _, claim := range all[*corev1.PersistentVolumeClaim](c.apiServer, kindClaim) {
 		ordinal, _ := naming.Ordinal(claim.Name)
-		if claim.DeletionTimestamp != nil && c.pod(naming.Instance(modelDB, ordinal)) == nil {
+		pod := c.pod(naming.Instance(modelDB, ordinal)) // one that was not put anywhere yet does not hold its claim
+		if claim.DeletionTimestamp != nil && (pod == nil || pod.Status.Phase == "") {
 			delete(c.disks, claim.UID)
 			change(c.apiServer, kindClaim, claim, func(o *corev1.PersistentVolumeClaim) { o.Finalizers = nil })
 		}
@@ -462,14 +465,39 @@ func (c *cluster) status(name string) protocol.Status {
 	}
 	h := c.leading()
 	out.Data, out.SystemIdentifier = protocol.DataPresent, d.of.identifier
+	out.Election.Voter, out.Room = c.voter(name), c.room(name)
 	switch {
 	case name == c.leader && h != nil:
 		out.Role, out.Ready, out.Voters = protocol.RolePrimary, true, slices.Clone(h.voters)
 		out.Closed = c.configs[c.pod(name).UID].Closed
+		out.Election.Configuration = ha.Configuration{Version: 1, Now: ha.Quorum{Voters: c.votersOf(h)}}
 	case h != nil && d.of == h && d.has == c.disk(c.leader).has:
 		out.Role, out.Ready, out.Streaming = protocol.RoleStandby, true, true
 	}
 	return out
+}
+
+// voter is what an instance is as a voter: another one with each volume.
+func (c *cluster) voter(name string) ha.Voter {
+	ordinal, _ := naming.Ordinal(name)
+	return ha.Voter(name + "." + string(c.claim(ordinal).UID))
+}
+
+// votersOf are those of a history that have its data.
+func (c *cluster) votersOf(h *history) (voters []ha.Voter) {
+	for _, name := range h.voters {
+		if d := c.disk(name); d != nil && d.of == h {
+			voters = append(voters, c.voter(name))
+		}
+	}
+	return voters
+}
+
+// room is what an agent says of its volume, on which there is little.
+func (c *cluster) room(name string) *protocol.Room {
+	ordinal, _ := naming.Ordinal(name)
+	size := c.claim(ordinal).Spec.Resources.Requests.Storage().Value()
+	return &protocol.Room{Size: size, Used: size / 100, PerDay: new(int64)}
 }
 
 // Restart is of Agents.
@@ -481,10 +509,19 @@ func (c *cluster) Restart(context.Context, types.UID, string, protocol.Config, s
 func (c *cluster) Switchover(
 	_ context.Context, _ types.UID, _ string, _ protocol.Config, request protocol.Switchover,
 ) (protocol.Status, error) {
-	h, d := c.leading(), c.disk(request.To)
-	if h != nil && d != nil && d.of == h && d.has == c.disk(c.leader).has && slices.Contains(h.voters, request.To) {
-		c.leader = request.To
-		c.term++
+	h := c.leading()
+	if h == nil {
+		return protocol.Status{}, nil
+	}
+	has := c.disk(c.leader).has
+	for _, name := range h.voters {
+		d := c.disk(name)
+		asked := request.To == name || request.To == ""
+		if asked && name != c.leader && d != nil && d.of == h && d.has == has {
+			c.leader = name
+			c.term++
+			break
+		}
 	}
 	return protocol.Status{}, nil
 }

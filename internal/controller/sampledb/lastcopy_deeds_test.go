@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
@@ -63,6 +64,14 @@ func (s *story) edit() {
 	s.change(func(db *v1.SampleDB) {
 		db.Spec.Instances = int32(1 + s.IntN(3))
 		s.setScaled(db)
+	})
+}
+
+// editStorage makes volumes larger or smaller, or has them in another class.
+func (s *story) editStorage() {
+	s.change(func(db *v1.SampleDB) {
+		db.Spec.Storage.Size = one(s, "1Gi", "2Gi", "4Gi")
+		db.Spec.Storage.StorageClassName = one(s, nil, nil, ptr.To("standard"), ptr.To("fast"))
 	})
 }
 
@@ -148,6 +157,26 @@ func (s *story) deleteClaim() {
 	spare := d == nil || d.of == nil || s.elsewhere(d.of, claim.UID)
 	if _, instance := naming.Ordinal(claim.Name); instance && spare {
 		s.remove(kindClaim, claim.Name, byUser, metav1.DeletePropagationBackground)
+	}
+}
+
+// rebuild is the command that does without the volume of a standby: it asks the API server whether others have its
+// data, as the status says it, and whether anything is on it that they have not.
+func (s *story) rebuild() {
+	db := s.db()
+	claims := all[*corev1.PersistentVolumeClaim](s.apiServer, kindClaim)
+	if db == nil || len(claims) == 0 || db.Status.Restore != nil && db.Status.Restore.CompletedAt == nil {
+		return
+	}
+	claim, restored := one(s, claims...), ""
+	if db.Status.Restore != nil {
+		restored = db.Status.Restore.ID
+	}
+	ordinal, instance := naming.Ordinal(claim.Name)
+	name, d := naming.Instance(modelDB, ordinal), s.disks[claim.UID]
+	spare := d == nil || d.of == nil || s.elsewhere(d.of, claim.UID)
+	if instance && spare && desired.DataAside(db, name, restored, claim).What == "" {
+		s.remove(kindClaim, claim.Name, byRebuild, metav1.DeletePropagationBackground)
 	}
 }
 

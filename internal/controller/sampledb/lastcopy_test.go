@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,9 +35,10 @@ var (
 	oneStory   = flag.Uint64("seed", 0, "the seed of the only one, with all that happens (-v)")
 )
 
-// keptStories have found something: a former database beside one that was begun anew on an older volume, and commits
-// between two changes of the deletionPolicy.
-var keptStories = []uint64{1338, 1757}
+// keptStories have found something: data that was set aside, and goes with the volume that is to be smaller. The first
+// two did before there were edits of the storage, which make other stories of them: a former database beside one that
+// was begun anew on an older volume, and commits between two changes of the deletionPolicy.
+var keptStories = []uint64{1338, 1757, 2360, 5336}
 
 // storyLength is how many things happen in a story before all is left to come to rest.
 const storyLength = 50
@@ -120,6 +122,7 @@ func newStory(t *testing.T, shared shared, seed uint64) *story {
 	grows := true
 	s.put(kindClass, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard",
 		Annotations: map[string]string{annotationDefaultClass: "true"}}, AllowVolumeExpansion: &grows})
+	s.put(kindClass, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, AllowVolumeExpansion: &grows})
 	s.define()
 	s.boot()
 	return s
@@ -192,7 +195,8 @@ func (s *story) others() []deed {
 		{"the definition goes", 2, s.endDefinition},
 		{"an agent falls silent", 2, s.fallSilent}, {"agents answer", 2, func() { clear(s.silent) }},
 		{"the cache is late", 4, s.fallsBehind}, {"the cache catches up", 4, func() { clear(s.late) }},
-		{"edit", 8, s.edit}, {"edit of the deletionPolicy", 4, s.editPolicy}, {"restore in place", 2, s.restore},
+		{"edit", 8, s.edit}, {"edit of the deletionPolicy", 4, s.editPolicy}, {"edit of the storage", 4, s.editStorage},
+		{"restore in place", 2, s.restore}, {"rebuild", 2, s.rebuild},
 		{"SampleDB deleted", 5, s.deleteDB}, {"SampleDB made", 12, s.make}, {"set deleted", 1, s.deleteSet},
 		{"Pod deleted", 4, s.deletePod}, {"DatabaseBackup deleted", 1, s.deleteBackup},
 		{"DatabaseBackup made", 2, s.makeBackup}, {"definition deleted", 1, s.deleteDefinition},
@@ -284,14 +288,14 @@ func (s *story) claimGoes(claim *corev1.PersistentVolumeClaim, by string) {
 		return
 	}
 	meant := s.saidDelete(by)
-	if len(d.aside) > 0 && by == byOperator && !meant && s.keepsAside() {
+	if len(d.aside) > 0 && !meant && s.keepsAside(by) {
 		s.Errorf("%s deletes %s, which has what the restore %v has replaced", by, claim.Name, d.aside)
 	}
 	h := d.of
 	if h.acknowledged == 0 || d.has < h.acknowledged || h.replaced || h.givenUp || s.elsewhere(h, claim.UID) {
 		return
 	}
-	if meant || by == byUser {
+	if meant || by == byUser || by == byRebuild {
 		h.givenUp = true
 		return
 	}
@@ -299,10 +303,17 @@ func (s *story) claimGoes(claim *corev1.PersistentVolumeClaim, by string) {
 		"Delete\n%s", by, claim.Name, h.acknowledged, h.identifier, s.state())
 }
 
-// keepsAside says that what a restore in place has set aside is to stay.
-func (s *story) keepsAside() bool {
-	return s.read.DeletionTimestamp == nil &&
-		(s.read.Spec.Restore == nil || s.read.Spec.Restore.Before != v1.BeforeDelete)
+// keepsAside says that what a restore in place has set aside is to stay, as far as who deletes has the SampleDB.
+func (s *story) keepsAside(by string) bool {
+	db := s.read
+	switch by {
+	case byOperator:
+	case byRebuild:
+		db = s.db()
+	default:
+		return false
+	}
+	return db.DeletionTimestamp == nil && (db.Spec.Restore == nil || db.Spec.Restore.Before != v1.BeforeDelete)
 }
 
 // elsewhere says that all that was acknowledged is in the last backup, or on another volume that stays.
@@ -347,5 +358,60 @@ func TestAVolumeStaysBesideAPrimaryWhoseOwnGoes(t *testing.T) {
 	}
 	if s.leader != "x-0" || s.claim(1) == nil {
 		t.Errorf("%q leads: %s", s.leader, s.state())
+	}
+}
+
+// The data that a restore in place has replaced is on one volume, and nowhere else.
+func TestWhatWasSetAsideStays(t *testing.T) {
+	smaller := func(db *v1.SampleDB) { db.Spec.Storage.Size = "1Gi" }
+	for name, c := range map[string]struct {
+		edit   func(*v1.SampleDB)
+		reason string
+	}{
+		"a smaller size": {smaller, v1.ReasonDataSetAside},
+		"another class": {
+			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = ptr.To("fast") }, v1.ReasonDataSetAside,
+		},
+		"spec.restore is removed, too": {
+			func(db *v1.SampleDB) { smaller(db); db.Spec.Restore = nil }, v1.ReasonDataSetAside,
+		},
+		"nobody needs it": {
+			func(db *v1.SampleDB) { smaller(db); db.Spec.Restore.Before = v1.BeforeDelete }, v1.ReasonBound,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, newShared(t), 1)
+			s.make()
+			s.change(func(db *v1.SampleDB) {
+				db.Spec.Instances, db.Spec.Storage.Size, db.Spec.Backup = 3, "2Gi", &v1.BackupSpec{}
+			})
+			s.calmly(8)
+			s.restore()
+			s.change(func(db *v1.SampleDB) { db.Spec.Restore.Before = v1.BeforeKeep })
+			s.calmly(12)
+			s.change(c.edit)
+			s.calmly(40)
+			is := condition(s.db().Status, v1.ConditionStorageReady)
+			if is == nil || is.Reason != c.reason {
+				t.Errorf("StorageReady is %+v: %s", is, s.state())
+			}
+			smallest := int64(1 << 30)
+			if c.reason == v1.ReasonDataSetAside {
+				smallest *= 2
+			}
+			for ordinal := range 3 {
+				if size := s.claim(ordinal).Spec.Resources.Requests.Storage().Value(); size != smallest {
+					t.Errorf("the volume of x-%d has %d", ordinal, size)
+				}
+			}
+		})
+	}
+}
+
+// calmly lets some time go by in which nothing happens.
+func (s *story) calmly(times int) {
+	for range times {
+		s.now = s.now.Add(time.Minute)
+		s.calm()
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
@@ -24,7 +25,7 @@ const (
 	removalUnknown   = "VotersUnknown"  // the primary does not say who counts
 	removalVoting    = "StillVoting"    // its instance still counts for commits and votes
 	removalGoing     = "PrimaryGoing"   // the primary's volume goes too
-	removalSetAside  = "DataSetAside"   // it has the data that a restore in place has replaced
+	removalSetAside  = "DataSetAside"   // it has the data that a restore in place or an upgrade has replaced
 	removalFormer    = "FormerSampleDB" // it may have the data of a former SampleDB, which the primary has not
 	removalReleased  = "Released"       // nothing is on it that the primary has not
 )
@@ -49,7 +50,7 @@ type volume struct {
 	// going says that the primary's volume is not known to stay: somebody may have deleted it, which takes effect when
 	// its Pod ends.
 	going bool
-	// setAside is the restore in place whose replaced data is on the volume, "" for none.
+	// setAside is former data that is on the volume and nowhere else, "" for none.
 	setAside string
 	// former says that the volume is older than the SampleDB, and than that of the primary.
 	former bool
@@ -88,8 +89,7 @@ func remove(v volume) removal {
 	case v.going:
 		return keep(removalGoing, "the volume of the primary %s is being deleted", v.primary)
 	case v.setAside != "":
-		return keep(removalSetAside,
-			"it has the data that the restore %s has replaced; delete it when nobody needs that", v.setAside)
+		return keep(removalSetAside, "it has %s; delete it when nobody needs that", v.setAside)
 	case v.former:
 		return keep(removalFormer, "it is of a former SampleDB of this name, and the volume of %s is newer; "+
 			"delete it when nobody needs it", v.primary)
@@ -119,7 +119,7 @@ func (s *scope) volume(ordinal int) volume {
 		pod:       s.user(ordinal),
 		restoring: s.restoreWanted(),
 		primary:   s.primary(), voters: s.voters(),
-		setAside: s.setAside(ordinal),
+		setAside: s.dataAside(ordinal).What,
 		former:   s.isFormer(ordinal),
 	}
 }
@@ -152,21 +152,9 @@ func usedBy(pod *corev1.Pod, users map[string]string) {
 	}
 }
 
-// setAside is the restore in place whose replaced data is on the volume of an instance, "" for none, or where the spec
-// wants such data removed. The status knows the last one, the claim also those before.
-func (s *scope) setAside(ordinal int) string {
-	if spec := s.db.Spec.Restore; spec != nil && spec.Before == v1.BeforeDelete {
-		return ""
-	}
-	last := s.db.Status.Restore
-	if last != nil && last.ID != "" && last.Cause == "" && last.ID == s.config.Restored &&
-		last.Instance == naming.Instance(s.db.Name, ordinal) {
-		return last.ID
-	}
-	if claim := s.seen.claims[ordinal]; claim != nil {
-		return claim.Annotations[naming.AnnotationSetAside]
-	}
-	return ""
+// dataAside is the former data that is on the volume of an instance and nowhere else.
+func (s *scope) dataAside(ordinal int) desired.Aside {
+	return desired.DataAside(s.db, naming.Instance(s.db.Name, ordinal), s.config.Restored, s.seen.claims[ordinal])
 }
 
 // isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and older
@@ -186,7 +174,7 @@ func (s *scope) isFormer(ordinal int) bool {
 
 // markSetAside notes on a claim which restore in place has left replaced data on its volume.
 func (s *scope) markSetAside(claim *corev1.PersistentVolumeClaim, ordinal int) {
-	id := s.setAside(ordinal)
+	id := desired.RestoreAside(s.db, naming.Instance(s.db.Name, ordinal), s.config.Restored, s.seen.claims[ordinal])
 	if id == "" {
 		return
 	}

@@ -290,6 +290,7 @@ var (
 		v1.ReasonParameterRejected, v1.ReasonResizeRefused, v1.ReasonCrashing,
 		v1.ReasonRestoreFailed, v1.ReasonRestoreSourceNotFound, v1.ReasonUpgradeFailed,
 		v1.ReasonNotRehearsed, v1.ReasonDataLost, v1.ReasonDataDoesNotFit, v1.ReasonNeedsAnotherInstance,
+		v1.ReasonDataSetAside,
 	}
 	updatingReasons = []string{
 		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonNotVoting, v1.ReasonApplying, v1.ReasonRestarting,
