@@ -145,6 +145,14 @@ type BackupStatus struct {
 	// +optional
 	Archive string `json:"archive,omitempty"`
 
+	// Where that store is: all that is said here is about the archive there.
+	// +optional
+	Store string `json:"store,omitempty"`
+
+	// Since when the archive is in this store, where it was in another one before.
+	// +optional
+	StoreSince *metav1.Time `json:"storeSince,omitempty"`
+
 	// The major version of PostgreSQL whose WAL and backups are there.
 	// +optional
 	Version int32 `json:"version,omitempty"`

@@ -1,9 +1,6 @@
 package desired
 
 import (
-	"cmp"
-	"strings"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,28 +33,8 @@ func CopyPlace(db *v1.SampleDB, path string) string {
 	if backup == nil || backup.SecondStore == nil {
 		return ""
 	}
-	second := backup.SecondStore
-	join := func(parts ...string) string {
-		var all []string
-		for _, part := range parts {
-			if part = strings.Trim(part, "/"); part != "" {
-				all = append(all, part)
-			}
-		}
-		return strings.Join(all, "/")
-	}
-	switch {
-	case second.S3 != nil:
-		return cmp.Or(strings.TrimSuffix(second.S3.Endpoint, "/"), "s3:/") + "/" +
-			join(second.S3.Bucket, second.S3.Prefix, path)
-	case second.GCS != nil:
-		return "gs://" + join(second.GCS.Bucket, second.GCS.Prefix, path)
-	case second.Azure != nil:
-		a := second.Azure
-		return cmp.Or(strings.TrimSuffix(a.Endpoint, "/"), "https://"+a.Account+".blob.core.windows.net") + "/" +
-			join(a.Container, a.Prefix, path)
-	}
-	return ""
+	second := bucketConfig(backup.SecondStore.Store())
+	return second.Place() + "/" + path
 }
 
 // secondSelector selects the Pods that copy a SampleDB's archive into the second store.

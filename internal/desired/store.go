@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -87,6 +88,38 @@ func ArchiveReference(db *v1.SampleDB) v1.ArchiveReference {
 		out.Claim = naming.Archive(db.Name)
 	}
 	return out
+}
+
+// StorePlace names where the store of an archive is, to tell it from others. That of a volume is its claim.
+func StorePlace(archive v1.ArchiveReference) string {
+	if IsVolume(archive.Store) {
+		return "PersistentVolumeClaim " + archive.Claim
+	}
+	return bucketConfig(archive.Store).Place()
+}
+
+// PresentStore is where the store of a SampleDB's archive is, "" where it has no archive.
+func PresentStore(db *v1.SampleDB) string {
+	if Backup(db) == nil {
+		return ""
+	}
+	return StorePlace(ArchiveReference(db))
+}
+
+// StoreOf is where the store of a SampleDB's backup is, "" where that is not known.
+func StoreOf(backup *v1.DatabaseBackup, db string) string {
+	if backup.Status.Archive == nil {
+		return ""
+	}
+	archive := *backup.Status.Archive
+	archive.Claim = cmp.Or(archive.Claim, naming.Archive(db)) // a former version has not noted it
+	return StorePlace(archive)
+}
+
+// OpensStore says that Pods of a SampleDB open the store of its spec where one says that it was, by bucket.Config.
+func OpensStore(db *v1.SampleDB, place string) bool {
+	archive := Archive(db, "", Versions{})
+	return archive != nil && archive.Bucket.Place() == place
 }
 
 // OnVolume says that a SampleDB's archive lies on a volume of its own.

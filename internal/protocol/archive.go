@@ -21,8 +21,13 @@ type Archive struct {
 	MaxLag time.Duration `json:"maxLag,omitempty"`
 }
 
+// Place names the archive: its store, and its folder there.
+func (a Archive) Place() string { return a.Bucket.Place() + "/" + a.Path }
+
 // ArchiveStatus is how far a leader's archive is.
 type ArchiveStatus struct {
+	// Place is the archive's, "" from an agent of an earlier release.
+	Place string `json:"place,omitempty"`
 	// LSN is the archived position, empty while it is not known.
 	LSN string `json:"lsn,omitempty"`
 	// LagBytes is how much WAL is on the primary's disk and not there, LagSeconds for how long some of it has waited

@@ -111,6 +111,8 @@ type BackupResult struct {
 	// release. ID is the backup's name there.
 	Archive string `json:"archive,omitempty"`
 	ID      string `json:"id,omitempty"`
+	// Store is the place of the store, likewise.
+	Store string `json:"store,omitempty"`
 	// Parent is the backup that it is the change from, "" for a full one.
 	Parent string `json:"parent,omitempty"`
 	// StartLSN and StopLSN are where its WAL begins, and where it is consistent.

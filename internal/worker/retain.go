@@ -52,7 +52,7 @@ func (t *take) makeRoom(ctx context.Context) error {
 	if err := t.open(ctx); err != nil {
 		return err
 	}
-	t.result.Archive = t.settings.Archive.Path
+	t.result.Archive, t.result.Store = t.settings.Archive.Path, t.settings.Archive.Bucket.Place()
 	return t.retain(ctx)
 }
 

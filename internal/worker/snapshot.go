@@ -150,7 +150,7 @@ func (t *take) awaitCut(ctx context.Context, session *backup.Session) error {
 // reportSnapshot puts into the result what was cut.
 func (t *take) reportSnapshot(s backup.Snapshot) {
 	r := &t.result
-	r.Archive = t.settings.Archive.Path
+	r.Archive, r.Store = t.settings.Archive.Path, t.settings.Archive.Bucket.Place()
 	r.StartLSN, r.StopLSN = s.StartLSN.String(), s.StopLSN.String()
 	r.ServerVersion, r.SystemIdentifier = s.ServerVersion, s.SystemIdentifier
 	r.Started, r.Stopped = s.Started, s.Stopped

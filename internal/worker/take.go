@@ -427,7 +427,7 @@ func onTimeline(history []ha.TermStart, lsn wal.LSN, timeline wal.Timeline) erro
 // report puts into the result what was taken.
 func (t *take) report(b backup.Backup) {
 	r := &t.result
-	r.Archive = t.settings.Archive.Path
+	r.Archive, r.Store = t.settings.Archive.Path, t.settings.Archive.Bucket.Place()
 	r.ID, r.Parent, r.StartLSN, r.StopLSN = b.ID, b.Parent, b.StartLSN.String(), b.StopLSN.String()
 	r.ServerVersion, r.SystemIdentifier = b.ServerVersion, b.SystemIdentifier
 	r.Recipient = b.Recipient

@@ -26,7 +26,11 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-func archived(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{} }
+func archived(db *v1.SampleDB) {
+	if b := db.Spec.Backup; b == nil || b.None {
+		db.Spec.Backup = &v1.BackupSpec{}
+	}
+}
 
 func withoutBackup(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{None: true} }
 

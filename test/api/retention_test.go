@@ -128,12 +128,9 @@ func (k *taker) keyOf(b *v1.DatabaseBackup) (mounts bool, command []string) {
 // Where the store has credentials of its own for deletion, a Job that alone has them removes what is not to be kept
 // after each backup, and what it says counts.
 func TestOneJobAloneRemovesAfterEachBackup(t *testing.T) {
-	k, db := newWorld(t).ready("x")
+	k, db := newWorld(t).ready("x", inBucket("archives"))
 	db = k.edit(db, func(db *v1.SampleDB) {
-		db.Spec.Backup.Store = v1.StoreSpec{S3: &v1.S3Store{
-			Bucket: "archives", Credentials: &v1.SecretReference{Name: "writer"},
-			DeletionCredentials: &v1.SecretReference{Name: "remover"},
-		}}
+		db.Spec.Backup.Store.S3.DeletionCredentials = &v1.SecretReference{Name: "remover"}
 	})
 	job := &batchv1.Job{}
 	k.read("x-retention", job) // after the first backup

@@ -76,7 +76,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	for {
 		if to, history, r := l.task(); r != nil {
 			if err := l.archive(ctx, r, to, history); err != nil {
-				l.notArchived(err)
+				l.notArchived(to, err)
 			}
 		} else {
 			l.report(nil)
@@ -88,9 +88,11 @@ func (l *Loop) Run(ctx context.Context) error {
 }
 
 // notArchived reports why nothing is archived, once for each reason.
-func (l *Loop) notArchived(err error) {
-	now := &protocol.ArchiveStatus{Reason: archiveReason(err), Error: err.Error(), Since: time.Now()}
-	if was := l.Status.Get().Archive; was != nil && was.Reason != "" {
+func (l *Loop) notArchived(to protocol.Archive, err error) {
+	now := &protocol.ArchiveStatus{
+		Place: to.Place(), Reason: archiveReason(err), Error: err.Error(), Since: time.Now(),
+	}
+	if was := l.Status.Get().Archive; was != nil && was.Reason != "" && was.Place == now.Place {
 		if now.Since = was.Since; was.Reason == now.Reason && was.Error == now.Error {
 			return
 		}
@@ -210,15 +212,15 @@ func (l *Loop) newArchiver(
 		SystemIdentifier: l.Status.Get().SystemIdentifier,
 	}
 	return backup.NewArchiver(backup.ArchiverOptions{
-		Bucket: b, Owner: owner, Encoder: encoder, Source: source, TermHistory: history, Changed: l.archived,
-		MaxLag: to.MaxLag, Secret: secret,
+		Bucket: b, Owner: owner, Encoder: encoder, Source: source, TermHistory: history, MaxLag: to.MaxLag,
+		Secret: secret, Changed: func(s backup.State) { l.archived(to, s) },
 	})
 }
 
-// archived takes how far the archive is.
-func (l *Loop) archived(s backup.State) {
-	status := &protocol.ArchiveStatus{LSN: s.Archived.String(), LagBytes: s.Lag(), LagSeconds: s.Behind.Seconds(),
-		Since: s.Since}
+// archived takes how far an archive is.
+func (l *Loop) archived(to protocol.Archive, s backup.State) {
+	status := &protocol.ArchiveStatus{Place: to.Place(), LSN: s.Archived.String(), LagBytes: s.Lag(),
+		LagSeconds: s.Behind.Seconds(), Since: s.Since}
 	if s.Archived == 0 {
 		status.LSN = ""
 	}

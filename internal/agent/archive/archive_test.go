@@ -166,7 +166,9 @@ func TestWhatIsSaidOfTheArchive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			board := status.New(protocol.Status{})
-			(&Loop{Status: board}).archived(c.state)
+			to := protocol.Archive{Bucket: bucket.Config{S3: &bucket.S3{Bucket: "b"}, Prefix: "p"}, Path: "ns/x-1"}
+			(&Loop{Status: board}).archived(to, c.state)
+			c.want.Place = "s3://b/p/ns/x-1"
 			if got := board.Get().Archive; got == nil || *got != c.want {
 				t.Errorf("it is %+v, want %+v", got, c.want)
 			}

@@ -246,6 +246,7 @@ func (s *scope) setSnapshot(out *v1.DatabaseBackupStatus) {
 	out.Instance = cmp.Or(r.Instance, out.Instance)
 	out.Type, out.StartLSN, out.StopLSN = v1.BackupSnapshot, r.StartLSN, r.StopLSN
 	out.ServerVersion, out.SystemIdentifier = r.ServerVersion, r.SystemIdentifier
+	s.setStore(out)
 	if out.Archive != nil && r.Archive != "" {
 		out.Archive.Path = r.Archive
 	}

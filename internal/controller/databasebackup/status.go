@@ -48,6 +48,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 		if d.Reason == v1.ReasonCompleted {
 			complete = metav1.ConditionTrue
 			out.Done = "100%"
+			s.setStore(&out)
 			setResult(&out, s.seen.result)
 		} else {
 			out.Snapshot = nil // it was deleted
@@ -68,6 +69,18 @@ func (s *scope) setProgress(out *v1.DatabaseBackupStatus, p protocol.BackupProgr
 		out.Progress.Percent = pods.Percent(p)
 		out.Done = fmt.Sprintf("%d%%", out.Progress.Percent)
 	}
+}
+
+// setStore puts into the status in which store its Pod has found itself: the spec may have named another one between
+// the Job and its Pod.
+func (s *scope) setStore(out *v1.DatabaseBackupStatus) {
+	r, db := s.seen.result, s.seen.db
+	if r == nil || db == nil || out.Archive == nil || !desired.OpensStore(db, r.Store) {
+		return
+	}
+	archive := desired.ArchiveReference(db)
+	archive.Path = out.Archive.Path
+	out.Archive = &archive
 }
 
 func setResult(out *v1.DatabaseBackupStatus, r *protocol.BackupResult) {

@@ -120,7 +120,8 @@ func (r *Reconciler) observeBackup(ctx context.Context, s *scope, path string) e
 	case !meta.IsStatusConditionTrue(backup.Status.Conditions, v1.ConditionComplete),
 		backup.Status.Archive == nil, backup.Status.ID == "":
 		s.seen.noSource = fmt.Sprintf("the DatabaseBackup %s is not complete", name)
-	case backup.Status.Archive.Path != path:
+	case backup.Status.Archive.Path != path,
+		desired.StoreOf(backup, s.seen.db.Name) != desired.PresentStore(s.seen.db):
 		s.seen.impossible = fmt.Sprintf("the DatabaseBackup %s is not in the present archive of %s: make a SampleDB "+
 			"of it (kubectl toban restore %s --into OTHER --backup %s), and copy from there with pg_dump",
 			name, s.seen.db.Name, backup.Spec.SampleDB, name)

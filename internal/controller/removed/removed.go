@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/written"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/protocol"
 )
 
@@ -21,12 +21,12 @@ const Phase = "Removed"
 
 // By is a run of retention.
 type By struct {
-	// Archive is the path of the one that it was of, IDs are what it has removed there.
+	// Archive is the path of the one that it was of, in a Store, IDs are what it has removed there.
 	Archive string
+	Store   v1.StoreSpec
 	IDs     []string
-	// All says that nothing is left of an archive in this Store.
-	All   bool
-	Store v1.StoreSpec
+	// All says that nothing is left of it.
+	All bool
 	// When says in words when that was.
 	When string
 }
@@ -35,8 +35,7 @@ type By struct {
 func Note(ctx context.Context, c client.Client, by By, backups []v1.DatabaseBackup) error {
 	for i := range backups {
 		b := &backups[i]
-		if b.Status.Archive == nil || b.Status.Archive.Path != by.Archive || b.Status.Phase == Phase ||
-			!slices.Contains(by.IDs, b.Status.ID) && !by.all(b) {
+		if b.Status.Phase == Phase || !by.isIn(b) || !slices.Contains(by.IDs, b.Status.ID) && !by.all(b) {
 			continue
 		}
 		changed := b.DeepCopy()
@@ -52,9 +51,17 @@ func Note(ctx context.Context, c client.Client, by By, backups []v1.DatabaseBack
 	return nil
 }
 
-// all says that it is of an archive of which nothing is left. One in another store may be as it was.
+// isIn says that it is in that archive. One in another store may be as it was.
+func (by By) isIn(b *v1.DatabaseBackup) bool {
+	is, place := b.Status.Archive, func(store v1.StoreSpec) string {
+		return desired.StorePlace(v1.ArchiveReference{Store: store})
+	}
+	return is != nil && is.Path == by.Archive && place(is.Store) == place(by.Store)
+}
+
+// all says that nothing is left of its archive.
 func (by By) all(b *v1.DatabaseBackup) bool {
-	return by.All && b.Status.CompletedAt != nil && equality.Semantic.DeepEqual(b.Status.Archive.Store, by.Store) &&
+	return by.All && b.Status.CompletedAt != nil &&
 		meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete)
 }
 

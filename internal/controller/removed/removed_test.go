@@ -32,7 +32,8 @@ func TestWhatIsGoneWithAWholeArchive(t *testing.T) {
 		b.Status.CompletedAt = &metav1.Time{Time: time.Now()}
 		b.Status.Conditions = []metav1.Condition{{Type: v1.ConditionComplete, Status: metav1.ConditionTrue}}
 		c.edit(b)
-		if got := (By{All: c.all, Store: store("a")}).all(b); got != c.want {
+		by := By{All: c.all, Archive: "n/db", Store: store("a")}
+		if got := by.isIn(b) && by.all(b); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -64,7 +64,7 @@ func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 func (s *scope) sparedSnapshots(path string) (out []protocol.Snapshot) {
 	for i := range s.seen.snapshots {
 		b := &s.seen.snapshots[i]
-		if x := desired.Snapshot(b); x != nil && b.Status.Archive != nil && b.Status.Archive.Path == path {
+		if x := desired.Snapshot(b); x != nil && s.isIn(b, path) {
 			x.Label = "" // retention needs to know of WAL alone
 			out = append(out, *x)
 		}
@@ -80,7 +80,7 @@ func (s *scope) spared(path string) desired.Spared {
 	var out desired.Spared
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
-		if b.Status.Archive == nil || b.Status.Archive.Path != path || b.Status.ID == "" {
+		if b.Status.Archive == nil || b.Status.ID == "" || !s.isIn(b, path) {
 			continue
 		}
 		if b.Spec.Keep {
@@ -118,8 +118,15 @@ func (r *Reconciler) stopArchive(ctx context.Context, s *scope) error {
 	return r.deleteObject(ctx, server)
 }
 
-// archiveState is what the primary says of its archive, nil where that is not known.
-func (s *scope) archiveState() *protocol.ArchiveStatus { return s.seen.answers[s.primary()].Archive }
+// archiveState is what the primary says of its archive, nil where that is not known: an agent that has just been told
+// of another archive may still say how far the former one is.
+func (s *scope) archiveState() *protocol.ArchiveStatus {
+	state := s.seen.answers[s.primary()].Archive
+	if state != nil && state.Place != "" && s.config.Archive != nil && state.Place != s.config.Archive.Place() {
+		return nil
+	}
+	return state
+}
 
 // archiving is true when the WAL reaches the archive.
 func (s *scope) archiving() verdict {
@@ -179,7 +186,13 @@ func (s *scope) openGap() string {
 
 // inArchive says that a backup is complete and in the archive of this very SampleDB.
 func (s *scope) inArchive(b *v1.DatabaseBackup) bool {
-	return complete(b) && b.Status.Archive.Path == s.archivePath()
+	return complete(b) && s.isIn(b, s.archivePath())
+}
+
+// isIn says that a backup is, or was to be, in the folder of an archive in the store that is used now.
+func (s *scope) isIn(b *v1.DatabaseBackup, path string) bool {
+	return b.Status.Archive != nil && b.Status.Archive.Path == path &&
+		desired.StoreOf(b, s.db.Name) == desired.PresentStore(s.db)
 }
 
 // complete says that a backup is, and has not been removed.
@@ -200,7 +213,8 @@ const archiveNewsEvery = 10 * time.Minute
 func archiveNews(old, now v1.SampleDBStatus, at time.Time) *v1.BackupStatus {
 	was, is := old.Backup, now.Backup
 	if was == nil || is == nil || was.Latest == nil || at.Sub(was.Latest.Time) >= archiveNewsEvery ||
-		was.Archive != is.Archive || turned(old, now, v1.ConditionArchiving) != nil || firstAfterBackup(was, is) {
+		was.Archive != is.Archive || was.Store != is.Store ||
+		turned(old, now, v1.ConditionArchiving) != nil || firstAfterBackup(was, is) {
 		return is
 	}
 	out := is.DeepCopy()

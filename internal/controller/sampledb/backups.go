@@ -103,12 +103,7 @@ func (s *scope) backupPlan() backupPlan {
 			out.anew, out.why = c.LastTransitionTime.Time, "the archive has a gap"
 		}
 	}
-	out.since(s.leftBranch(), "the database was restored in place")
-	broken, key := s.newestBroken(), s.keyChanged()
-	// Else it would be the change from what can't be restored, or need the former key.
-	out.full = !broken.IsZero() || !key.IsZero()
-	out.since(broken, "objects of the newest backup, or WAL since, are broken")
-	out.since(key, "the key of the archive was changed")
+	s.beginAnew(&out)
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
 		if b.Labels[naming.LabelOwner] == string(s.db.UID) && !s.ofFormer(b) || s.inArchive(b) {
@@ -121,6 +116,17 @@ func (s *scope) backupPlan() backupPlan {
 	}
 	out.full = out.full || !out.complete && len(s.archives().Former) > 0
 	return out
+}
+
+// beginAnew has a backup be needed at once where what there is does not do any more.
+func (s *scope) beginAnew(a *backupPlan) {
+	broken, key, moved := s.newestBroken(), s.keyChanged(), s.storeChanged()
+	// Else it would be the change from what can't be restored, need the former key, or lack WAL of the time between.
+	a.full = !broken.IsZero() || !key.IsZero() || !moved.IsZero()
+	a.since(s.leftBranch(), "the database was restored in place")
+	a.since(moved, "the archive is in another store")
+	a.since(broken, "objects of the newest backup, or WAL since, are broken")
+	a.since(key, "the key of the archive was changed")
 }
 
 // since has a backup be needed at once since a moment, zero for none, unless something later needs one.
@@ -197,7 +203,10 @@ func archivingChanges(c *metav1.Condition) []event {
 // backupChanges are the events that tell of another archive, and of why retention is held. There may be no status of
 // before.
 func backupChanges(old, now *v1.BackupStatus) (out []event) {
-	if old != nil && old.Archive != "" && old.Archive != now.Archive {
+	if moved := now.StoreSince; moved != nil && (old == nil || !moved.Equal(old.StoreSince)) {
+		out = append(out, event{corev1.EventTypeNormal, eventArchiving,
+			fmt.Sprintf("the archive is in another store, %s, and begins there with a full backup", now.Store)})
+	} else if old != nil && old.Archive != "" && old.Archive != now.Archive {
 		out = append(out, event{corev1.EventTypeNormal, eventArchiving,
 			fmt.Sprintf("the archive of PostgreSQL %d is %s, and begins with a full backup; what %s has stays until "+
 				"retention removes it", now.Version, now.Archive, old.Archive)})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
@@ -42,35 +43,83 @@ func (s *scope) firstVersion() int32 {
 // archiveLeft says that what is on record in the status is about an archive that is the present no more.
 func (s *scope) archiveLeft() bool {
 	b := s.db.Status.Backup
-	return b != nil && b.Archive != "" && b.Archive != s.archivePath()
+	return b != nil && b.Archive != "" && b.Archive != s.archivePath() || s.storeLeft()
+}
+
+// storeLeft says that what is on record in the status is about another store than the one that is used now.
+func (s *scope) storeLeft() bool {
+	recorded, is := s.recordedStore(), desired.PresentStore(s.db)
+	return recorded != "" && is != "" && recorded != is
+}
+
+// recordedStore is the store that the status is about, "" where that is not known. A former version has not noted it:
+// it is that of the last backup then.
+func (s *scope) recordedStore() string {
+	status := s.db.Status.Backup
+	if status == nil || status.Store != "" {
+		return ptr.Deref(status, v1.BackupStatus{}).Store
+	}
+	for i := range s.seen.backups {
+		if b := &s.seen.backups[i]; b.Name == status.LastBackup {
+			return desired.StoreOf(b, s.db.Name)
+		}
+	}
+	return ""
 }
 
 // ofFormer says that a backup is, or was to be, in another archive than the present one.
 func (s *scope) ofFormer(b *v1.DatabaseBackup) bool {
-	return b.Status.Archive != nil && b.Status.Archive.Path != s.archivePath()
+	return b.Status.Archive != nil && !s.isIn(b, s.archivePath())
 }
 
 // workingSince is since when a backup can be taken into the present archive, which has worked since a time: not before
 // the former one was left, whose first backup may be named after that time.
 func (s *scope) workingSince(at time.Time) time.Time {
 	b := s.db.Status.Backup
-	if b == nil || len(b.Former) == 0 || b.Former[0].Until == nil || b.Former[0].Until.Time.Before(at) {
+	if b == nil {
 		return at
 	}
-	return b.Former[0].Until.Time
+	if b.StoreSince != nil && b.StoreSince.After(at) {
+		at = b.StoreSince.Time
+	}
+	if len(b.Former) > 0 && b.Former[0].Until != nil && b.Former[0].Until.After(at) {
+		at = b.Former[0].Until.Time
+	}
+	return at
+}
+
+// storeChanged is since when the archive is in another store than before, zero where it is not, or where a backup since
+// is complete there.
+func (s *scope) storeChanged() time.Time {
+	status := s.db.Status.Backup
+	if status == nil || status.StoreSince == nil || s.storeLeft() {
+		return time.Time{}
+	}
+	for i := range s.seen.backups {
+		if b := &s.seen.backups[i]; s.inArchive(b) && !dueAt(b).Before(status.StoreSince.Time) {
+			return time.Time{}
+		}
+	}
+	return status.StoreSince.Time
 }
 
 // archives is what the status has said of the archive, or where another one is the present by now, what remains of
 // that.
 func (s *scope) archives() v1.BackupStatus {
-	path, version := s.archivePath(), int32(s.config.Major) //nolint:gosec // it is from 15 to some tens
+	now := v1.BackupStatus{Archive: s.archivePath(), Store: desired.PresentStore(s.db)}
+	now.Version = int32(s.config.Major) //nolint:gosec // it is from 15 to some tens
 	was := s.db.Status.Backup
 	switch {
 	case was == nil:
-		return v1.BackupStatus{Archive: path, Version: version, Former: s.rediscovered()}
+		now.Former = s.rediscovered()
+		return now
+	case s.storeLeft(): // what it has is looked after no more
+		at := metav1.NewTime(s.now).Rfc3339Copy()
+		now.StoreSince, now.Former = &at, s.rediscovered()
+		return now
 	case !s.archiveLeft():
 		out := *was.DeepCopy()
-		out.Archive, out.Version = path, version
+		out.Archive, out.Version, out.Store = now.Archive, now.Version, now.Store
 		return out
 	}
 	since := s.db.CreationTimestamp
@@ -78,7 +127,8 @@ func (s *scope) archives() v1.BackupStatus {
 		since = *was.Former[0].Until
 	}
 	left := v1.FormerArchive{Path: was.Archive, Version: s.versionOfArchive(was.Archive), Since: &since}
-	return turnOver(*was, v1.BackupStatus{Archive: path, Version: version}, left, s.now)
+	now.StoreSince = was.StoreSince
+	return turnOver(*was, now, left, s.now)
 }
 
 // versionOfArchive is the major version of one of the SampleDB's archives.
@@ -126,14 +176,14 @@ func closed(windows []v1.RestoreWindow, latest *metav1.Time, lsn string) []v1.Re
 // rediscovered are the former archives of which the status has nothing: those of backups, and the first. One that is
 // empty is forgotten as soon as retention has looked.
 func (s *scope) rediscovered() []v1.FormerArchive {
-	newest := map[string]*v1.DatabaseBackup{}
+	newest, now := map[string]*v1.DatabaseBackup{}, desired.PresentStore(s.db)
 	first := naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
 	if s.archivePath() != first {
 		newest[first] = nil
 	}
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
-		if !s.ofFormer(b) || !complete(b) {
+		if !s.ofFormer(b) || !complete(b) || desired.StoreOf(b, s.db.Name) != now {
 			continue
 		}
 		path := b.Status.Archive.Path

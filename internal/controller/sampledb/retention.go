@@ -29,6 +29,9 @@ func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
 	if job := s.retentionJob(); job != nil {
 		if said := jobs.Result[protocol.BackupResult](
 			jobs.Of(job, s.seen.backupPods).Last(naming.ContainerBackup)); said != nil {
+			if said.Store != "" && !desired.OpensStore(s.db, said.Store) {
+				return nil // it ran in the store before
+			}
 			s.retained = &retained{*said, dueSince(job)}
 			return removed.NoteAll(ctx, r.Client, *said, removed.By{
 				Archive: cmp.Or(said.Archive, s.archivePath()), Store: s.backup.Store,
@@ -76,7 +79,7 @@ func (s *scope) retentionDue() bool {
 	}
 	return slices.ContainsFunc(s.seen.backups, func(b v1.DatabaseBackup) bool {
 		return b.Status.StartedAt != nil && b.Status.CompletedAt != nil && last.Before(b.Status.CompletedAt) &&
-			b.Status.Archive != nil && b.Status.Archive.Path == s.archivePath()
+			s.isIn(&b, s.archivePath())
 	})
 }
 
@@ -89,7 +92,7 @@ func (s *scope) setRetained(out *v1.BackupStatus, last *v1.DatabaseBackup) {
 	if x == nil || x.Error != "" || out.LastRetentionAt != nil && !out.LastRetentionAt.Before(&x.at) {
 		return
 	}
-	if x.Archive != "" && x.Archive != out.Archive {
+	if x.Archive != "" && x.Archive != out.Archive || out.StoreSince != nil && x.at.Before(out.StoreSince) {
 		return // another is the present by now
 	}
 	out.LastRetentionAt, out.Retention, out.DeletionRefused = &x.at, x.Held, x.Refused

@@ -67,6 +67,10 @@ func (r *Reconciler) ownSource(ctx context.Context, s *scope, spec v1.RestoreSpe
 			"in place does not change: kubectl toban restore %s --into OTHER --backup %s",
 			backup, named.Major, s.db.Name, s.config.Major, s.db.Name, backup)
 	}
+	if at := desired.StorePlace(named.Archive); err == nil && at != desired.PresentStore(s.db) {
+		return source, noSource("the DatabaseBackup %s is in another store than spec.backup.store names, %s: create a "+
+			"new SampleDB with restoreFrom of it", backup, at)
+	}
 	if err == nil && named.Archive.Path != source.Archive.Path {
 		err = noSource("the DatabaseBackup %s is in the archive of another SampleDB: create a new SampleDB with "+
 			"restoreFrom of it", backup)
