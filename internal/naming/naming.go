@@ -2,7 +2,10 @@
 // agree on. It depends on nothing, so that everything may use it.
 package naming
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // MaxName is the length of the longest legal SampleDB name. The CRD refuses
 // longer ones, so that every name below stays within the 63 characters of a DNS
@@ -289,6 +292,11 @@ const (
 	OperatorSecret = "toban-operator"
 	KeyRoot        = "root"
 )
+
+// IsOwn says that the key of a label or an annotation is one of those above that we set.
+func IsOwn(key string) bool {
+	return strings.HasPrefix(key, "toban.dev/") || strings.HasPrefix(key, "app.kubernetes.io/")
+}
 
 // OperatorLease is the lease that an operator holds which acts: that of its shard.
 func OperatorLease(shard int) string {

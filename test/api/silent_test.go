@@ -21,6 +21,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	httpsagents "toban.dev/internal/controller/agents"
+	"toban.dev/internal/controller/cached"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -78,11 +79,11 @@ func (w *world) loseNode() *lostNode {
 // runController runs the controller of SampleDBs in the namespace, as the operator does, until the test ends.
 func (w *world) runController() {
 	w.Helper()
-	cached := sampledb.CacheOptions()
-	cached.DefaultNamespaces = map[string]cache.Config{w.namespace: {}}
+	kept := sampledb.CacheOptions()
+	kept.DefaultNamespaces = map[string]cache.Config{w.namespace: {}}
 	twice := true
 	manager, err := ctrl.NewManager(w.server, ctrl.Options{
-		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme, Cache: kept, NewClient: cached.NewClient, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &twice},
 	})
 	w.must(err)

@@ -37,6 +37,7 @@ import (
 	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/cached"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/database"
@@ -147,6 +148,13 @@ func (w *world) must(err error) {
 type labelled struct{ client.Client }
 
 func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	return cached.Whole(slimmed(c), c.Client).Get(ctx, key, object, opts...)
+}
+
+// slimmed is the cache itself.
+type slimmed struct{ client.Client }
+
+func (c slimmed) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	if err := c.Client.Get(ctx, key, object, opts...); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
 	"toban.dev/internal/controller/agents"
+	"toban.dev/internal/controller/cached"
 	"toban.dev/internal/controller/databasebackup"
 	"toban.dev/internal/controller/databaserestore"
 	"toban.dev/internal/controller/faultdrill"
@@ -189,8 +190,8 @@ func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (man
 	if err != nil {
 		return nil, err
 	}
-	cached := sampledb.CacheOptions(myapp.Watched()...)
-	cached.DefaultNamespaces = o.namespaces.ForCache()
+	kept := sampledb.CacheOptions(myapp.Watched()...)
+	kept.DefaultNamespaces = o.namespaces.ForCache()
 	address := o.metricsAddress
 	if !rights.readers {
 		address = "0"
@@ -202,8 +203,9 @@ func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (man
 		return nil, err
 	}
 	m, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme,
-		Cache:  cached,
+		Scheme:    scheme,
+		Cache:     kept,
+		NewClient: cached.NewClient,
 		Metrics: metricsserver.Options{
 			BindAddress:    address,
 			SecureServing:  true,

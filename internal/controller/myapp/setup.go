@@ -31,6 +31,7 @@ import (
 	v1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	toban "toban.dev/api/v1"
+	"toban.dev/internal/controller/cached"
 	"toban.dev/internal/naming"
 )
 
@@ -86,7 +87,8 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 func (r *Reconciler) metadataCache(manager ctrl.Manager) (cache.Cache, error) {
 	c, err := cache.New(manager.GetConfig(), cache.Options{
 		HTTPClient: manager.GetHTTPClient(), Scheme: manager.GetScheme(),
-		Mapper: manager.GetRESTMapper(), DefaultTransform: bare, DefaultNamespaces: r.Namespaces.ForCache(),
+		Mapper: manager.GetRESTMapper(), DefaultTransform: bare, NewInformer: cached.InPages(bare),
+		DefaultNamespaces: r.Namespaces.ForCache(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for the names of ConfigMaps: %w", err)
@@ -109,6 +111,8 @@ func bare(object any) (any, error) {
 		o.SetManagedFields(nil)
 		o.SetAnnotations(nil)
 		o.SetLabels(nil)
+		o.SetFinalizers(nil)
+		o.SetOwnerReferences(nil)
 	}
 	return object, nil
 }

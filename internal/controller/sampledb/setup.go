@@ -33,6 +33,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/backups"
+	"toban.dev/internal/controller/cached"
 	"toban.dev/internal/controller/drills"
 	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/naming"
@@ -53,7 +54,7 @@ func watched() []client.Object {
 }
 
 // CacheOptions keep only our own objects in memory, also of the kinds that other controllers watch, and of them only
-// what somebody reads there.
+// what somebody reads there. A client of cached.NewClient reads from such a cache.
 func CacheOptions(others ...client.Object) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{naming.LabelManagedBy: naming.ManagedBy})
 	byObject, kinds := map[client.Object]cache.ByObject{}, map[reflect.Type]bool{}
@@ -63,7 +64,7 @@ func CacheOptions(others ...client.Object) cache.Options {
 			byObject[object] = cache.ByObject{Label: ours}
 		}
 	}
-	return cache.Options{ByObject: byObject, DefaultTransform: Slim}
+	return cache.Options{ByObject: byObject, DefaultTransform: Slim, NewInformer: cached.InPages(Slim)}
 }
 
 // Setup adds the controller to a manager, and to its cache the indexes. The other controllers use them too.

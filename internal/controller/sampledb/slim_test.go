@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"toban.dev/internal/controller/cached"
 	"toban.dev/internal/naming"
 )
 
@@ -97,6 +99,69 @@ func TestOfAJobTheCacheKeepsWhatIsRead(t *testing.T) {
 	want.Spec = batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "n"}}}
 	if got := slimmed(t, job); !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("it keeps\n%+v\nand is to keep\n%+v", got, want)
+	}
+}
+
+// strangers are objects with our labels, as anybody can make them.
+func strangers(named string, owner *metav1.OwnerReference, note int) metav1.ObjectMeta {
+	out := metav1.ObjectMeta{
+		Name: named, Namespace: "ns", UID: "u", ResourceVersion: "7", Finalizers: []string{"a/b"},
+		Labels: map[string]string{
+			naming.LabelManagedBy: naming.ManagedBy, naming.LabelSampleDB: "x", "other": "y",
+		},
+		Annotations: map[string]string{naming.AnnotationSetAside: "mistake", "other": strings.Repeat("n", note)},
+	}
+	if owner != nil {
+		out.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	return out
+}
+
+// Of what is not ours, and of what is large, the cache keeps what it is. Of what is listed there, it keeps the rest too
+// where others have only written too much beside.
+func TestTheCacheKeepsLittleOfStrangers(t *testing.T) {
+	controls := true
+	owner := &metav1.OwnerReference{Kind: "SampleDB", Name: "x", UID: "o", Controller: &controls}
+	config := func(name string, owner *metav1.OwnerReference, data, note int) client.Object {
+		return &corev1.ConfigMap{
+			ObjectMeta: strangers(name, owner, note), Data: map[string]string{"a": strings.Repeat("d", data)},
+		}
+	}
+	claim := func(note int) client.Object {
+		return &corev1.PersistentVolumeClaim{
+			ObjectMeta: strangers("data-x-0", nil, note), Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"},
+		}
+	}
+	has := func(o client.Object) bool {
+		switch o := o.(type) {
+		case *corev1.ConfigMap:
+			return len(o.Data) > 0
+		case *corev1.PersistentVolumeClaim:
+			return o.Spec.VolumeName != ""
+		}
+		return false
+	}
+	for name, c := range map[string]struct {
+		object         client.Object
+		content, noted bool
+	}{
+		"ours":                        {config("x-config", owner, 100, 0), true, true},
+		"ours, with a note of others": {config("x-config", owner, 100, 100), true, true},
+		"a large one":                 {config("x-config", owner, keptAtMost, 0), false, false},
+		"with large notes":            {config("x-config", owner, 100, keptAtMost), false, false},
+		"without an owner":            {config("x-config", nil, 100, 0), false, false},
+		"with the name of another":    {config("y-config", owner, 100, 0), false, false},
+		"a claim":                     {claim(100), true, true},
+		"a claim with large notes":    {claim(keptAtMost), true, false},
+	} {
+		got := slimmed(t, c.object).(client.Object) //nolint:errcheck // it is one
+		_, marked := got.GetAnnotations()[cached.NotKept]
+		_, noted := got.GetAnnotations()["other"]
+		if has(got) != c.content || noted != c.noted || marked == c.noted || got.GetResourceVersion() != "7" ||
+			got.GetLabels()[naming.LabelSampleDB] != "x" || got.GetUID() != "u" ||
+			got.GetAnnotations()[naming.AnnotationSetAside] != "mistake" {
+			t.Errorf("%s: it keeps %+v", name, got)
+		}
 	}
 }
 
