@@ -112,7 +112,8 @@ type Agent struct {
 	flags     flags
 	idle      idle
 	pressure  *pressure.Gauge
-	faults    *faults
+	slackMark *volume.SlackMark
+	faults *faults
 	// toStore is the way to the store of the archive.
 	toStore *way.Way
 	// authorities are those of the certificates for clients.
@@ -313,6 +314,8 @@ func (a *Agent) beginElections(life context.Context, before *resumed) {
 		Config: a.machineConfig(), Rules: machine.DefaultRules(),
 		Limits: ha.OwnLimits(),
 	}
+	a.slackMark = volume.NewSlackMark(a.options.Volume, a.options.WriteFile)
+	options.Promised = a.slackMark.Is()
 	began := time.Now()
 	if before != nil {
 		options.Handover, began = before.machine, before.began
@@ -403,12 +406,32 @@ func (a *Agent) configure(config protocol.Config) {
 	a.observeServer()
 }
 
-// watchPressure sees how busy the machine is: who waits for this instance, or is waited for by it, is told.
+// watchPressure sees how busy the machine is: who waits for this instance, or is waited for by it, is told. That slack
+// is promised is on disk before it is; where the disk does not take that, none is. The mark goes when no promise counts
+// any more.
 func (a *Agent) watchPressure(ctx context.Context) error {
+	unmark := time.AfterFunc(machine.SlackHeld, func() { a.markSlack() })
+	defer unmark.Stop()
 	return a.pressure.Run(ctx, func(slack time.Duration) {
 		a.options.Log.Info("how late things come on this machine has changed", "slack", slack.String())
+		unmark.Stop()
+		if slack > 0 && !a.markSlack() {
+			return
+		}
 		a.post(machine.SlackSeen{Slack: slack})
+		if slack == 0 {
+			unmark.Reset(machine.SlackHeld)
+		}
 	})
+}
+
+// markSlack marks that slack is promised, or that none is any more, and says whether that is on disk.
+func (a *Agent) markSlack() bool {
+	err := a.slackMark.Put(func() bool { return a.pressure.Slack() > 0 })
+	if err != nil {
+		a.options.Log.Warn("the mark of slack could not be written", "error", err.Error())
+	}
+	return err == nil
 }
 
 // machineConfig is what of the config elections depend on.

@@ -28,6 +28,8 @@ const (
 	newSessions    = time.Second
 	// busyPatience is for how long a server on a busy machine may not answer before it is taken for one that hangs.
 	busyPatience = 15 * time.Second
+	// busyDeadline is for how long one look may last on a busy machine.
+	busyDeadline = 5 * time.Second
 	// tendPatience is for how long a server that does what its role asks may be too busy for the rest of a look.
 	tendPatience = 10 * time.Second
 	// leastSpace is what a primary needs to go on writing WAL: one segment, in bytes.
@@ -132,13 +134,8 @@ func (t *monitor) run(ctx context.Context) {
 
 // observeOnce sees to everything that is to be done with the server, and reports how it is.
 func (t *monitor) observeOnce(ctx context.Context) {
-	deadline, slack := firstDeadline, t.pressure.Slack()
-	if t.failures > 0 {
-		deadline, slack = secondDeadline, slack/2
-	}
-	deadline += slack
 	began := time.Now()
-	query, cancel := context.WithTimeout(ctx, deadline)
+	query, cancel := context.WithTimeout(ctx, t.deadline())
 	defer cancel()
 	err := t.observe(query)
 	if ctx.Err() != nil || ended(t.process) {
@@ -170,6 +167,19 @@ func (t *monitor) observeOnce(ctx context.Context) {
 		s.Ready, s.Streaming, s.Reason, s.Message = false, false, reasonNotAnswering, err.Error()
 	})
 	t.reporter.report(false)
+}
+
+// deadline is how long a look may take. On a busy machine one long look is better than several short ones: each that is
+// given up takes its session with it.
+func (t *monitor) deadline() time.Duration {
+	deadline, slack := firstDeadline, t.pressure.Slack()
+	if t.failures > 0 {
+		deadline, slack = secondDeadline, slack/2
+	}
+	if t.pressure.Busy() {
+		return max(deadline+slack, busyDeadline)
+	}
+	return deadline + slack
 }
 
 // isBusy says that the server has done what its role asks, and that only the rest of the look took too long; or that

@@ -100,7 +100,7 @@ func (h *host) until(ctx context.Context, due func() time.Time) error {
 // takes is for how long something takes, by its name: a while, or as long as a fault has it hang.
 func (h *host) takes(ctx context.Context, what string, low, high time.Duration) error {
 	begun := time.Now()
-	usual := h.w.between(what+h.name, low, high)
+	usual := h.w.between(what+h.name, low, high) + h.w.late(what+h.name)
 	return h.until(ctx, func() time.Time {
 		if hangs := h.hanging[what]; hangs.After(begun.Add(usual)) {
 			return hangs
@@ -189,6 +189,7 @@ func (h *host) options() agent.Options {
 		Surroundings: agent.Surroundings{
 			Server: h.server, ListenAt: h.listen, Dial: h.dial, WriteFile: h.writeFile,
 			Allocate: func(string, int64) error { return nil }, // a thousand volumes are on this machine's disk
+			Stalled:  h.w.stalls,
 		},
 	}
 }
@@ -318,7 +319,7 @@ func (h *host) kill() {
 // pack is what an agent has written on its volume.
 func (h *host) pack() map[string][]byte {
 	files := map[string][]byte{}
-	for _, name := range []string{"toban/" + memoryFile, "toban/good.json", "data/" + lineageFile} {
+	for _, name := range []string{"toban/" + memoryFile, "toban/good.json", "toban/slack", "data/" + lineageFile} {
 		if content, err := os.ReadFile(filepath.Join(h.volume, name)); err == nil {
 			files[name] = content
 		}

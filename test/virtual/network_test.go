@@ -84,7 +84,7 @@ func (n *network) latency(l link) time.Duration {
 	n.mutex.Lock()
 	slow := n.slow[l]
 	n.mutex.Unlock()
-	return n.w.between("net"+l.from+l.to, 50*time.Microsecond, 2*time.Millisecond) + slow
+	return n.w.between("net"+l.from+l.to, 50*time.Microsecond, 2*time.Millisecond) + slow + n.w.late(l.from+l.to)
 }
 
 // travel waits for as long as something takes on a link.

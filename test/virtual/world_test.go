@@ -28,6 +28,7 @@ import (
 
 // world is one cluster with everything around it.
 type world struct {
+	starvation starvation
 	*testing.T
 	seed      uint64
 	folder    string

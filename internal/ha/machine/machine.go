@@ -54,6 +54,8 @@ type Options struct {
 	Random *rand.Rand
 	// Now is the time, from any beginning, as in Step.
 	Now time.Duration
+	// Promised says that the process before has promised slack (SlackSeen).
+	Promised bool
 	// Handover is what the program before has told that had this process, nil for none. It must fit the hard state.
 	Handover *Handover
 }
@@ -113,7 +115,7 @@ func New(o Options) *Instance {
 	i.news = newNews()
 	i.watch = newWatch(o.HardState, o.Now)
 	i.witness.at, i.witness.asked = never, never
-	i.slack = newSlack(o.Now)
+	i.slack = newSlack(o.Now, o.Promised)
 	if o.Handover != nil {
 		i.takeOver(o.Handover)
 	}

@@ -49,7 +49,6 @@ func newRig(t *testing.T, m ha.HardState) *rig {
 		Config: Config{Members: []string{"db-0", "db-1", "db-2"}, SystemIdentifier: "7", Witness: "uid", API: true},
 		Random: rand.New(rand.NewPCG(1, 2)), // #nosec G404 -- a test must be repeatable
 	})
-	r.slack = slack{since: r.now} // its process has run for long
 	r.step(DataSeen{Data: ha.DataPresent, SystemIdentifier: "7", Room: true})
 	return r
 }

@@ -25,10 +25,17 @@ type slack struct {
 	until time.Duration
 }
 
-// newSlack is that of a process that has just started: what the one before has promised is not known.
-func newSlack(now time.Duration) slack {
-	return slack{since: now, held: MaxSlack, until: now + MaxSlack + ha.AsyncSilenceLimit}
+// newSlack is that of a process that has just started. promised says that the one before has promised a leader to let
+// it be silent for longer; how much longer is not known.
+func newSlack(now time.Duration, promised bool) slack {
+	if !promised {
+		return slack{since: now}
+	}
+	return slack{since: now, held: MaxSlack, until: now + SlackHeld}
 }
+
+// SlackHeld is for how long a promise counts at the most after it is not made any more.
+const SlackHeld = MaxSlack + ha.AsyncSilenceLimit
 
 // see takes in how busy the machine is.
 func (s *slack) see(now, said time.Duration) {

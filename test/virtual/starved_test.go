@@ -1,0 +1,86 @@
+package virtual
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// starvation is what a machine without time for its processes does to all of them at once: each thing that one does
+// comes late, by up to lateness.
+type starvation struct {
+	mutex    sync.Mutex
+	lateness time.Duration
+	since    time.Time
+	waited   time.Duration
+}
+
+// starve has everything come late from now on, by up to a lateness; 0 for no more.
+func (w *world) starve(by time.Duration) {
+	s := &w.starvation
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.lateness > 0 {
+		s.waited += time.Since(s.since)
+	}
+	s.lateness, s.since = by, time.Now()
+}
+
+// late is by how much something comes late now.
+func (w *world) late(what string) time.Duration {
+	w.starvation.mutex.Lock()
+	by := w.starvation.lateness
+	w.starvation.mutex.Unlock()
+	if by == 0 {
+		return 0
+	}
+	return w.between("late"+what, 0, by)
+}
+
+// stalls is for how long tasks have waited for a processor, as the kernel would say.
+func (w *world) stalls() time.Duration {
+	s := &w.starvation
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.lateness > 0 {
+		return s.waited + time.Since(s.since)
+	}
+	return s.waited
+}
+
+// highestTerm is the highest term that any instance has on its disk.
+func (w *world) highestTerm() uint64 {
+	return locked(w, func() (highest uint64) {
+		for _, i := range w.instances {
+			highest = max(highest, i.hardState.Ballot.Term)
+		}
+		return highest
+	})
+}
+
+// mostTerms is how many terms may be stood for in a minute, however little time the machine has.
+const mostTerms = 12
+
+// On a machine that has no time for its instances, elections do not feed on each other: few terms are stood for, and
+// when the machine has time again the cluster is whole, without anybody's help.
+func TestAStarvedMachineHasNoElectionStorm(t *testing.T) {
+	for name, lateness := range map[string]time.Duration{
+		"by half a second": 500 * time.Millisecond, "by two seconds": 2 * time.Second, "by six": 6 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, 7, 3, func(w *world) {
+				w.formed()
+				w.starve(lateness)
+				for minute := 1; minute <= 5; minute++ {
+					before := w.highestTerm()
+					time.Sleep(time.Minute)
+					terms := w.highestTerm() - before
+					t.Logf("minute %d: %d terms", minute, terms)
+					w.expect("few terms are stood for in a minute", terms <= mostTerms)
+				}
+				w.starve(0)
+				w.eventually("the cluster is whole again", time.Minute, w.whole)
+			})
+		})
+	}
+}
