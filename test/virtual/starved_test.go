@@ -59,7 +59,7 @@ func (w *world) highestTerm() uint64 {
 }
 
 // mostTerms is how many terms may be stood for in a minute, however little time the machine has.
-const mostTerms = 12
+const mostTerms = 8
 
 // On a machine that has no time for its instances, elections do not feed on each other: few terms are stood for, and
 // when the machine has time again the cluster is whole, without anybody's help.
