@@ -113,7 +113,7 @@ type Agent struct {
 	idle      idle
 	pressure  *pressure.Gauge
 	slackMark *volume.SlackMark
-	faults *faults
+	faults    *faults
 	// toStore is the way to the store of the archive.
 	toStore *way.Way
 	// authorities are those of the certificates for clients.
