@@ -216,8 +216,8 @@ func (a *Agent) meetOthers(client peers.Client) {
 	})
 }
 
-// needsNoNewsOf says that nothing depends at the moment on when another instance is heard of: this one is a standby that
-// hears its leader, and the other one is a standby too.
+// needsNoNewsOf says that nothing depends at the moment on when another instance is heard of: this one is a standby
+// that hears its leader, and the other one is a standby too.
 func (a *Agent) needsNoNewsOf(name string) bool {
 	s := a.status.Get()
 	return s.Role == protocol.RoleStandby && s.Streaming && s.Leader != name && !s.Election.LeaderLost
@@ -349,7 +349,8 @@ func (a *Agent) operate(life context.Context) {
 		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get,
 		hardState: a.states.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
 		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
-		idle: &a.idle, pressure: a.pressure, identity: a.identity.Shown, publish: a.publisher.Want, current: &a.current, log: a.options.Log,
+		idle: &a.idle, pressure: a.pressure, identity: a.identity.Shown, publish: a.publisher.Want,
+		current: &a.current, log: a.options.Log,
 	}
 	x := &commands{
 		server: a.server, launcher: launcher, data: a.data, demands: a.demands, hardState: a.states.Get,

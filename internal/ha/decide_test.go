@@ -30,7 +30,8 @@ func three(self string, local Local, changes ...func(*View)) View {
 
 // standby is an instance with data, in the term of a leader whose standby it is.
 func standby(name string, term uint64, leader string) Local {
-	return Local{Data: DataPresent, SystemIdentifier: "7", Server: ServerStandby, Following: term, Received: 100, Answers: true,
+	return Local{Data: DataPresent, SystemIdentifier: "7", Server: ServerStandby, Following: term, Received: 100,
+		Answers: true,
 		HardState: HardState{
 			Voter: voterOf(name), Ballot: Ballot{term, leader}, Configuration: ofThree, TermHistory: history,
 		}}

@@ -68,9 +68,6 @@ type Voting struct {
 	Answers bool
 }
 
-// known says whether it could say how far its WAL goes, as far as is seen without stopping anything.
-func (v Voting) known() bool { return v.Known || v.Answers }
-
 // Consider says whether a vote may be given, before anything is done for it. A
 // vote that is not considered costs nothing: neither a term nor a stream.
 func Consider(v Voting, r VoteRequest) VoteReply {
@@ -94,13 +91,24 @@ func Consider(v Voting, r VoteRequest) VoteReply {
 		return refuse(RefusedLeaderAlive, "%s still leads term %d", m.Ballot.Leader, m.Ballot.Term)
 	case !v.HasData:
 		return refuse(RefusedNoData, "there is no data here to compare with")
-	case r.PreVote && !v.known():
-		return refuse(RefusedEndUnknown, "the server here does not answer how far its WAL goes")
-	case (v.Known || r.PreVote) && r.Position.Before(reply.Position):
-		return refuse(RefusedBehind, "the candidate has %s, this voter %s", r.Position, reply.Position)
+	}
+	if c := v.compare(r, reply.Position); c != nil {
+		return refuse(c.Reason, "%s", c.Message)
 	}
 	reply.Granted = true
 	return reply
+}
+
+// compare says why this voter could not give its vote once it knew how far its WAL goes, by what is seen of that now;
+// nil where it could.
+func (v Voting) compare(r VoteRequest, own Position) *Check {
+	switch {
+	case r.PreVote && !v.Known && !v.Answers:
+		return &Check{RefusedEndUnknown, "the server here does not answer how far its WAL goes"}
+	case (v.Known || r.PreVote) && r.Position.Before(own):
+		return &Check{RefusedBehind, fmt.Sprintf("the candidate has %s, this voter %s", r.Position, own)}
+	}
+	return nil
 }
 
 // Confirm is the hard state of a voter that has the winner of a term, which asks, for its leader, if it knows

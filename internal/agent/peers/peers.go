@@ -250,9 +250,8 @@ func (p *Peers) tell(ctx context.Context, m protocol.Member, status protocol.Sta
 func (p *Peers) Vote(
 	ctx context.Context, m protocol.Member, request ha.VoteRequest, patience time.Duration,
 ) (ha.VoteReply, error) {
-	return reach(ctx, p.ways(m), max(patience, voteDeadline), func(ctx context.Context, host string) (ha.VoteReply, error) {
-		return p.client.Vote(ctx, host, request)
-	})
+	ask := func(ctx context.Context, host string) (ha.VoteReply, error) { return p.client.Vote(ctx, host, request) }
+	return reach(ctx, p.ways(m), max(patience, voteDeadline), ask)
 }
 
 // ProposeConfiguration proposes to one peer the configuration of the quorum.

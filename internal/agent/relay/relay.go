@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// look is how often it is looked whether another instance leads, rest how often whether clients are to be passed on.
+	// look is how often it is looked whether another instance leads, rest how often whether clients are to be passed
+	// on.
 	look = 50 * time.Millisecond
 	rest = time.Second
 	// dialTimeout is for a connection to the leader. A leader that is not reached may be another a moment later.

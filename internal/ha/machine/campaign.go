@@ -38,8 +38,8 @@ type vain struct {
 // pause is the shortest pause after them, of which the longest is twice as long.
 func (v vain) pause() time.Duration { return min(leastRest<<min(v.polls, 10), mostRest) }
 
-// patience is by how many times longer than usual an answer is waited for: it may come too late each time.
-func (v vain) patience() time.Duration { return time.Duration(1 << min(v.terms, 3)) }
+// patience is how long an answer is waited for that usually comes within a time: it may have come too late before.
+func (v vain) patience(usual time.Duration) time.Duration { return usual << min(v.terms, 3) }
 
 // rest has no campaign begin for a while, longer by later.
 func (i *Instance) rest(later time.Duration) {
@@ -131,7 +131,7 @@ func (i *Instance) askVotes() {
 // votePatience is how long votes are waited for: longer where the machine is busy, where votes have come too late
 // before, and where the witness has one and its API is slow.
 func (i *Instance) votePatience() time.Duration {
-	patience := max(voteDeadline, i.slack.own(i.now)/2) * i.vain.patience()
+	patience := i.vain.patience(max(voteDeadline, i.slack.own(i.now)/2))
 	if i.hardState.Configuration.Witnesses(i.config.Witness) {
 		patience = max(patience, min(3*i.witness.took, slowestVote))
 	}

@@ -42,8 +42,8 @@ type watch struct {
 
 func newWatch(m ha.HardState, now time.Duration) watch {
 	return watch{
-		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, idle: never, stalled: never, streams: never, rests: never,
-		resigned: never, preempts: m.Won,
+		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, idle: never, stalled: never, streams: never,
+		rests: never, resigned: never, preempts: m.Won,
 	}
 }
 
@@ -268,8 +268,8 @@ func (i *Instance) broadcast() {
 	}
 }
 
-// lookInterval is how often a standby is looked at that may have to take over, seldomLook how often where its leader has
-// been lost for longer than electionTime: then there is nobody to wait for.
+// lookInterval is how often a standby is looked at that may have to take over, seldomLook how often where its leader
+// has been lost for longer than electionTime: then there is nobody to wait for.
 const (
 	lookInterval = 100 * time.Millisecond
 	seldomLook   = 2 * time.Second
