@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= development
 .PHONY: help up down demo test soak check build generate docs images examples push release deps clean
-.PHONY: bench-startup bench-backup bench-upgrade bench-connections bench-scale
+.PHONY: bench-startup bench-backup bench-upgrade bench-connections bench-crowd bench-scale
 .PHONY: drill soak-drill sbom vulnerabilities
 
 help: ## Show this list
@@ -81,6 +81,9 @@ bench-upgrade: up ## Measure upgrades: in place against pg_upgrade by hand; ARGS
 
 bench-connections: up ## Measure what each way to a database costs: Service, passed on, PgBouncer by hand, pooler
 	@KUBECONFIG=.local/kubeconfig go run ./test/bench/connections $(ARGS)
+
+bench-crowd: up ## Measure many databases on one small machine: at once, at rest, busy, in trouble, limited
+	@KUBECONFIG=.local/kubeconfig go run ./test/bench/crowd $(ARGS)
 
 bench-scale: build ## Measure one operator with up to 1,000 databases: start, memory, requests, edits, a storm
 	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go run ./test/bench/scale $(ARGS)

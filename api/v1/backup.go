@@ -56,7 +56,7 @@ type BackupSpec struct {
 	// +optional
 	Spread *metav1.Duration `json:"spread,omitempty"`
 
-	// Which backups have only what has changed since the one before. It needs PostgreSQL 17 or newer. Where it is not
+	// Which backups have only what has changed since the one before. It needs PostgreSQL 17. Where it is not
 	// given every backup has everything.
 	// +optional
 	Incremental *IncrementalSpec `json:"incremental,omitempty"`
@@ -190,7 +190,7 @@ type EncryptionSpec struct {
 	// +required
 	Recipient string `json:"recipient"`
 
-	// A Secret with age.key: what `age-keygen` writes, of each key that the archive needs. Only containers that read
+	// A Secret with age.key: what `age-keygen` writes, of each key that is needed. Only containers that read
 	// the archive get it. Keep a copy outside the cluster: without it the archive is of no use.
 	// +required
 	Key SecretReference `json:"key"`

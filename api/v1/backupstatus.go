@@ -141,15 +141,15 @@ type BrokenObject struct {
 
 // BackupStatus is how the archive of a SampleDB is, and its base backups.
 type BackupStatus struct {
-	// The archive's folder in the store, below the store's prefix.
+	// The archive's folder, below the store's prefix.
 	// +optional
 	Archive string `json:"archive,omitempty"`
 
-	// Where that store is: all that is said here is about the archive there.
+	// The store.
 	// +optional
 	Store string `json:"store,omitempty"`
 
-	// Since when the archive is in this store, where it was in another one before.
+	// Since when, after another one.
 	// +optional
 	StoreSince *metav1.Time `json:"storeSince,omitempty"`
 

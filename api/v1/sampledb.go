@@ -134,7 +134,7 @@ type SampleDBSpec struct {
 	// +optional
 	Init *InitSpec `json:"init,omitempty"`
 
-	// Where the archive with the WAL and the base backups is, and when backups are taken. By default: a volume of its
+	// Where the archive of WAL and base backups is, and when backups are taken. By default: a volume of its
 	// own, a backup a day, seven kept, and one restored a week to prove it. `none: true` does without. To set or change
 	// the store's credentials or ca restarts the instances one by one.
 	// +optional

@@ -8,8 +8,8 @@ import (
 
 // UpgradeSpec says how the SampleDB moves on to another major version, when spec.version is raised.
 type UpgradeSpec struct {
-	// InPlace, the default: some seconds without writes; or BlueGreen, which is on trial: clients move to a second set
-	// of instances.
+	// InPlace, the default: seconds without writes; or BlueGreen, on trial: clients move to a second set of
+	// instances.
 	// +optional
 	Strategy UpgradeStrategy `json:"strategy,omitempty"`
 

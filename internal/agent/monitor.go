@@ -279,31 +279,6 @@ func (t *monitor) update(ctx context.Context) error {
 	return t.endClients(ctx)
 }
 
-// spareRoom sees to a server whose volume gets full. A checkpoint, or a restartpoint of a standby, removes the WAL that
-// nobody needs. On a primary, which takes no writes then, the transactions are ended that were writing, and if need be
-// those that only read.
-func (t *monitor) spareRoom(ctx context.Context) error {
-	spares, primary := t.config.spares(), t.standing.isPrimary()
-	t.status.Change(func(s *protocol.Status) { s.ReadOnly = spares && primary })
-	if !spares {
-		t.spared = time.Time{}
-		return nil
-	}
-	if t.spared.IsZero() {
-		t.spared = time.Now()
-		t.checkpoint()
-	}
-	if !primary {
-		return nil
-	}
-	reads := t.flags.endReads.Load()
-	ended, err := t.session.EndWriters(ctx, t.spared, reads)
-	if ended > 0 {
-		t.log.Warn("sessions were ended, for the volume gets full", "sessions", ended, "readsToo", reads)
-	}
-	return err
-}
-
 // upkeep does what is to be done with a server now and then. Of a primary it tells where the oldest WAL begins, ""
 // where it was not looked.
 func (t *monitor) upkeep(ctx context.Context, primary, streams bool) (oldest string, err error) {
@@ -435,16 +410,6 @@ func (t *monitor) observeBounds(ctx context.Context) error {
 
 // endInterval is how soon the end of the WAL is asked for again while it is not known: less and less often.
 const endInterval = 20 * time.Millisecond
-
-// observeSpace notes whether there is room for WAL.
-func (t *monitor) observeSpace() {
-	free, err := t.server.FreeSpace()
-	if err != nil {
-		t.log.Warn("the free space of the volume is not known", "error", err.Error())
-		return
-	}
-	t.flags.full.Store(free < leastSpace)
-}
 
 func (t *monitor) connect(ctx context.Context) error {
 	if t.session != nil && !t.session.Broken() {

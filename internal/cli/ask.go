@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"toban.dev/internal/naming"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/session"
 )
 
@@ -42,7 +41,7 @@ func (q question) command() []string {
 	})
 	delete(settings, "role") // the script takes it, since the session has to begin as the superuser
 	return []string{
-		"env", "PGAPPNAME=" + q.application, postgres.OptionsVariable(settings),
+		"env", "PGAPPNAME=" + q.application, session.OptionsVariable(settings),
 		"psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
 		"--dbname", q.database, "--file", "-",
 	}

@@ -11,7 +11,6 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/session"
 )
 
@@ -123,7 +122,7 @@ func PSQLOptions(role string) string {
 	settings := session.Settings(naming.RoleSuperuser, own)
 	// A primary whose volume gets full refuses writes by its default, until a person says otherwise.
 	delete(settings, "default_transaction_read_only")
-	return postgres.OptionsVariable(settings)
+	return session.OptionsVariable(settings)
 }
 
 // role is the one that the session begins as.

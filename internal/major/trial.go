@@ -132,7 +132,7 @@ func quoteValue(text string) string {
 func programOptions() string {
 	settings := session.Settings(naming.RoleSuperuser, nil)
 	delete(settings, "client_encoding")
-	return postgres.OptionsVariable(settings)
+	return session.OptionsVariable(settings)
 }
 
 // copy writes a dump of the server, and runs it in the copy. What the copy does not accept is skipped.

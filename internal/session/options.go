@@ -1,4 +1,4 @@
-package postgres
+package session
 
 import (
 	"maps"
