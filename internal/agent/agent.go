@@ -112,7 +112,7 @@ type Agent struct {
 	flags     flags
 	idle      idle
 	pressure  *pressure.Gauge
-	slackMark *volume.SlackMark
+	promises  *promises
 	faults    *faults
 	// toStore is the way to the store of the archive.
 	toStore *way.Way
@@ -291,7 +291,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, actor := range append(a.watchVolumes(),
 		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.metrics.Serve, a.publisher.Run, a.archiver.Run,
 		a.identity.Run, a.identity.Show, tidier.Run, a.marker().Run, a.newRelay().Run, a.relays().Run, reapLoop,
-		a.watchPressure,
+		a.promises.run,
 	) {
 		group.Go(func() error {
 			if err := actor(life); err != nil {
@@ -314,8 +314,8 @@ func (a *Agent) beginElections(life context.Context, before *resumed) {
 		Config: a.machineConfig(), Rules: machine.DefaultRules(),
 		Limits: ha.OwnLimits(),
 	}
-	a.slackMark = volume.NewSlackMark(a.options.Volume, a.options.WriteFile)
-	options.Promised = a.slackMark.Is()
+	a.promises = newPromises(a)
+	options.Promised = a.promises.mark.Is()
 	began := time.Now()
 	if before != nil {
 		options.Handover, began = before.machine, before.began
@@ -405,34 +405,6 @@ func (a *Agent) configure(config protocol.Config) {
 	a.identity.Follow(config)
 	a.post(machine.Configured{Config: a.machineConfig()})
 	a.observeServer()
-}
-
-// watchPressure sees how busy the machine is: who waits for this instance, or is waited for by it, is told. That slack
-// is promised is on disk before it is; where the disk does not take that, none is. The mark goes when no promise counts
-// any more.
-func (a *Agent) watchPressure(ctx context.Context) error {
-	unmark := time.AfterFunc(machine.SlackHeld, func() { a.markSlack() })
-	defer unmark.Stop()
-	return a.pressure.Run(ctx, func(slack time.Duration) {
-		a.options.Log.Info("how late things come on this machine has changed", "slack", slack.String())
-		unmark.Stop()
-		if slack > 0 && !a.markSlack() {
-			return
-		}
-		a.post(machine.SlackSeen{Slack: slack})
-		if slack == 0 {
-			unmark.Reset(machine.SlackHeld)
-		}
-	})
-}
-
-// markSlack marks that slack is promised, or that none is any more, and says whether that is on disk.
-func (a *Agent) markSlack() bool {
-	err := a.slackMark.Put(func() bool { return a.pressure.Slack() > 0 })
-	if err != nil {
-		a.options.Log.Warn("the mark of slack could not be written", "error", err.Error())
-	}
-	return err == nil
 }
 
 // machineConfig is what of the config elections depend on.

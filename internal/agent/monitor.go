@@ -28,6 +28,8 @@ const (
 	newSessions    = time.Second
 	// busyPatience is for how long a server on a busy machine may not answer before it is taken for one that hangs.
 	busyPatience = 15 * time.Second
+	// answerLasts is for how long a standby's answer says that it would answer again.
+	answerLasts = 5 * time.Second
 	// busyDeadline is for how long one look may last on a busy machine.
 	busyDeadline = 5 * time.Second
 	// tendPatience is for how long a server that does what its role asks may be too busy for the rest of a look.
@@ -79,7 +81,7 @@ type monitor struct {
 	ends     pause.Growing
 	entered  time.Time // when a new session was last tried
 	// proven says that in this look the server has done what its role asks, tended when the rest was last done too,
-	// answered when it has last said how it is.
+	// answered when it has last done so.
 	proven           bool
 	tended, answered time.Time
 	// spared is since when the server runs as one whose volume gets full, zero while it does not.
@@ -150,7 +152,7 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	if err == nil || postgres.TooManyClients(err) {
 		t.failures = 0
 		t.standing.see(func(s *seen) { s.failure = "" })
-		t.reporter.report(err == nil)
+		t.reporter.report(err == nil || t.answersStill())
 		return
 	}
 	t.disconnect()
@@ -166,7 +168,13 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	t.status.Change(func(s *protocol.Status) {
 		s.Ready, s.Streaming, s.Reason, s.Message = false, false, reasonNotAnswering, err.Error()
 	})
-	t.reporter.report(false)
+	t.reporter.report(t.answersStill())
+}
+
+// answersStill says of a standby that it has answered a moment ago: whatever else of a look has failed since, it would
+// say how far its WAL goes.
+func (t *monitor) answersStill() bool {
+	return !t.standing.isPrimary() && time.Since(t.answered) < answerLasts
 }
 
 // deadline is how long a look may take. On a busy machine one long look is better than several short ones: each that is
@@ -217,7 +225,7 @@ func (t *monitor) observe(ctx context.Context) error {
 	if err := t.prove(ctx, primary); err != nil {
 		return err
 	}
-	t.proven = true
+	t.proven, t.answered = true, time.Now()
 	oldest, err := t.upkeep(ctx, primary, state.Streaming)
 	if err != nil {
 		return err
@@ -233,8 +241,7 @@ func (t *monitor) state(ctx context.Context) (postgres.State, error) {
 	began := time.Now()
 	state, err := t.session.State(ctx)
 	if err == nil {
-		t.answered = time.Now()
-		t.pressure.Late(t.answered.Sub(began))
+		t.pressure.Late(time.Since(began))
 	}
 	return state, err
 }

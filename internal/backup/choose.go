@@ -229,7 +229,9 @@ func (w Wanted) in(window Window, open bool) (Backup, bool) {
 		case slices.Contains(w.Young, b.ID):
 		case t.LSN != 0 && b.StopLSN > t.LSN || !t.Time.IsZero() && b.Stopped.After(t.Time):
 		case w.Backup == "" && early:
-			return window.Backups[0], true
+			// Where the first one was too young already, no later one of the window has the target either.
+			first := window.Backups[0]
+			return first, !slices.Contains(w.Young, first.ID)
 		case w.Backup == "" || w.Backup == b.ID:
 			return b, true
 		}

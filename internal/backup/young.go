@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,8 @@ func (r *restoring) withBackups(ctx context.Context) error {
 		switch {
 		case errors.Is(err, errYoung) && r.Present != nil:
 			return fmt.Errorf("%w: of volume snapshot %s, %w", ErrOutside, r.Present.ID, err)
+		case errors.Is(err, errYoung) && slices.Contains(young, r.restored.Choice.Backup.ID):
+			return fmt.Errorf("%w: of backup %s, %w", ErrOutside, r.restored.Choice.Backup.ID, err)
 		case errors.Is(err, errYoung):
 			r.Wanted.Young = append(young, r.restored.Choice.Backup.ID)
 		case err != nil && len(young) > 0:

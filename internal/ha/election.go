@@ -60,7 +60,7 @@ func (v View) obstacle() *Check {
 // Eligible says whether the instance could lead, whatever the others are.
 func (v View) Eligible() bool {
 	able := !v.Reader && leaving(v) == nil && notAVoter(v) == nil && volumeFull(v) == nil && volumeSlow(v) == nil
-	return able && v.Local.Data == DataPresent && v.Local.Server == ServerStandby
+	return able && v.Local.Data == DataPresent && v.Local.Server == ServerStandby && (v.Local.Known || v.Local.Answers)
 }
 
 // isReader: a reader never asks for votes, whatever a configuration says.
@@ -137,7 +137,7 @@ func majorityLost(v View) *Check {
 // else the one with the most WAL, among equals the first by ordinal. How far the
 // others are is what was last heard; the votes will tell.
 func betterCandidate(v View) *Check {
-	if v.Local.Lost > CampaignPatience+v.Local.Slack {
+	if v.Local.Lost > CampaignPatience+v.Local.OwnSlack {
 		return nil // it had its time
 	}
 	if wished := v.wished(); wished != "" {
@@ -174,7 +174,7 @@ func (v View) wished() string {
 // anotherStands: one that asks for votes in a later term already is not outbid. It may win, and whoever has promised a
 // term after that could not follow it: it would have to make way at once.
 func anotherStands(v View) *Check {
-	if v.Local.Lost > CampaignPatience+v.Local.Slack {
+	if v.Local.Lost > CampaignPatience+v.Local.OwnSlack {
 		return nil // it had its time
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Peers)) {

@@ -152,8 +152,8 @@ type Local struct {
 	// lost: shorter where a leader took its time to stop in order.
 	Leaderless, Lost time.Duration
 	// Slack is by how much longer than its limits the leader may be silent or idle, because its machine or this one is
-	// busy; a better candidate may take that much longer, too.
-	Slack time.Duration
+	// busy. OwnSlack is that for the sake of this one alone: a better candidate may take that much longer, too.
+	Slack, OwnSlack time.Duration
 	// Resting says that it has campaigned in vain a moment ago.
 	Resting bool
 	// Unconfirmed is how long ago a majority was last heard to know of no later term.

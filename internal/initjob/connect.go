@@ -3,9 +3,9 @@ package initjob
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,14 +59,26 @@ func (j *Job) connect(ctx context.Context, hosts []string, who login) (*pgx.Conn
 // undefinedObject is the SQLSTATE of a setting that the server does not know.
 const undefinedObject = "42704"
 
+// refusesSetting says that one of the hosts does not know a setting: an error has those of all hosts.
+func refusesSetting(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // each of those that it has is looked at
+	case *pgconn.PgError:
+		return e.Code == undefinedObject
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), refusesSetting)
+	case interface{ Unwrap() error }:
+		return refusesSetting(e.Unwrap())
+	}
+	return false
+}
+
 // open opens a session. A server that does not know a setting refuses it before anything else is done: then it is older
 // than those that are pinned only for newer ones.
 func open(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, config)
-	var refused *pgconn.PgError
 	switch {
 	case config.User != naming.RoleSuperuser:
-	case errors.As(err, &refused) && refused.Code == undefinedObject:
+	case refusesSetting(err):
 		config.RuntimeParams = session.Settings(config.User, settings)
 		return pgx.ConnectConfig(ctx, config)
 	case err == nil:

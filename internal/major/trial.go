@@ -129,8 +129,8 @@ func quoteValue(text string) string {
 
 // programOptions has nothing count that somebody has set for a database or a role, in the copy neither, where that
 // comes along. pg_dump and its dumps choose the encoding.
-func programOptions() string {
-	settings := session.Settings(naming.RoleSuperuser, nil)
+func programOptions(major int) string {
+	settings := session.SettingsAt(major, naming.RoleSuperuser, nil)
 	delete(settings, "client_encoding")
 	return session.OptionsVariable(settings)
 }
@@ -140,7 +140,7 @@ func (t *trial) copy(ctx context.Context, program, into string, args ...string) 
 	path := filepath.Join(t.Volume, "dump.sql")
 	defer os.Remove(path) //nolint:errcheck // the volume is a scratch one
 	dump := t.command(ctx, t.Former, program, append(args, "--file="+path)...)
-	dump.Env = append(dump.Env, programOptions())
+	dump.Env = append(dump.Env, programOptions(t.Former.Major))
 	var said bytes.Buffer
 	dump.Stderr = io.MultiWriter(t.Log, &said)
 	if err := t.run(dump); err != nil {
@@ -148,7 +148,7 @@ func (t *trial) copy(ctx context.Context, program, into string, args ...string) 
 	}
 	restore := t.command(ctx, t.Former, "psql", "--no-psqlrc", "--quiet", "--host="+t.Run, "--port="+strconv.Itoa(5432),
 		"--username="+naming.RoleSuperuser, "--dbname="+into, "--file="+path)
-	restore.Env = append(restore.Env, programOptions())
+	restore.Env = append(restore.Env, programOptions(t.Former.Major))
 	restore.Stdout = io.Discard
 	said.Reset()
 	restore.Stderr = io.MultiWriter(t.Log, &said)

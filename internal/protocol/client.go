@@ -28,7 +28,9 @@ const (
 // Client talks to the agents of one SampleDB.
 type Client struct {
 	http *http.Client
-	port int
+	// elections is for votes and configurations, which wait behind nothing else.
+	elections *http.Client
+	port      int
 }
 
 // NewClient makes a client that shows its certificate and trusts an agent whose
@@ -44,25 +46,41 @@ func NewClient(config *tls.Config, port int) *Client {
 		MaxConnsPerHost:     maxConnections,
 		IdleConnTimeout:     30 * time.Second,
 	}
-	return &Client{http: &http.Client{Transport: transport}, port: port}
+	elections := transport.Clone()
+	elections.MaxConnsPerHost = 0
+	return &Client{
+		http: &http.Client{Transport: transport}, elections: &http.Client{Transport: elections}, port: port,
+	}
 }
 
 // DialBy has the client connect by another function than the network's.
 func (c *Client) DialBy(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
-	if transport, ok := c.http.Transport.(*http.Transport); ok {
+	for _, transport := range c.transports() {
 		transport.DialContext = dial
 	}
 }
 
 // KeepIdle has the client keep connections over which nothing goes for another time than peers want.
 func (c *Client) KeepIdle(d time.Duration) {
-	if transport, ok := c.http.Transport.(*http.Transport); ok {
+	for _, transport := range c.transports() {
 		transport.IdleConnTimeout = d
 	}
 }
 
+func (c *Client) transports() (all []*http.Transport) {
+	for _, client := range []*http.Client{c.http, c.elections} {
+		if transport, ok := client.Transport.(*http.Transport); ok {
+			all = append(all, transport)
+		}
+	}
+	return all
+}
+
 // Close drops the idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	c.elections.CloseIdleConnections()
+}
 
 // Status asks an agent how its instance is. The host is a name or an address.
 func (c *Client) Status(ctx context.Context, host string) (Status, error) {
@@ -117,7 +135,11 @@ func call[Answer any](ctx context.Context, c *Client, host, path string, in any)
 	if err != nil {
 		return none, fmt.Errorf("make request to %s: %w", host, err)
 	}
-	response, err := c.http.Do(request)
+	by := c.http
+	if path == PathVote || path == PathRecord {
+		by = c.elections
+	}
+	response, err := by.Do(request)
 	if err != nil {
 		return none, fmt.Errorf("ask the agent at %s: %w", host, err)
 	}

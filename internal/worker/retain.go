@@ -205,6 +205,9 @@ func (t *take) policy() (backup.Policy, []protocol.FormerArchive, error) {
 	if err := readSettings(t.Settings, &now); err != nil {
 		return backup.Policy{}, nil, err
 	}
+	if t.settings.Archive.Path != "" && now.Archive.Bucket.Place() != t.settings.Archive.Bucket.Place() {
+		now = t.settings // they are about another store by now: this archive is kept by what was said of it
+	}
 	keep := now.Keep
 	snapshots, err := snapshotBackups(keep.Snapshots)
 	if err != nil {

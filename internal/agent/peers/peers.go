@@ -25,8 +25,9 @@ const (
 	nextWay        = 1500 * time.Millisecond
 	// Where openQuestions are not answered yet, one is asked anew only every seldom: the deadline of an answer bounds
 	// how many there are.
-	openQuestions = 4
+	openQuestions = 8
 	seldom        = time.Second
+	openTells     = 8
 	// restBeats is how seldom one is asked of which nothing depends at the moment: each so many heartbeats.
 	restBeats = 4
 )
@@ -117,10 +118,34 @@ func (p *Peers) Run(ctx context.Context) error {
 	}
 }
 
-// asks are the questions to a peer: how many are open, and when one was asked last.
+// asks are the questions to a peer: how many are open, and when one was asked last; and how often it is being told how
+// this instance is.
 type asks struct {
-	open int
-	last time.Time
+	open, tells int
+	last        time.Time
+}
+
+// mayTell says whether a peer is to be told something now, and notes that it is. One that does not take what it has
+// been told hears the latest when it asks, or is asked.
+func (p *Peers) mayTell(name string) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	a := p.asks[name]
+	if a.tells >= openTells {
+		return false
+	}
+	a.tells++
+	p.asks[name] = a
+	return true
+}
+
+// told notes that a peer has been told something, or that this was given up.
+func (p *Peers) told(name string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	a := p.asks[name]
+	a.tells--
+	p.asks[name] = a
 }
 
 // mayAsk says whether a peer is to be asked at a beat, and notes that it is. Of one of which nothing depends at the
@@ -135,7 +160,8 @@ func (p *Peers) mayAsk(name string, beat int) bool {
 	if a.open >= openQuestions && now.Sub(a.last) < seldom {
 		return false
 	}
-	p.asks[name] = asks{a.open + 1, now}
+	a.open, a.last = a.open+1, now
+	p.asks[name] = a
 	return true
 }
 
@@ -227,12 +253,15 @@ func (p *Peers) OnStatus(status protocol.Status) {
 // Broadcast tells all others how this instance is.
 func (p *Peers) Broadcast(ctx context.Context, status protocol.Status) {
 	for _, m := range p.others() {
-		go p.tell(ctx, m, status)
+		if p.mayTell(m.Name) {
+			go p.tell(ctx, m, status)
+		}
 	}
 }
 
 // tell tells one peer how this instance is. Who does not hear it asks.
 func (p *Peers) tell(ctx context.Context, m protocol.Member, status protocol.Status) {
+	defer p.told(m.Name)
 	_, _ = reach(ctx, p.ways(m), answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
 		asked := time.Now()
 		answered, err := p.client.News(ctx, host, status)

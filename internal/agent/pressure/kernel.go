@@ -3,14 +3,14 @@ package pressure
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 )
 
 // The kernel's own words: for how long some task has waited for a processor (Documentation/accounting/psi.rst), and for
 // how long the container was held to its limit (cgroup-v2.rst "cpu.stat"; with cgroups of version 1 in nanoseconds).
-const pressureFile = "/proc/pressure/cpu"
+// The container's own pressure comes first, which cgroups of version 1 do not have.
+var pressureFiles = []string{"/sys/fs/cgroup/cpu.pressure", "/proc/pressure/cpu"}
 
 var throttledFiles = []string{
 	"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/cpu.stat",
@@ -18,20 +18,18 @@ var throttledFiles = []string{
 
 // kernelStalls is for how long tasks have waited, as the kernel says where it says anything.
 func kernelStalls() func() time.Duration {
-	throttled := ""
-	for _, file := range throttledFiles {
-		if files, err := filepath.Glob(file); err == nil && len(files) > 0 {
-			throttled = files[0]
-			break
+	pressure, throttled := first(pressureFiles), first(throttledFiles)
+	return func() time.Duration { return max(waitedIn(read(pressure)), throttledIn(read(throttled))) }
+}
+
+// first is the first of some files that is there, "" for none.
+func first(files []string) string {
+	for _, file := range files {
+		if _, err := os.Stat(file); err == nil {
+			return file
 		}
 	}
-	return func() time.Duration {
-		waited := waitedIn(read(pressureFile))
-		if throttled != "" {
-			waited += throttledIn(read(throttled))
-		}
-		return waited
-	}
+	return ""
 }
 
 // read is a file, empty where it can't be read: what the kernel does not say is not known.

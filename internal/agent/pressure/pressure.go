@@ -51,13 +51,12 @@ type lateness struct {
 	by time.Duration
 }
 
-// Run looks until ctx ends, and tells the slack when it changes.
-func (g *Gauge) Run(ctx context.Context, tell func(slack time.Duration)) error {
+// Run looks until ctx ends. seen is called after each look.
+func (g *Gauge) Run(ctx context.Context, seen func()) error {
 	stalled := g.Stalled
 	if stalled == nil {
 		stalled = kernelStalls()
 	}
-	told := time.Duration(0)
 	for looks := 0; ; looks++ {
 		wait := pause.Until(interval)
 		began := time.Now()
@@ -68,10 +67,7 @@ func (g *Gauge) Run(ctx context.Context, tell func(slack time.Duration)) error {
 		if looks%4 == 0 {
 			g.look(time.Now(), stalled())
 		}
-		if slack := g.Slack(); slack != told {
-			told = slack
-			tell(slack)
-		}
+		seen()
 	}
 }
 
@@ -123,13 +119,15 @@ func (g *Gauge) Slack() time.Duration {
 	return 0
 }
 
-// Busy says that something came late in the last seconds, or that tasks had to wait for most of them.
+// Busy says that something came late in the last seconds; or in the window, and that tasks had to wait for most of the
+// last seconds. That they have to wait alone says little: on a node that is well used some task always does.
 func (g *Gauge) Busy() bool {
 	if g == nil {
 		return false
 	}
+	slack := g.Slack()
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	late := len(g.late) > 0 && time.Since(g.late[len(g.late)-1].at) < lately
-	return late || !g.stalls.IsZero() && time.Since(g.stalls) < lately
+	return late || slack > 0 && !g.stalls.IsZero() && time.Since(g.stalls) < lately
 }

@@ -1,10 +1,11 @@
 package volume
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"toban.dev/internal/postgres"
 )
@@ -17,47 +18,39 @@ const slackFile = "slack"
 const slackSet, slackClear = "1", "0"
 
 // SlackMark remembers on the volume that a process has promised slack: the next one must go by that for a while, though
-// it does not know how much it was.
+// it does not know how much it was. It is not safe for concurrent use.
 type SlackMark struct {
 	file  string
 	write func(path string, content []byte, mode os.FileMode) error
-
-	mutex sync.Mutex
 	is    bool
 }
 
-// NewSlackMark reads the mark. write is nil for postgres.WriteFile.
+// NewSlackMark reads the mark. write is nil for postgres.WriteFile. One that can't be read may be set.
 func NewSlackMark(volume string, write func(path string, content []byte, mode os.FileMode) error) *SlackMark {
 	m := &SlackMark{file: filepath.Join(StateFolder(volume), slackFile), write: write}
 	if write == nil {
 		m.write = postgres.WriteFile
 	}
 	text, err := os.ReadFile(m.file)
-	m.is = err == nil && string(text) != slackClear
+	m.is = !errors.Is(err, fs.ErrNotExist) && (err != nil || string(text) != slackClear)
 	return m
 }
 
 // Is says that slack has been promised.
-func (m *SlackMark) Is() bool {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return m.is
-}
+func (m *SlackMark) Is() bool { return m.is }
 
-// Put sets the mark, or takes it away, as is promised then. When it returns without an error, that is on disk.
-func (m *SlackMark) Put(promised func() bool) error {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	now, text := promised(), slackClear
-	if now == m.is {
+// Put sets the mark or takes it away. When it returns without an error, that is on disk.
+func (m *SlackMark) Put(promised bool) error {
+	if promised == m.is {
 		return nil
 	}
-	if now {
+	text := slackClear
+	if promised {
 		text = slackSet
 	}
 	if err := m.write(m.file, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("remember that a leader may be silent for longer: %w", err)
 	}
-	m.is = now
+	m.is = promised
 	return nil
 }

@@ -64,7 +64,7 @@ func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 func (s *scope) sparedSnapshots(path string) (out []protocol.Snapshot) {
 	for i := range s.seen.snapshots {
 		b := &s.seen.snapshots[i]
-		if x := desired.Snapshot(b); x != nil && s.isIn(b, path) {
+		if x := desired.Snapshot(b); x != nil && b.Status.Archive != nil && b.Status.Archive.Path == path {
 			x.Label = "" // retention needs to know of WAL alone
 			out = append(out, *x)
 		}
@@ -74,13 +74,14 @@ func (s *scope) sparedSnapshots(path string) (out []protocol.Snapshot) {
 }
 
 // spared are the backups that are pinned, and those that are being verified or restored, here or into another SampleDB
-// of the namespace, in one of its archives. One that the first store has lost is pinned all the same: the copy may have
-// it.
+// of the namespace, in one of its archives. Whichever store it was taken into: the second one, or a copy of the
+// archive, has it by the same id, and an id that is not there pins nothing. One that the first store has lost is pinned
+// all the same.
 func (s *scope) spared(path string) desired.Spared {
 	var out desired.Spared
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
-		if b.Status.Archive == nil || b.Status.ID == "" || !s.isIn(b, path) {
+		if b.Status.Archive == nil || b.Status.ID == "" || b.Status.Archive.Path != path {
 			continue
 		}
 		if b.Spec.Keep {

@@ -41,9 +41,16 @@ func (v vain) pause() time.Duration { return min(leastRest<<min(v.polls, 10), mo
 // patience is how long an answer is waited for that usually comes within a time: it may have come too late before.
 func (v vain) patience(usual time.Duration) time.Duration { return usual << min(v.terms, 3) }
 
+// quietRest is the longest pause where nothing comes late on this machine, and no term has been stood for in vain again
+// and again: whoever is waited for may be there at any moment.
+const quietRest, quietTerms = 500 * time.Millisecond, 3
+
 // rest has no campaign begin for a while, longer by later.
 func (i *Instance) rest(later time.Duration) {
 	pause := i.vain.pause()
+	if i.slack.own(i.now) == 0 && i.vain.terms < quietTerms {
+		pause = min(pause, quietRest)
+	}
 	i.watch.rests = i.now + pause + time.Duration(i.random.Int64N(int64(pause))) + later
 	i.vain.polls++
 }

@@ -154,14 +154,19 @@ func (i *Instance) countConfirmations() {
 
 // confirmedFor is by how much longer than the fence those who have confirmed wait, at the least.
 func (i *Instance) confirmedFor(p *poll) time.Duration {
+	if p.witness != nil && p.witness.Granted {
+		return 0
+	}
 	least := MaxSlack
 	for voter, reply := range p.replies {
-		if h := i.news.peer(voter.Instance()); reply.Granted && voter != i.hardState.Voter {
-			if h == nil || h.said.Limits.Silence == 0 {
-				return 0
-			}
-			least = min(least, h.said.Limits.Slack)
+		if !reply.Granted || voter == i.hardState.Voter {
+			continue
 		}
+		h := i.news.peer(voter.Instance())
+		if h == nil || h.asked < p.asked-answerCounts { // what it has promised is not known
+			return 0
+		}
+		least = min(least, h.slack)
 	}
 	return least
 }

@@ -41,6 +41,7 @@ type HandedNews struct {
 	Asked     time.Duration `json:"asked"`
 	At        time.Duration `json:"at"`
 	Counts    time.Duration `json:"counts"`
+	Slack     time.Duration `json:"slack,omitempty"`
 	Voted     time.Duration `json:"voted"`
 	VotedTerm uint64        `json:"votedTerm,omitempty"`
 	// Progress is how far it has ever been, said by the process Boot, at ProgressAt; Met is when that was heard of
@@ -89,8 +90,9 @@ func (i *Instance) HandOver(now time.Duration) (h Handover, busy string) {
 
 func (h *heard) handOver() HandedNews {
 	return HandedNews{
-		Status: h.said, Asked: h.asked, At: h.at, Counts: h.counts, Voted: h.voted, VotedTerm: h.votedTerm,
-		Progress: h.progress.Progress, ProgressAt: h.progress.at, Boot: h.progress.boot, Met: h.progress.met,
+		Status: h.said, Asked: h.asked, At: h.at, Counts: h.counts, Slack: h.slack, Voted: h.voted,
+		VotedTerm: h.votedTerm,
+		Progress:  h.progress.Progress, ProgressAt: h.progress.at, Boot: h.progress.boot, Met: h.progress.met,
 	}
 }
 
@@ -168,9 +170,10 @@ func (i *Instance) takeOver(h *Handover) {
 	}
 	for _, n := range h.Heard {
 		i.news.heard[n.Status.Name] = &heard{
-			said: n.Status, asked: n.Asked, at: n.At, counts: n.Counts, voted: n.Voted, votedTerm: n.VotedTerm,
-			refused:  never,
-			progress: progress{Progress: n.Progress, at: n.ProgressAt, boot: n.Boot, met: n.Met},
+			said: n.Status, asked: n.Asked, at: n.At, counts: n.Counts, slack: n.Slack, voted: n.Voted,
+			votedTerm: n.VotedTerm,
+			refused:   never,
+			progress:  progress{Progress: n.Progress, at: n.ProgressAt, boot: n.Boot, met: n.Met},
 		}
 		i.news.present[n.Status.Name] = n.Status.Peer
 	}

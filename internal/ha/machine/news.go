@@ -39,6 +39,9 @@ type heard struct {
 	// not heard this instance for longer than a heartbeat. Its vote counts from voted, in the term votedTerm.
 	counts, voted time.Duration
 	votedTerm     uint64
+	// slack is what it has promised with the answer that counts: for how much longer than the fence that keeps this
+	// instance going. A leader counts on nothing that a follower has not promised itself.
+	slack time.Duration
 	// refused is since when nobody listens at its address, or never.
 	refused time.Duration
 	// progress is how far it has ever been, as a voter.
@@ -113,7 +116,7 @@ func (i *Instance) handleStatus(s PeerStatus, asked time.Duration) {
 		return
 	}
 	h := i.news.entry(s.Name)
-	h.hear(asked, i.silenceOf(s))
+	h.hear(asked, i.silenceOf(s), s.Limits.Slack)
 	i.moved = h.at == never ||
 		decisive(h.said.Peer) != decisive(s.Peer) || s.Configuration.Newer(i.hardState.Configuration)
 	if h.at != never && h.said.Boot == s.Boot && h.said.Number > s.Number {
@@ -137,12 +140,14 @@ func (i *Instance) silenceOf(s PeerStatus) time.Duration {
 
 // hear notes an answer, and how long its sender had not heard this instance, its leader. It may give that up soon, so
 // its answer keeps the leader going for as much less.
-func (h *heard) hear(asked, silence time.Duration) {
+func (h *heard) hear(asked, silence, slack time.Duration) {
 	if asked == never {
 		return
 	}
 	h.asked = max(h.asked, asked)
-	h.counts = max(h.counts, asked-max(0, silence-ha.HeartbeatInterval))
+	if counts := asked - max(0, silence-ha.HeartbeatInterval); counts >= h.counts {
+		h.counts, h.slack = counts, slack
+	}
 }
 
 // meet notes that an instance has asked something itself, as the leader: it is not silent, nor does it
@@ -251,10 +256,10 @@ func (i *Instance) ageOfAnswer(voter ha.Voter) (time.Duration, bool) {
 	}
 	own, said, counts := i.hardState.Ballot, h.said.Peer, never
 	if h.votedTerm == own.Term {
-		counts = h.voted
+		counts = h.voted + h.slack
 	}
 	if said.Ballot == own && h.counts != never {
-		counts = max(counts, h.counts+i.extension(h))
+		counts = max(counts, h.counts+h.slack)
 	}
 	left := said.Ballot.Term > own.Term || said.Ballot == own && said.LeaderLost
 	return i.now - counts, counts != never && !left

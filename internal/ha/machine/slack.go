@@ -7,19 +7,18 @@ import (
 )
 
 // MaxSlack is the most that a leader is let be silent for beyond the limits (docs/ha.md, "A machine that is busy").
-const MaxSlack = 8 * time.Second
+// SlackHeld is for how long a promise of it counts at the most after it is not made any more.
+const (
+	MaxSlack  = 8 * time.Second
+	SlackHeld = MaxSlack + ha.AsyncSilenceLimit
+)
 
-// slackHeard is how long before it counts the last word of a leader may have been asked for: see heard.hear.
-const slackHeard = 2 * ha.HeartbeatInterval
-
-// slack is how much longer than the limits this instance lets its leader be silent, because its own machine is busy. It
-// is a promise to the leader, which goes on for that long after an answer of this instance: so a longer one counts at
-// once, and a shorter one only when the former can have expired at every leader that has heard of it.
+// slack is how much longer than the limits this instance lets its leader be silent, because its own machine is busy, or
+// the leader's. It is a promise to the leader, which goes on for that long after an answer of this instance: so a
+// longer one counts at once, and a shorter one only when the former can have expired at every leader that has heard it.
 type slack struct {
-	// said is what this instance says now, since when it has said at least that, and before what it said until then.
-	said   time.Duration
-	since  time.Duration
-	before time.Duration
+	// said is what this instance says now.
+	said time.Duration
 	// held is what it has said before and still goes by, until a moment.
 	held  time.Duration
 	until time.Duration
@@ -29,25 +28,18 @@ type slack struct {
 // it be silent for longer; how much longer is not known.
 func newSlack(now time.Duration, promised bool) slack {
 	if !promised {
-		return slack{since: now}
+		return slack{}
 	}
-	return slack{since: now, held: MaxSlack, until: now + SlackHeld}
+	return slack{held: MaxSlack, until: now + SlackHeld}
 }
 
-// SlackHeld is for how long a promise counts at the most after it is not made any more.
-const SlackHeld = MaxSlack + ha.AsyncSilenceLimit
-
-// see takes in how busy the machine is.
+// see takes in what is promised from now on.
 func (s *slack) see(now, said time.Duration) {
-	switch {
-	case said > s.said:
-		s.before, s.since = s.said, now
-	case said < s.said:
+	if said < s.said {
 		if now >= s.until {
-			s.held = 0
+			s.held, s.until = 0, now
 		}
-		s.held, s.until = max(s.held, s.said), now+s.said+ha.AsyncSilenceLimit
-		s.before = min(s.before, said)
+		s.held, s.until = max(s.held, s.said), max(s.until, now+s.said+ha.AsyncSilenceLimit)
 	}
 	s.said = said
 }
@@ -60,37 +52,15 @@ func (s *slack) own(now time.Duration) time.Duration {
 	return s.said
 }
 
-// heardBy is what another has heard that was answered by this instance at a time.
-func (s *slack) heardBy(answered time.Duration) time.Duration {
-	if answered >= s.since+slackHeard {
-		return s.said
-	}
-	return s.before
-}
-
-// limitsSaid are the limits that this instance says.
-func (i *Instance) limitsSaid() ha.Limits { return i.own.WithSlack(i.slack.said) }
-
 // LimitsSaid are the limits that this instance says it goes by.
-func (i *Instance) LimitsSaid() ha.Limits { return i.limitsSaid() }
+func (i *Instance) LimitsSaid() ha.Limits { return i.own.WithSlack(i.slack.said) }
 
 // slackFor is how much longer than the limits the leader of the ballot may be silent: for the sake of its machine, as
-// it has said last, or of this one.
+// it has said last, or by what this instance has promised.
 func (i *Instance) slackFor(leader string) time.Duration {
 	own := i.slack.own(i.now)
 	if h := i.news.peer(leader); h != nil && leader != i.name {
 		return max(own, h.said.Limits.Slack)
 	}
 	return own
-}
-
-// extension is by how much longer than the fence an answer of another keeps this instance going as its leader. That one
-// waits for its own slack, and for the one that this instance had said when it was last heard there. Release 0.1.0
-// waits for neither.
-func (i *Instance) extension(h *heard) time.Duration {
-	limits := h.said.Limits
-	if limits.Silence == 0 {
-		return 0
-	}
-	return max(limits.Slack, i.slack.heardBy(h.counts))
 }

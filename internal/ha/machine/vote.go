@@ -70,7 +70,7 @@ func (i *Instance) vote(e VoteAsked) {
 		return
 	}
 	if !i.free() || i.storing != nil {
-		i.votes = append(i.votes, pendingVote{e, i.now + max(voteDeadline, i.slack.own(i.now))})
+		i.votes = append(i.votes, pendingVote{e, i.now + max(voteDeadline, i.slack.said)})
 		return
 	}
 	i.store(ha.Promise(i.hardState, e.Request), func() {

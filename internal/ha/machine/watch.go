@@ -77,12 +77,13 @@ func (i *Instance) observe() {
 const quickLosses = 3
 
 // remember forgets what was in vain when an instance has led for long. One that is lost soon after it has begun to lead
-// counts as in vain.
+// counts as in vain, unless it has resigned.
 func (i *Instance) remember(led bool) {
 	w := &i.watch
 	switch {
 	case !led:
-		if soon := w.leads != never && i.now-w.leads < steadyAfter; soon && i.vain.polls >= quickLosses {
+		soon := w.leads != never && i.now-w.leads < steadyAfter && i.resignedTerm() == 0
+		if soon && i.vain.polls >= quickLosses {
 			i.rest(0)
 		} else if soon {
 			i.vain.polls++
@@ -178,7 +179,7 @@ func (i *Instance) viewLeader(local *ha.Local) {
 	w, leader := &i.watch, i.hardState.Ballot.Leader
 	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.lost)
 	local.Idle, local.Stalled = i.ago(w.idle), i.ago(w.stalled)
-	local.Slack = i.slackFor(leader)
+	local.Slack, local.OwnSlack = i.slackFor(leader), i.slack.own(i.now)
 	if leader == i.name {
 		return
 	}
@@ -202,7 +203,7 @@ func (i *Instance) Says(now time.Duration) PeerStatus {
 	v := i.View()
 	return PeerStatus{
 		Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(v), Configuration: i.hardState.Configuration,
-		Began: i.began, Forgotten: i.Forgotten(), Limits: i.limitsSaid(), Silence: v.Local.Silence,
+		Began: i.began, Forgotten: i.Forgotten(), Limits: i.LimitsSaid(), Silence: v.Local.Silence,
 	}
 }
 

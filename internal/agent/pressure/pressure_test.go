@@ -1,0 +1,72 @@
+package pressure
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSlackFollowsLatenessForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Gauge
+		for _, c := range []struct{ late, slack time.Duration }{
+			{100 * time.Millisecond, 0}, {300 * time.Millisecond, time.Second}, {3 * time.Second, 8 * time.Second},
+			{600 * time.Millisecond, 8 * time.Second},
+		} {
+			if g.Late(c.late); g.Slack() != c.slack {
+				t.Errorf("after %s late the slack is %s, want %s", c.late, g.Slack(), c.slack)
+			}
+		}
+		time.Sleep(window + time.Second)
+		if g.Slack() != 0 || g.Busy() {
+			t.Errorf("for ever the slack is %s, busy %v", g.Slack(), g.Busy())
+		}
+	})
+}
+
+func TestBusyIsWhereTasksWaitAndThingsComeLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Gauge
+		stalled := time.Duration(0)
+		pass := func(share float64) {
+			for range 3 {
+				time.Sleep(time.Second)
+				stalled += time.Duration(share * float64(time.Second))
+				g.look(time.Now(), stalled)
+			}
+		}
+		if pass(0.95); g.Busy() {
+			t.Error("that tasks wait is enough")
+		}
+		g.Late(300 * time.Millisecond)
+		if pass(0.95); !g.Busy() {
+			t.Error("it is not busy though things come late and tasks wait")
+		}
+		pass(0.5)
+		if pass(0.5); g.Busy() {
+			t.Error("it is busy though tasks do not wait")
+		}
+	})
+}
+
+func TestWhatTheKernelSays(t *testing.T) {
+	const pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total=2500000\nfull avg10=0.00 total=9\n"
+	if got := waitedIn([]byte(pressure)); got != 2500*time.Millisecond {
+		t.Errorf("tasks have waited for %s", got)
+	}
+	for text, want := range map[string]time.Duration{
+		"nr_periods 3\nthrottled_usec 1500000\n": 1500 * time.Millisecond, "throttled_time 1500000000": 1500 * time.Millisecond,
+		"": 0, "throttled_usec much": 0,
+	} {
+		if got := throttledIn([]byte(text)); got != want {
+			t.Errorf("%q: held for %s", text, got)
+		}
+	}
+	if kernelStalls()() < 0 {
+		t.Error("less than nothing")
+	}
+	var nobody *Gauge
+	if nobody.Late(time.Hour); nobody.Slack() != 0 || nobody.Busy() {
+		t.Error("nil sees something")
+	}
+}
