@@ -257,7 +257,7 @@ func (c *checker) isolation(i *instance) {
 	}
 	p := h.server.process
 	without := time.Since(i.lastContact)
-	if p != nil && p.open() && without > fenceLimit {
+	if p != nil && p.open() && without > fenceLimit+c.w.slackLeft() {
 		c.w.fail("an isolated primary stops", "%s is open in term %d, without contact for %s", i.name, p.term, without)
 	}
 }

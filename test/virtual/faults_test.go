@@ -84,6 +84,7 @@ func (c *chaos) run() {
 		c.eventually("the cluster forms", 2*time.Minute, c.whole)
 	}
 	c.end = time.Now().Add(c.duration(6*time.Second, 25*time.Second))
+	c.starveSometimes()
 	for time.Now().Before(c.end) && !c.failed() {
 		time.Sleep(c.duration(50*time.Millisecond, 2500*time.Millisecond))
 		c.fault()
@@ -456,6 +457,7 @@ func (c *chaos) heal() {
 	c.mutex.Unlock()
 	c.net.change(func() { clear(c.net.cut); clear(c.net.slow); clear(c.net.refused) })
 	c.api.beSlow(0)
+	c.starve(0)
 	c.change(func() {
 		c.scarce = false
 		for _, i := range c.instances {

@@ -1,9 +1,12 @@
 package virtual
 
 import (
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
+
+	"toban.dev/internal/ha/machine"
 )
 
 // starvation is what a machine without time for its processes does to all of them at once: each thing that one does
@@ -25,6 +28,21 @@ func (w *world) starve(by time.Duration) {
 	}
 	s.lateness, s.since = by, time.Now()
 }
+
+// slackLeft is the most by which a primary may go on for longer, because others may have promised to wait as much longer:
+// while things come late, and for as long after it as that is remembered.
+func (w *world) slackLeft() time.Duration {
+	s := &w.starvation
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.lateness == 0 && (s.since.IsZero() || time.Since(s.since) > remembered) {
+		return 0
+	}
+	return machine.MaxSlack + s.lateness
+}
+
+// remembered is for how long it counts that things came late: the agent's window, and a promise made at its end.
+const remembered = 30*time.Second + machine.SlackHeld
 
 // late is by how much something comes late now.
 func (w *world) late(what string) time.Duration {
@@ -56,6 +74,21 @@ func (w *world) highestTerm() uint64 {
 		}
 		return highest
 	})
+}
+
+// starveSometimes has the machine starve for a part of every fifth schedule, beside the other faults.
+func (c *chaos) starveSometimes() {
+	random := rand.New(rand.NewPCG(c.seed, 2)) //nolint:gosec // a test must be repeatable
+	if random.IntN(5) > 0 {
+		return
+	}
+	begins, lasts := random.Int64N(int64(5*time.Second)), random.Int64N(int64(15*time.Second))
+	by := 100*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))
+	c.later(time.Duration(begins), func() {
+		c.say("machine", "has everything come late by up to %s", by)
+		c.starve(by)
+	})
+	c.later(time.Duration(begins+lasts), func() { c.starve(0) })
 }
 
 // mostTerms is how many terms may be stood for in a minute, however little time the machine has.

@@ -55,8 +55,10 @@ func TestWhatTheKernelSays(t *testing.T) {
 		t.Errorf("tasks have waited for %s", got)
 	}
 	for text, want := range map[string]time.Duration{
-		"nr_periods 3\nthrottled_usec 1500000\n": 1500 * time.Millisecond, "throttled_time 1500000000": 1500 * time.Millisecond,
-		"": 0, "throttled_usec much": 0,
+		"nr_periods 3\nthrottled_usec 1500000\n": 1500 * time.Millisecond,
+		"throttled_time 1500000000":              1500 * time.Millisecond,
+		"":                                       0,
+		"throttled_usec much":                    0,
 	} {
 		if got := throttledIn([]byte(text)); got != want {
 			t.Errorf("%q: held for %s", text, got)
