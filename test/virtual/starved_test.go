@@ -29,8 +29,8 @@ func (w *world) starve(by time.Duration) {
 	s.lateness, s.since = by, time.Now()
 }
 
-// slackLeft is the most by which a primary may go on for longer, because others may have promised to wait as much longer:
-// while things come late, and for as long after it as that is remembered.
+// slackLeft is the most by which a primary may go on for longer: others may have promised to wait as much longer, while
+// things come late and for as long after it as that is remembered.
 func (w *world) slackLeft() time.Duration {
 	s := &w.starvation
 	s.mutex.Lock()
@@ -78,7 +78,7 @@ func (w *world) highestTerm() uint64 {
 
 // starveSometimes has the machine starve for a part of every fifth schedule, beside the other faults.
 func (c *chaos) starveSometimes() {
-	random := rand.New(rand.NewPCG(c.seed, 2)) //nolint:gosec // a test must be repeatable
+	random := rand.New(rand.NewPCG(c.seed, 2))
 	if random.IntN(5) > 0 {
 		return
 	}
