@@ -42,8 +42,8 @@ type heard struct {
 	// slack is what it has promised with the answer that counts: for how much longer than the fence that keeps this
 	// instance going. A leader counts on nothing that a follower has not promised itself.
 	slack time.Duration
-	// refused is since when nobody listens at its address, or never.
-	refused time.Duration
+	// refused is since when nobody listens at its address, or never; again when that was seen last.
+	refused, again time.Duration
 	// progress is how far it has ever been, as a voter.
 	progress progress
 }
@@ -106,6 +106,7 @@ func (i *Instance) handleNews(e Event) {
 		case h.refused == never && h.at < e.Asked, h.refused != never && h.at > h.refused:
 			h.refused = e.Asked
 		}
+		h.again = e.Asked
 	}
 }
 
@@ -148,6 +149,18 @@ func (h *heard) hear(asked, silence, slack time.Duration) {
 	if counts := asked - max(0, silence-ha.HeartbeatInterval); counts >= h.counts {
 		h.counts, h.slack = counts, slack
 	}
+}
+
+// refusedFor is for how long nobody has listened at its address, 0 where somebody does. One refusal alone says that of
+// a moment: until the next question, which may be on its way, it is no longer than ha.RefusedLimit.
+func (h *heard) refusedFor(now time.Duration) time.Duration {
+	switch {
+	case h.refused == never:
+		return 0
+	case h.again-h.refused < ha.HeartbeatInterval*3/4:
+		return min(now-h.refused, ha.RefusedLimit)
+	}
+	return now - h.refused
 }
 
 // meet notes that an instance has asked something itself, as the leader: it is not silent, nor does it

@@ -53,7 +53,7 @@ func (i *Instance) observe() {
 	w, ballot := &i.watch, i.hardState.Ballot
 	if ballot != w.ballot {
 		w.ballot, w.since, w.led = ballot, i.now, i.now
-		w.lost, w.idle, w.stalled, w.streams = never, never, never, never
+		w.leads, w.lost, w.idle, w.stalled, w.streams = never, never, never, never, never
 	}
 	leader, present := i.news.present[ballot.Leader]
 	led := present && leader.Leading && leader.Ballot.Term == ballot.Term
@@ -70,18 +70,30 @@ func (i *Instance) observe() {
 	should := led && ballot.Leader != i.name && able
 	w.stall(i.now, should, i.server.seen.Streaming)
 	i.observeWitness()
-	w.lose(i.now, i.View().LeaderLost())
+	i.loseLeader()
 }
 
 // quickLosses is how many leaders may be lost soon after they have begun to lead before the next election waits.
 const quickLosses = 3
 
-// remember forgets what was in vain when an instance has led for long. One that is lost soon after it has begun to lead
-// counts as in vain, unless it has resigned.
+// remember notes that an instance leads, and forgets what was in vain when it has led for long.
 func (i *Instance) remember(led bool) {
 	w := &i.watch
 	switch {
 	case !led:
+	case w.leads == never:
+		w.leads, w.rests = i.now, never // what was in vain before has come to an end
+	case i.now-w.leads >= steadyAfter:
+		i.vain = vain{}
+	}
+}
+
+// loseLeader notes since when the leader has been lost. One that is lost soon after it has begun to lead, and has not
+// resigned, counts as in vain: where that goes on, the next election waits.
+func (i *Instance) loseLeader() {
+	w := &i.watch
+	lost := i.View().LeaderLost()
+	if lost && w.lost == never {
 		soon := w.leads != never && i.now-w.leads < steadyAfter && i.resignedTerm() == 0
 		if soon && i.vain.polls >= quickLosses {
 			i.rest(0)
@@ -89,11 +101,8 @@ func (i *Instance) remember(led bool) {
 			i.vain.polls++
 		}
 		w.leads = never
-	case w.leads == never:
-		w.leads = i.now
-	case i.now-w.leads >= steadyAfter:
-		i.vain = vain{}
 	}
+	w.lose(i.now, lost)
 }
 
 // lose notes since when the leader has been lost.
@@ -189,7 +198,7 @@ func (i *Instance) viewLeader(local *ha.Local) {
 		local.Silence = min(i.now-h.asked, since)
 	}
 	if h := i.news.heard[leader]; h != nil {
-		local.Refused = min(i.ago(h.refused), since)
+		local.Refused = min(h.refusedFor(i.now), since)
 	}
 	if limit := local.Limits.Silence; local.Silence > limit || local.Refused > ha.RefusedLimit {
 		local.Leaderless = max(local.Leaderless, local.Silence-limit)
