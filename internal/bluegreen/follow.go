@@ -156,6 +156,9 @@ const poll = 20 * time.Millisecond
 // in each database, and has it on disk.
 func (l Link) CatchUp(ctx context.Context) error {
 	return each(ctx, l.Serving, func(conn *pgx.Conn, d database) error {
+		if err := mustOwn(ctx, conn); err != nil { // before anybody else is asked
+			return err
+		}
 		follower, err := l.Following.Connect(ctx, d.Name)
 		if err != nil {
 			return err
