@@ -24,6 +24,7 @@ type options struct {
 	databases            int
 	rest, busy, limited  time.Duration
 	cpu                  string
+	look                 time.Duration
 	readyWithin, settles time.Duration
 }
 
@@ -33,6 +34,7 @@ func main() {
 	flag.DurationVar(&o.rest, "rest", 10*time.Minute, "how long they are at rest")
 	flag.DurationVar(&o.busy, "busy", 2*time.Minute, "how long twice as many loops as processors run beside them")
 	flag.DurationVar(&o.limited, "limited", 10*time.Minute, "how long pgbench runs at all of them under a CPU limit")
+	flag.DurationVar(&o.look, "look", 2*time.Minute, "how long is measured what one in trouble costs")
 	flag.StringVar(&o.cpu, "cpu", "200m", "that limit")
 	flag.DurationVar(&o.readyWithin, "ready", 2*time.Minute, "within what all are to be ready that were made at once")
 	flag.DurationVar(&o.settles, "settles", time.Minute, "within what all are to take writes after it")

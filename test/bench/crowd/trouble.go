@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"toban.dev/internal/naming"
 	"toban.dev/test/crowd"
@@ -14,9 +13,6 @@ var shared = []string{crowd.Operator, crowd.APIServer, crowd.Nodes}
 
 // mostMore is by how much more of a processor they may take, all together.
 const mostMore = 0.1
-
-// looks is how long is measured what one in trouble costs.
-const looks = 2 * time.Minute
 
 // loginTrigger writes at each login, which no standby can do.
 const loginTrigger = `CREATE TABLE IF NOT EXISTS logins (at timestamptz);
@@ -41,7 +37,7 @@ var troubles = []trouble{
 
 // inTrouble has one of them in trouble. The others must not notice.
 func (b *bench) inTrouble(ctx context.Context) error {
-	rest, err := crowd.Measure(ctx, looks)
+	rest, err := crowd.Measure(ctx, b.look)
 	if err != nil {
 		return err
 	}
@@ -52,7 +48,7 @@ func (b *bench) inTrouble(ctx context.Context) error {
 			if err := t.make(ctx, b, name); err != nil {
 				return err
 			}
-			u, err := crowd.Measure(ctx, looks)
+			u, err := crowd.Measure(ctx, b.look)
 			if err != nil {
 				return err
 			}
