@@ -23,6 +23,7 @@ var paths = map[string]string{
 	"secret":   "/api/v1/namespaces/%s/secrets",
 	"service":  "/api/v1/namespaces/%s/services",
 	"pdb":      "/apis/policy/v1/namespaces/%s/poddisruptionbudgets",
+	"lease":    "/apis/coordination.k8s.io/v1/namespaces/%s/leases",
 	"hpa":      "/apis/autoscaling/v2/namespaces/%s/horizontalpodautoscalers",
 
 	"faultdrill":  "/apis/toban.dev/v1/namespaces/%s/faultdrills",
