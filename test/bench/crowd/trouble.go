@@ -83,8 +83,12 @@ func (b *bench) mended(ctx context.Context, t trouble, name string) error {
 
 // superuser runs statements in a database of a SampleDB.
 func superuser(ctx context.Context, name, database, statements string) error {
-	_, err := namespace.KubectlWith(ctx, statements, "toban", "psql", name, "--database", database, "--",
-		"--set=ON_ERROR_STOP=1")
+	db, err := namespace.SampleDB(ctx, name)
+	if err != nil {
+		return err
+	}
+	_, err = namespace.KubectlWith(ctx, statements, "exec", "-i", db.Status.Primary, "--", "psql", "-U", "postgres", "-X",
+		"--set=ON_ERROR_STOP=1", database)
 	return err
 }
 
