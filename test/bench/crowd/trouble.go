@@ -87,8 +87,8 @@ func superuser(ctx context.Context, name, database, statements string) error {
 	if err != nil {
 		return err
 	}
-	_, err = namespace.KubectlWith(ctx, statements, "exec", "-i", db.Status.Primary, "--", "psql", "-U", "postgres", "-X",
-		"--set=ON_ERROR_STOP=1", database)
+	_, err = namespace.KubectlWith(ctx, statements, "exec", "-i", db.Status.Primary, "--",
+		"psql", "-U", "postgres", "-X", "--set=ON_ERROR_STOP=1", database)
 	return err
 }
 
