@@ -48,6 +48,10 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
+	if o.databases <= len(troubles) {
+		return fmt.Errorf("%d databases are too few: %d of them get into trouble, and others are to not notice",
+			o.databases, len(troubles))
+	}
 	if _, err := namespace.Kubectl(ctx, "create", "namespace", string(namespace)); err != nil {
 		return err
 	}
