@@ -19,26 +19,11 @@ down: bin/localkube ## Remove the local Kubernetes with all it made
 demo: build ## Show it: a database, a load, the primary's Pod deleted, and what became of the rows
 	@hack/demo.sh
 
-test: build ## Run all tests; starts a local Kubernetes if none is there, and then stops it
+test: build ## Run the tests, without long stories but for those of SHARE=2/6; starts a Kubernetes if none is there
 	@hack/test.sh
 
-soak: build ## Run what takes too long for make test: many more schedules of elections and releases, fuzzing
-	@hack/race.sh
-	@go run ./hack/gotest -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
-	@go run ./hack/gotest -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
-	@go run ./hack/gotest -count=1 -timeout 2h -run '^TestHistories$$' ./internal/backup -schedules 10000
-	@go run ./hack/gotest -count=1 -timeout 2h ./test/mixed -rounds 9
-	@go run ./hack/gotest -count=1 -timeout 1h -run '^TestLong[A-Z]' ./test/local/...
-	@TOBAN_TEST_MAJOR=18 go run ./hack/gotest -count=1 -timeout 1h ./test/local/bring
-	@TOBAN_TEST_MAJOR=19 go run ./hack/gotest -count=1 -timeout 1h ./test/local ./test/local/upgrade
-	@hack/fuzz.sh 5m
-	@hack/reproducible.sh --whole
-	@hack/reproducible.sh --release
-	@hack/lifecycle.sh
-	@hack/helm.sh
-	@hack/bundle.sh
-	@hack/up.sh --quiet && hack/e2e.sh -run '^TestLong[A-Z]'
-	@hack/namespaced.sh
+soak: build ## Run what takes too long for make test, some hours; SHARE=3/8 is the third of eight parts
+	@export KUBEBUILDER_ASSETS=$$(bin/localkube assets) && go run ./hack/suite soak $(SHARE)
 
 check: bin/localkube ## Run what is quick: format, vet, lint, pure tests, generated files current
 	@hack/check.sh

@@ -33,8 +33,5 @@ step generated files
 hack/generate.sh --check
 
 step pure tests
-# The simulated elections take about a minute on two cores.
-go run ./hack/gotest "$@" -timeout 30m ./api/... ./cmd/... ./examples/... ./hack/... ./internal/... \
-  ./test/bench/outage ./test/crowd ./test/demo/... ./test/docs/... ./test/drill/... ./test/outside/... ./test/releases \
-  ./test/virtual/...
-go run ./hack/gotest -C localkube "$@" ./...
+go run ./hack/suite ring pure "$@"
+go run ./hack/suite ring localkube "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the stories of test/e2e, but for the long ones (TestLong…, in make soak), and then the short drill; or some
-# stories: hack/e2e.sh -run TestScale. They need the cluster of make up, and load what images they need beyond its own.
+# Runs the stories of test/e2e, but for the long ones (TestLong…), and then the short drill; or some stories:
+# hack/e2e.sh -run TestScale. They need the cluster of make up, and load what images they need beyond its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -21,9 +21,6 @@ chmod 755 .local/other/toban
 other=$(bin/localkube image binary --name toban:other --binary .local/other/toban \
   --description 'Toban, another release for the stories')
 bin/localkube load "${tars[@]}" "$s3" "$other" postgres:15 postgres:18
-stories=("$@")
-(($# > 0)) || stories=(-skip '^TestLong[A-Z]')
-go run ./hack/gotest -tags e2e -count=1 -timeout 120m -parallel 4 ./test/e2e/... "${stories[@]}"
+go run ./hack/suite ring stories "$@"
 (($# == 0)) || exit 0
-# The drill wants the cluster for itself.
-go run ./hack/gotest -tags e2e -count=1 -timeout 30m -run 'TestDrill$' ./test/drill
+go run ./hack/suite ring drill

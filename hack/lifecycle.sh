@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 needs_no_cluster 'how a local Kubernetes comes and goes'
-go run ./hack/gotest -C localkube -tags cluster -count=1 -timeout 30m -run '^TestClusterLifecycle$' .
+go run ./hack/suite ring lifecycle

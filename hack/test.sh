@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs all four rings of tests. A test that is skipped is a failure, unless hack/gotest/skips.txt declares it. The rings
-# api and e2e need a Kubernetes: one that is running is used and left as it is, otherwise one is started and removed
-# again.
+# Runs the four rings of tests without the long stories, and the short drill. SHARE=2/6 adds the second of six shares of
+# the long stories; where CI=true that share which ran longest ago is added (hack/suite), and more simulated elections.
+# A test that is skipped is a failure, unless hack/gotest/skips.txt declares it. The rings api and e2e need a Kubernetes:
+# one that is running is used and left as it is, otherwise one is started and removed again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 step() { echo "=== $* (after $SECONDS s)"; }
@@ -20,6 +21,13 @@ hack/deps.sh tests # what is here by hand alone is now missing, and installed
 bin/localkube packages --install
 PATH=$(declared)
 . hack/env.sh
+KUBEBUILDER_ASSETS=$(bin/localkube assets)
+export KUBEBUILDER_ASSETS
+share=${SHARE:-}
+if [[ ${CI:-} == true ]]; then
+  share=${share:-$(go run ./hack/suite share)}
+fi
+[[ -z $share ]] || step "long stories: share $share of them, which SHARE=$share asks for again"
 
 # in_memory COMMAND… gives a command temporary files in memory, where there is enough of it; they go when all that the
 # command has started has ended. The servers of tests make and remove thousands of files: on a disk that is a third of
@@ -42,6 +50,10 @@ trap finish EXIT
 
 step 'ring 1: pure'
 in_memory hack/check.sh -count=1
+[[ ${CI:-} != true ]] || {
+  step 'simulated elections: 40,000 schedules'
+  go run ./hack/gotest -count=1 -timeout 30m ./internal/ha/simulation -schedules 40000
+}
 
 step 'reproducible build'
 hack/reproducible.sh
@@ -49,15 +61,13 @@ hack/reproducible.sh
 step 'rings 2 and 3: local, real PostgreSQL servers and object stores; api, a real kube-apiserver'
 [[ $(git rev-parse --is-shallow-repository 2>&1) == false ]] ||
   echo 'test/mixed is skipped: there is no history here to build former releases from. For that: git fetch --unshallow'
-# The two longest run side by side, each with two tests at a time: more of them slow each other so much that servers are
-# late for their deadlines. The others mostly wait: three of them at a time. On a machine that is busy with other work
-# all take twice as long: the timeout is for what hangs.
-ring() { in_memory go run ./hack/gotest -count=1 -timeout 50m -skip '^TestLong[A-Z]' "$@"; }
-others=$(go list ./test/local/... ./test/mixed/... ./test/stores/... | grep -v '/test/local$')
-mapfile -t others <<<"$others"
 red=''
-KUBEBUILDER_ASSETS=$(bin/localkube assets) ring -p 2 ./test/local ./test/api/... || red=yes
-ring -p 3 "${others[@]}" || red=yes
+in_memory go run ./hack/suite ring servers || red=yes
+in_memory go run ./hack/suite ring others || red=yes
+[[ -z $share ]] || {
+  step "long stories of the rings 2 and 3: share $share"
+  in_memory go run ./hack/suite long "$share" local || red=yes
+}
 [[ -z $red ]]
 
 # Not before: a cluster without work needs a quarter of a processor. Its programs collect garbage half as often as by
@@ -68,4 +78,8 @@ GOGC=200 hack/up.sh --quiet
 
 step 'ring 4: e2e, a real cluster'
 hack/e2e.sh
+[[ -z $share ]] || {
+  step "long stories of ring 4: share $share"
+  go run ./hack/suite long "$share" cluster
+}
 step 'all rings passed'

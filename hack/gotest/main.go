@@ -74,6 +74,9 @@ func run(args []string, out io.Writer) error {
 	}
 	tellUsed(out, all, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 	r.tellFailed()
+	if err := r.writePassed(os.Getenv(passedFile)); err != nil {
+		return err
+	}
 	if ended != nil {
 		return errors.Join(ended, read)
 	}
@@ -129,6 +132,7 @@ type report struct {
 	undeclared   []string
 	skippedKnown int
 	took         []took
+	passed       []took
 	failed       []string
 }
 
@@ -176,7 +180,7 @@ func (r *report) see(e event) {
 		r.print(at, e.Output)
 	case "pass", "fail":
 		r.end(at, e.Action == "fail")
-		r.time(at, e.Elapsed)
+		r.time(at, e.Elapsed, e.Action == "pass")
 	case "skip":
 		if e.Test != "" { // else it is a package without tests
 			r.skipped(at)
@@ -218,11 +222,39 @@ func (r *report) end(at test, failed bool) {
 	}
 }
 
-// time remembers a test of its own that was slow. That of its parts counts in it.
-func (r *report) time(at test, seconds float64) {
-	if at.name != "" && !strings.Contains(at.name, "/") && seconds >= slow {
+// time remembers a test of its own that passed, and one that was slow. The time of its parts counts in it.
+func (r *report) time(at test, seconds float64, passed bool) {
+	if at.name == "" || strings.Contains(at.name, "/") {
+		return
+	}
+	if seconds >= slow {
 		r.took = append(r.took, took{at, seconds})
 	}
+	if passed {
+		r.passed = append(r.passed, took{at, seconds})
+	}
+}
+
+// passedFile names a variable of the environment with a file: each test that passed gets a line in it, of its package,
+// its name and its seconds. hack/suite reads it.
+const passedFile = "TOBAN_PASSED"
+
+// writePassed writes that file, where it is asked for.
+func (r *report) writePassed(file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	for _, t := range r.passed {
+		_, err = fmt.Fprintln(f, t.pkg, t.name, t.seconds)
+		if err != nil {
+			break
+		}
+	}
+	return errors.Join(err, f.Close())
 }
 
 // tellSlowest prints the tests that took longest.

@@ -1,0 +1,144 @@
+// Command house measures how the code is divided: lines by package, functions, methods and fields by type, files by
+// folder, and imports between packages. What grows unseen is seen there.
+//
+//	house            the numbers, for people
+//	house -json      the same for programs
+//	house -graph     the imports between the rooms (internal/ROOM) as a picture for Mermaid
+//	house -only P    of packages whose path contains P alone
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+func main() {
+	asJSON := flag.Bool("json", false, "write the numbers as JSON")
+	graph := flag.Bool("graph", false, "write the imports between rooms as a picture for Mermaid")
+	only := flag.String("only", "", "only packages whose path contains this")
+	flag.Parse()
+	if err := run(os.Stdout, *asJSON, *graph, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "house:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, asJSON, graph bool, only string) error {
+	h, err := measure(os.DirFS("."), []string{"api", "cmd", "internal"})
+	if err != nil {
+		return err
+	}
+	h.Packages = slices.DeleteFunc(h.Packages, func(p pkg) bool { return !strings.Contains(p.Path, only) })
+	switch {
+	case asJSON:
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(h)
+	case graph:
+		_, err = io.WriteString(out, h.mermaid())
+		return err
+	}
+	h.tell(out)
+	return nil
+}
+
+// What is worth showing of a type or a folder.
+const (
+	manyMethods = 40
+	manyFields  = 25
+	manyFiles   = 40
+)
+
+// tell prints the numbers: each package, what is large in it, and the sums.
+func (h house) tell(out io.Writer) {
+	fmt.Fprintf(out, "%-46s %6s %7s %6s %6s\n", "package", "lines", "files", "funcs", "imports")
+	for _, p := range h.Packages {
+		fmt.Fprintf(out, "%-46s %6d %7d %6d %6d\n", p.Path, p.Lines, p.Files, p.Functions, len(p.Imports))
+	}
+	fmt.Fprintln(out)
+	for _, p := range h.Packages {
+		for _, t := range p.Types {
+			if t.Methods > manyMethods || t.Fields > manyFields && !strings.HasPrefix(p.Path, "api/") {
+				fmt.Fprintf(out, "type %s.%s: %d methods, %d fields\n", p.Path, t.Name, t.Methods, t.Fields)
+			}
+		}
+		if p.Files > manyFiles {
+			fmt.Fprintf(out, "folder %s: %d files\n", p.Path, p.Files)
+		}
+	}
+	s := h.sum()
+	fmt.Fprintf(out, "\n%d packages, %d lines of code (%d in internal), %d functions (median %d lines, 99%% up to %d, "+
+		"longest %d), %d types\n%d imports between packages, %d between rooms of internal\n",
+		len(h.Packages), s.lines, s.internal, s.functions, s.median, s.p99, s.longest, s.types, s.arrows,
+		len(h.rooms()))
+}
+
+// sums are those of all packages.
+type sums struct{ lines, internal, functions, median, p99, longest, types, arrows int }
+
+func (h house) sum() (s sums) {
+	var lengths []int
+	for _, p := range h.Packages {
+		s.lines += p.Lines
+		if strings.HasPrefix(p.Path, "internal") {
+			s.internal += p.Lines
+		}
+		s.functions += p.Functions
+		s.types += len(p.Types)
+		s.arrows += len(p.Imports)
+		lengths = append(lengths, p.lengths...)
+	}
+	slices.Sort(lengths)
+	if n := len(lengths); n > 0 {
+		s.median, s.p99, s.longest = lengths[n/2], lengths[n*99/100], lengths[n-1]
+	}
+	return s
+}
+
+// arrow is an import of a room by another, by so many packages.
+type arrow struct {
+	from, to string
+	packages int
+}
+
+// room is the folder below internal in which a package is.
+func room(path string) string {
+	parts := strings.Split(path, "/")
+	if parts[0] != "internal" || len(parts) == 1 {
+		return parts[0]
+	}
+	return parts[1]
+}
+
+// rooms are the imports between the rooms of internal.
+func (h house) rooms() (arrows []arrow) {
+	for _, p := range h.Packages {
+		for _, i := range p.Imports {
+			from, to := room(p.Path), room(i)
+			if from == to || !strings.HasPrefix(p.Path, "internal/") || !strings.HasPrefix(i, "internal/") {
+				continue
+			}
+			at := slices.IndexFunc(arrows, func(a arrow) bool { return a.from == from && a.to == to })
+			if at < 0 {
+				arrows = append(arrows, arrow{from, to, 0})
+				at = len(arrows) - 1
+			}
+			arrows[at].packages++
+		}
+	}
+	return arrows
+}
+
+func (h house) mermaid() string {
+	var b strings.Builder
+	b.WriteString("flowchart TD\n")
+	for _, a := range h.rooms() {
+		fmt.Fprintf(&b, "  %s --> %s\n", a.from, a.to)
+	}
+	return b.String()
+}

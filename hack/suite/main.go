@@ -1,0 +1,156 @@
+// Command suite runs the tests. It alone knows which there are, what runs each of them, and which part of the long ones
+// is run when: no test is run by nobody.
+//
+//	suite ring NAME [FLAGS…]  the tests of a ring without the long stories, with more flags of go test
+//	suite share               the share of the long stories that make test adds where CI=true
+//	suite long SHARE RINGS    a share of the long stories: those that need no cluster (local) or one (cluster)
+//	suite soak [SHARE]        a share of make soak, or all of it
+//	suite list                all long stories and pieces of make soak, with their shares and last runs
+//	suite ran COMMIT          records that CI was green for a commit, with the share it ran
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// So many shares there are of the long stories (make test has 40 minutes without them and 75 with one), and of make
+// soak (under two hours each).
+const (
+	testShares = 6
+	soakShares = 8
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	all, err := findTests(os.DirFS("."))
+	if err != nil {
+		return err
+	}
+	last, err := readRecord()
+	if err != nil {
+		return err
+	}
+	s := suite{all: all, last: last}
+	verb := append(args, "", "", "")
+	switch verb[0] {
+	case "ring":
+		return s.ring(verb[1], args[min(2, len(args)):])
+	case "share":
+		fmt.Println(oldest(stories(all), testShares, last))
+		return nil
+	case "long":
+		return s.long(verb[1], verb[2])
+	case "soak":
+		return s.soak(verb[1])
+	case "list":
+		s.list()
+		return nil
+	case "ran":
+		return s.landed(verb[1])
+	}
+	return fmt.Errorf("%q is nothing that it does: ring, share, long, soak, list, ran", verb[0])
+}
+
+// suite is all tests, and when the long ones last ran.
+type suite struct {
+	all  []test
+	last record
+}
+
+func (s suite) ring(name string, flags []string) error {
+	r, ok := ringNamed(name)
+	if !ok {
+		return fmt.Errorf("no ring is called %q", name)
+	}
+	return execute(r.command(s.all, nil, flags))
+}
+
+// long runs the long stories of a share that need a cluster, or those that need none.
+func (s suite) long(of, where string) error {
+	sh, err := parseShare(of)
+	if err != nil {
+		return err
+	}
+	wanted, ok := map[string]string{"local": "", "cluster": up}[where]
+	if !ok {
+		return fmt.Errorf("%q is neither local nor cluster", where)
+	}
+	part := shareOut(stories(s.all), sh.of, s.last)[sh.number-1]
+	return s.runStories(needs(part, wanted))
+}
+
+// soak runs a share of what takes too long for make test: what needs no cluster or must have none, and then the rest.
+func (s suite) soak(of string) error {
+	pieces := soak(s.all)
+	if of != "" {
+		sh, err := parseShare(of)
+		if err != nil {
+			return err
+		}
+		pieces = shareOut(pieces, sh.of, s.last)[sh.number-1]
+	}
+	fmt.Printf("%d pieces, about %s\n", len(pieces), s.last.costs(pieces))
+	var failed []error
+	for _, state := range []string{down, "", up} {
+		failed = append(failed, s.runAll(needs(pieces, state), state))
+	}
+	return errors.Join(failed...)
+}
+
+// runAll runs pieces that need the same of the cluster.
+func (s suite) runAll(pieces []piece, state string) error {
+	if len(pieces) == 0 {
+		return nil
+	}
+	if state == up {
+		stop, err := startCluster()
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	var failed []error
+	for _, p := range pieces {
+		if p.story == nil {
+			failed = append(failed, s.runScript(p))
+		}
+	}
+	told := slices.DeleteFunc(pieces, func(p piece) bool { return p.story == nil })
+	return errors.Join(append(failed, s.runStories(told))...)
+}
+
+func needs(pieces []piece, cluster string) []piece {
+	return slices.DeleteFunc(slices.Clone(pieces), func(p piece) bool { return p.cluster != cluster })
+}
+
+func (s suite) list() {
+	test, soaked := shareOut(stories(s.all), testShares, s.last), shareOut(soak(s.all), soakShares, s.last)
+	of := func(parts [][]piece, name string) string {
+		i := slices.IndexFunc(parts, func(part []piece) bool {
+			return slices.ContainsFunc(part, func(p piece) bool { return p.name == name })
+		})
+		if i < 0 {
+			return ""
+		}
+		return share{i + 1, len(parts)}.String()
+	}
+	for _, p := range soak(s.all) {
+		ran, on := p.last(s.last), "never"
+		if !ran.on.IsZero() {
+			on = ran.on.Format(day) + " " + ran.commit
+		}
+		fmt.Printf("%-80s %5d s  test %-4s soak %-4s %s\n", p.name, ran.seconds, of(test, p.name),
+			of(soaked, p.name), on)
+	}
+	fmt.Print(strings.Join(strings.SplitAfter(s.last.text(s.all), "\n")[:3+testShares+soakShares], ""))
+}
