@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/session"
 )
 
 // Role is the one that the following side logs in with. It may read changes of all databases, and nothing else.
@@ -26,6 +28,9 @@ func EnsureRole(ctx context.Context, side Side) error {
 		if err := do(ctx, conn, "make the role "+Role, "create role "+Role+" login replication noinherit"); err != nil {
 			return err
 		}
+	}
+	if err := do(ctx, conn, "keep event triggers at login from "+Role, session.WithoutTriggers); err != nil {
+		return err
 	}
 	// On a side that lets nobody in transactions only read by default. Whoever follows looks for one that takes writes.
 	if err := do(ctx, conn, "let "+Role+" follow a closed side",

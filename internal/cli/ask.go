@@ -24,9 +24,18 @@ type question struct {
 
 // ask asks the server of a Pod by psql there, with the rights of the person who calls the command.
 func (c *cluster) ask(ctx context.Context, pod string, q question) ([]byte, error) {
+	answer, err := c.askAt(ctx, pod, q, session.Newest)
+	if err != nil && strings.Contains(err.Error(), "unrecognized configuration parameter") {
+		return c.askAt(ctx, pod, q, 0) // its server is older than some of the settings
+	}
+	return answer, err
+}
+
+// askAt asks a server of a major version.
+func (c *cluster) askAt(ctx context.Context, pod string, q question, major int) ([]byte, error) {
 	var answer, trouble bytes.Buffer
 	err := execution{
-		pod: pod, command: q.command(), in: strings.NewReader(q.script), out: &answer, err: &trouble,
+		pod: pod, command: q.command(major), in: strings.NewReader(q.script), out: &answer, err: &trouble,
 	}.run(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w: %s", pod, err, strings.TrimSpace(trouble.String()))
@@ -35,8 +44,8 @@ func (c *cluster) ask(ctx context.Context, pod string, q question) ([]byte, erro
 }
 
 // command is psql with the settings of every session of ours. It may read what pg_monitor may, and no more.
-func (q question) command() []string {
-	settings := session.Settings(naming.RoleSuperuser, map[string]string{
+func (q question) command(major int) []string {
+	settings := session.SettingsAt(major, naming.RoleSuperuser, map[string]string{
 		"statement_timeout": askDeadline, "lock_timeout": askDeadline, "default_transaction_read_only": "on",
 	})
 	delete(settings, "role") // the script takes it, since the session has to begin as the superuser

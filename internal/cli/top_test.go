@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"toban.dev/internal/session"
 )
 
 // answered is what a server has answered to the script; json_agg breaks lines.
@@ -55,15 +57,21 @@ func TestASnapshotIsShown(t *testing.T) {
 
 // An owner of a database can set parameters for all who connect to it.
 func TestAServerIsAskedWithOurSettings(t *testing.T) {
-	command := question{"kubectl toban top", "app", topScript}.command()
-	i := slices.IndexFunc(command, func(s string) bool { return strings.HasPrefix(s, "PGOPTIONS=") })
+	options := func(major int) string {
+		command := question{"kubectl toban top", "app", topScript}.command(major)
+		return command[slices.IndexFunc(command, func(s string) bool { return strings.HasPrefix(s, "PGOPTIONS=") })]
+	}
+	const noTriggers = "-c event_triggers=off" // no event trigger at login is in the way
 	for _, want := range []string{
 		"-c search_path=pg_catalog", "-c session_authorization=postgres", `-c datestyle=ISO,\ MDY`,
-		"-c statement_timeout=10s", "-c default_transaction_read_only=on",
+		"-c statement_timeout=10s", "-c default_transaction_read_only=on", noTriggers,
 	} {
-		if !strings.Contains(command[i], want) {
-			t.Errorf("%q is not in %s", want, command[i])
+		if !strings.Contains(options(session.Newest), want) {
+			t.Errorf("%q is not in %s", want, options(session.Newest))
 		}
+	}
+	if strings.Contains(options(0), noTriggers) {
+		t.Error("a server that does not know event_triggers would refuse the session")
 	}
 }
 

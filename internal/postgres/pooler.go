@@ -65,5 +65,5 @@ func (s *Session) EnsurePooler(ctx context.Context, wanted bool) error {
 	if _, err := s.conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("see to the role %s: %w", RolePooler, err)
 	}
-	return nil
+	return withoutTriggers(ctx, s.conn)
 }

@@ -162,6 +162,14 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 	if _, err := s.conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("make the roles %s and %s: %w", RoleReplication, RoleBackup, err)
 	}
+	return withoutTriggers(ctx, s.conn)
+}
+
+// withoutTriggers lets no event trigger at login keep our roles out.
+func withoutTriggers(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, session.WithoutTriggers); err != nil {
+		return fmt.Errorf("keep event triggers at login from our own roles: %w", err)
+	}
 	return nil
 }
 

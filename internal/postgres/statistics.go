@@ -88,5 +88,5 @@ func (s *Server) EnsureMetricsRole(ctx context.Context, reads string) error {
 	if _, err := opened.conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("make the role %s: %w", RoleMetrics, err)
 	}
-	return nil
+	return withoutTriggers(ctx, opened.conn)
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -62,12 +63,12 @@ func (s *story) elects(c crowd.Crowd, most uint64, what string, do func()) {
 
 // Triggers at login are a user's code. One that writes can't work on a standby, one that raises an error lets nobody in
 // at all, and one that sleeps is too slow for everybody. Toban's own sessions do without them: an instance is elected,
-// and the superuser gets in to drop them.
+// backups are taken, and the superuser gets in to drop them.
 func TestLoginTriggersDoNotLockTobanOut(t *testing.T) {
 	s := begin(t)
-	s.apply(bare("shop", 3))
+	s.apply(sampleDB("shop", 3))
 	s.ready("shop")
-	for _, body := range []string{
+	for i, body := range []string{
 		"INSERT INTO public.logins VALUES (now())", "RAISE EXCEPTION $m$nobody$m$", "PERFORM pg_sleep(30)",
 	} {
 		s.withoutTriggers("shop", `CREATE TABLE IF NOT EXISTS public.logins (at timestamptz);
@@ -82,6 +83,10 @@ func TestLoginTriggersDoNotLockTobanOut(t *testing.T) {
 			return s.access("shop", naming.ReadWriteService("shop")).Do(ctx, "SELECT 1")
 		})
 		s.ready("shop")
+		backup := fmt.Sprintf("locked-%d", i)
+		s.toban("backup", "shop", "--name", backup)
+		s.completed(backup)
+		s.toban("top", "shop")
 	}
 }
 
