@@ -5,6 +5,7 @@ package pressure
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	// stalledShare is the share of the time from which the kernel's word counts: that tasks waited for a processor, or
 	// that the container was held to its limit.
 	stalledShare = 0.8
+	// apart is how far two things that came late are apart: all that was late for one pause comes at once when it ends.
+	apart = time.Second
 )
 
 // steps are the slacks that are told, each from a lateness on. They are few, so that they seldom change: the others are
@@ -31,13 +34,16 @@ var steps = []struct{ from, slack time.Duration }{
 	{250 * time.Millisecond, time.Second},
 }
 
+// least is the lateness from which something came late.
+var least = steps[len(steps)-1].from
+
 // Gauge sees how late things come. The zero value is ready for use; nil sees nothing.
 type Gauge struct {
 	// Stalled is for how long, in all, tasks have waited for what the machine lacks; nil for what the kernel says.
 	Stalled func() time.Duration
 
 	mutex sync.Mutex
-	// late is what came late in the window, the latest in time last: each by less than the one before.
+	// late is what came late in the window, the latest in time last.
 	late []lateness
 	// stalls is when tasks were last seen to wait for stalledShare of the time, before what they had waited at the last
 	// look, looked when that was.
@@ -46,9 +52,12 @@ type Gauge struct {
 	looked time.Time
 }
 
+// lateness is that something came late, once. It is sure where tasks had to wait meanwhile, as the kernel says: else it
+// may have been a pause of the agent alone, as where a process is stopped or a virtual machine moves.
 type lateness struct {
-	at time.Time
-	by time.Duration
+	at   time.Time
+	by   time.Duration
+	sure bool
 }
 
 // Run looks until ctx ends. seen is called after each look.
@@ -63,30 +72,35 @@ func (g *Gauge) Run(ctx context.Context, seen func()) error {
 		if !pause.For(ctx, wait) {
 			return nil
 		}
-		g.Late(time.Since(began) - wait)
-		if looks%4 == 0 {
+		by := time.Since(began) - wait
+		if looks%4 == 0 || by >= least {
 			g.look(time.Now(), stalled())
 		}
+		g.Late(by)
 		seen()
 	}
 }
 
 // Late notes that something came late.
 func (g *Gauge) Late(by time.Duration) {
-	if g == nil || by < steps[len(steps)-1].from {
+	if g == nil || by < least {
 		return
 	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	now := time.Now()
-	kept := g.late[:0]
-	for _, l := range g.late {
-		if now.Sub(l.at) < window && l.by > by { // a shorter one that came before counts no longer than this one
-			kept = append(kept, l)
-		}
+	came := lateness{now, by, g.stalled(now)}
+	g.late = slices.DeleteFunc(g.late, func(l lateness) bool { return now.Sub(l.at) >= window })
+	if n := len(g.late); n > 0 && now.Sub(g.late[n-1].at) < apart {
+		last := &g.late[n-1]
+		last.by, last.sure = max(last.by, came.by), last.sure || came.sure
+		return
 	}
-	g.late = append(kept, lateness{now, by})
+	g.late = append(g.late, came)
 }
+
+// stalled says that tasks were lately seen to wait.
+func (g *Gauge) stalled(now time.Time) bool { return !g.stalls.IsZero() && now.Sub(g.stalls) < lately }
 
 // look takes in for how long tasks have waited in all.
 func (g *Gauge) look(now time.Time, stalled time.Duration) {
@@ -98,25 +112,36 @@ func (g *Gauge) look(now time.Time, stalled time.Duration) {
 	g.looked, g.before = now, stalled
 }
 
-// Slack is how much longer than usual what has to come from this machine is waited for.
+// Slack is how much longer than usual what has to come from this machine is waited for. A single lateness counts only
+// where the kernel says that tasks had to wait: after a pause of the agent alone, nothing will be late.
 func (g *Gauge) Slack() time.Duration {
 	if g == nil {
 		return 0
 	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	longest := time.Duration(0)
-	for _, l := range g.late {
-		if time.Since(l.at) < window {
-			longest = max(longest, l.by)
-		}
-	}
+	counts := g.counts(time.Now())
 	for _, s := range steps {
-		if longest >= s.from {
+		if counts >= s.from {
 			return s.slack
 		}
 	}
 	return 0
+}
+
+// counts is the longest lateness of the window that is sure or was reached twice.
+func (g *Gauge) counts(now time.Time) (longest time.Duration) {
+	var ever time.Duration // the longest so far
+	for _, l := range g.late {
+		switch {
+		case now.Sub(l.at) >= window:
+		case l.sure:
+			longest, ever = max(longest, l.by), max(ever, l.by)
+		default:
+			longest, ever = max(longest, min(ever, l.by)), max(ever, l.by)
+		}
+	}
+	return longest
 }
 
 // Busy says that something came late in the last seconds; or in the window, and that tasks had to wait for most of the
@@ -128,6 +153,7 @@ func (g *Gauge) Busy() bool {
 	slack := g.Slack()
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	late := len(g.late) > 0 && time.Since(g.late[len(g.late)-1].at) < lately
-	return late || slack > 0 && !g.stalls.IsZero() && time.Since(g.stalls) < lately
+	now := time.Now()
+	late := len(g.late) > 0 && now.Sub(g.late[len(g.late)-1].at) < lately
+	return late || slack > 0 && g.stalled(now)
 }

@@ -10,9 +10,10 @@ func TestSlackFollowsLatenessForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g Gauge
 		for _, c := range []struct{ late, slack time.Duration }{
-			{100 * time.Millisecond, 0}, {300 * time.Millisecond, time.Second}, {3 * time.Second, 8 * time.Second},
-			{600 * time.Millisecond, 8 * time.Second},
+			{100 * time.Millisecond, 0}, {300 * time.Millisecond, 0}, {350 * time.Millisecond, time.Second},
+			{3 * time.Second, time.Second}, {600 * time.Millisecond, 2 * time.Second}, {4 * time.Second, 8 * time.Second},
 		} {
+			time.Sleep(apart)
 			if g.Late(c.late); g.Slack() != c.slack {
 				t.Errorf("after %s late the slack is %s, want %s", c.late, g.Slack(), c.slack)
 			}
@@ -20,6 +21,29 @@ func TestSlackFollowsLatenessForAWhile(t *testing.T) {
 		time.Sleep(window + time.Second)
 		if g.Slack() != 0 || g.Busy() {
 			t.Errorf("for ever the slack is %s, busy %v", g.Slack(), g.Busy())
+		}
+	})
+}
+
+// An agent that was stopped finds all of it late at once when it goes on. Others must not wait longer for its machine,
+// unless the kernel says that tasks had to wait.
+func TestAPauseOfTheAgentAloneIsNoSlack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Gauge
+		time.Sleep(12 * time.Second)
+		g.Late(12 * time.Second)
+		g.Late(9 * time.Second)
+		time.Sleep(apart / 2)
+		g.Late(300 * time.Millisecond)
+		if g.Slack() != 0 {
+			t.Errorf("after one pause the slack is %s", g.Slack())
+		}
+		time.Sleep(window)
+		g.look(time.Now(), 0)
+		time.Sleep(time.Second)
+		g.look(time.Now(), time.Second)
+		if g.Late(time.Second); g.Slack() != 4*time.Second {
+			t.Errorf("where tasks wait, something late by a second makes a slack of %s", g.Slack())
 		}
 	})
 }
