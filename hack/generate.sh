@@ -30,7 +30,10 @@ git ls-files -co --exclude-standard -z -- api cmd config docs hack internal test
   while IFS= read -r -d '' f; do [[ ! -e $f ]] || printf '%s\0' "$f"; done |
   tar c --null -T - | tar x -C "$copy"
 "$copy/hack/generate.sh"
-stale=$(diff -rq "$copy" . 2>/dev/null | grep -v '^Only in \.' || true)
+# There are always differences, such as .git: diff that finds none, or fails, has compared nothing.
+differ=$(diff -rq "$copy" .) && code=0 || code=$?
+((code == 1)) || { echo "The generated files could not be compared: diff ended with $code." >&2; exit 1; }
+stale=$(grep -v '^Only in \.' <<<"$differ" || true)
 if [[ -n $stale ]]; then
   echo "These are stale; make generate writes them anew:"$'\n'"$stale" >&2
   exit 1

@@ -88,6 +88,7 @@ for letter in {a..z}; do
   number[sharded-$letter]=$shard
   ((++of_shard[shard]))
 done
+((${#number[@]} == 4)) || fail "Of these names there are ${#number[@]} SampleDBs for two shards, and not four."
 for db in "${!number[@]}"; do
   kubectl apply -f - >/dev/null <<END
 apiVersion: toban.dev/v1
@@ -106,6 +107,7 @@ for db in "${!number[@]}"; do
     fail "Of $db, of shard $shard, events are told by:"$'\n'"$(told_by "$db")"$'\n'"and not by $operator alone."
 done
 all=$(instances)
+[[ $(wc -l <<<"$all") -ge 6 ]] || fail "There are too few instances:"$'\n'"$all"
 same 'Two shards'
 
 say 'the operator of one shard is lost'

@@ -57,4 +57,5 @@ END
   ready 1
   sql 'CREATE TABLE public.kept AS SELECT 1 AS n'
   before=$(pods)
+  [[ -n $before ]] || fail 'No instance was found of which the Pods could stay the same.'
 }

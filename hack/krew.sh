@@ -4,6 +4,7 @@
 set -euo pipefail
 version=$1 url=$2
 shift 2
+(($# > 0)) || { echo 'krew.sh: there is no archive to install from' >&2; exit 2; }
 cat <<END
 apiVersion: krew.googlecontainertools.github.com/v1alpha2
 kind: Plugin

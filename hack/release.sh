@@ -52,7 +52,9 @@ manifest() {
 bundle() {
   local labels
   go run ./hack/bundle -out "$dist/bundle" -version "$version" -image "$image@$digest" -url "$url"
-  mapfile -t labels < <(sed -n 's/^  \([^ #]*\): \(.*\)$/--label=\1=\2/p' "$dist/bundle/metadata/annotations.yaml")
+  labels=$(sed -n 's/^  \([^ #]*\): \(.*\)$/--label=\1=\2/p' "$dist/bundle/metadata/annotations.yaml")
+  [[ -n $labels ]] || { echo 'The bundle has no annotations for the labels of its image.' >&2; return 1; }
+  mapfile -t labels <<<"$labels"
   bin/localkube image files --name "toban-bundle:$version" --out "$dist/toban-$version-bundle-image.tar" \
     "${labels[@]}" "$dist/bundle" >&2
 }

@@ -10,5 +10,7 @@ version=${2:-$(bin/toban version | cut -d ' ' -f 2)}
 out=${3:-bin/toban.cdx.json}
 "$tool" bin -json -std -noserial -version "$version" "$binary" |
   jq --sort-keys 'del(.metadata.timestamp, .metadata.tools[].hashes)' >"$out.new"
+modules=$(jq '.components | length' "$out.new")
+((modules > 0)) || { echo "no modules were found in $binary" >&2; exit 1; }
 mv "$out.new" "$out"
-echo "$out: $(jq '.components | length' "$out") modules"
+echo "$out: $modules modules"

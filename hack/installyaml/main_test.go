@@ -29,8 +29,8 @@ func TestTheOperatorIsRemovedWithoutWhatTheDatabasesNeed(t *testing.T) {
 		}
 	}
 	definitions, err := filepath.Glob("config/crd/*.yaml")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(definitions) < 2 {
+		t.Fatalf("the CRDs are %q, %v", definitions, err)
 	}
 	for _, name := range definitions {
 		if !slices.ContainsFunc(files[0].sources, func(s source) bool { return s.name == name }) {
@@ -54,7 +54,11 @@ func TestTheOperatorOfOneNamespaceHasOnlyRoles(t *testing.T) {
 			t.Errorf("it has a %s", kind)
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^  namespace: (.*)$`).FindAllSubmatch(text, -1) {
+	namespaces := regexp.MustCompile(`(?m)^  namespace: (.*)$`).FindAllSubmatch(text, -1)
+	if len(namespaces) == 0 {
+		t.Error("nothing in it is in a namespace")
+	}
+	for _, m := range namespaces {
 		if name := string(m[1]); name != watched && name != "toban-system" {
 			t.Errorf("something is in the namespace %s", name)
 		}

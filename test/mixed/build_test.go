@@ -50,6 +50,9 @@ func releases(t *testing.T) []release {
 		}
 		all = append(all, release{version: words[0], commit: words[1]})
 	}
+	if len(all) == 0 {
+		t.Fatal("test/mixed/releases names no release")
+	}
 	return all
 }
 

@@ -1,0 +1,188 @@
+package hack
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// sandbox is a folder with the scripts of this one in hack/, and with programs by their paths, that scripts call.
+func sandbox(t *testing.T, programs map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	scripts, err := filepath.Glob("*.sh")
+	if err != nil || len(scripts) < 20 {
+		t.Fatalf("the scripts are %q, %v", scripts, err)
+	}
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(folder, "hack", script), string(text))
+	}
+	for path, text := range programs {
+		write(t, filepath.Join(folder, path), "#!/bin/sh\n"+text+"\n")
+	}
+	return folder
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runs runs a script of a sandbox, with programs of its folder bin before others, and returns what it says and its exit
+// code.
+func runs(t *testing.T, folder string, env []string, script string, args ...string) (said string, code int) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), filepath.Join(folder, "hack", script), args...)
+	c.Env = append(os.Environ(), "PATH="+filepath.Join(folder, "bin")+":"+os.Getenv("PATH"))
+	c.Env = append(c.Env, env...)
+	out, err := c.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("hack/%s: %v", script, err)
+	}
+	return string(out), c.ProcessState.ExitCode()
+}
+
+// A script that wants a cluster of its own fails where one is up, unless it may be left out; it touches nothing.
+func TestScriptsThatTryNothingFail(t *testing.T) {
+	const touched = "it touches something"
+	status := func(cluster string) string {
+		return `[ "$1" = status ] || { echo ` + touched + `; exit 9; }
+printf '{\n  "cluster": "` + cluster + `",\n  "nodes": 3\n}\n'`
+	}
+	leaveOut := []string{"TOBAN_LEAVE_OUT_OWN_CLUSTER=yes"}
+	for name, c := range map[string]struct {
+		localkube string
+		env       []string
+		code      int
+		says      string
+	}{
+		"one is up":                         {status("up"), nil, 1, "is up here. For that: make down"},
+		"one is half there":                 {status("partial"), nil, 1, "is partial here. For that: make down"},
+		"one is up, and it may be left out": {status("up"), leaveOut, 0, "NOT TRIED: "},
+		"it is not known":                   {"echo '{}'", nil, 1, "NOT TRIED: "},
+		"localkube fails":                   {"exit 3", leaveOut, 3, ""},
+	} {
+		for _, script := range []string{"helm.sh", "bundle.sh", "lifecycle.sh"} {
+			folder := sandbox(t, map[string]string{
+				"bin/localkube": c.localkube, "bin/go": `[ "$1" = env ] || { echo ` + touched + `; exit 9; }`,
+			})
+			said, code := runs(t, folder, c.env, script)
+			if code != c.code || !strings.Contains(said, c.says) || strings.Contains(said, touched) {
+				t.Errorf("%s, and %s ends with %d, and says %q", name, script, code, said)
+			}
+		}
+	}
+}
+
+func TestALookForVulnerabilitiesThatLooksAtNothingFails(t *testing.T) {
+	folder := sandbox(t, map[string]string{"bin/curl": "echo no route; exit 7", "bin/go": "exit 9"})
+	for name, c := range map[string]struct {
+		env  []string
+		code int
+	}{
+		"the database is away":                      {nil, 1},
+		"the database is away, and may be left out": {[]string{"TOBAN_LEAVE_OUT_VULNERABILITIES=yes"}, 0},
+	} {
+		said, code := runs(t, folder, c.env, "govulncheck.sh")
+		if code != c.code || !strings.Contains(said, "NOT LOOKED FOR VULNERABILITIES: ") ||
+			!strings.Contains(said, "no route") {
+			t.Errorf("%s: it ends with %d, and says %q", name, code, said)
+		}
+	}
+}
+
+func TestFuzzingThatTriesNothingFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		list, tests string
+		code        int
+		says        string
+	}{
+		"go list fails":         {"echo no such package >&2; exit 5", "", 5, "no such package"},
+		"there is no package":   {":", "", 1, "NOT TRIED"},
+		"there is no fuzz test": {"echo a", "echo ok a", 1, "NOT TRIED"},
+		"there is one":          {"echo a", "echo FuzzThis", 0, "== FuzzThis of a, for 1s"},
+		"one fails": {
+			"echo a", `case "$*" in *-fuzztime*) exit 1 ;; esac; echo FuzzThis`, 1, "failed: a FuzzThis",
+		},
+	} {
+		program := `case "$1" in list) ` + c.list + ` ;; test) ` + c.tests + ` ;; esac`
+		said, code := runs(t, sandbox(t, map[string]string{"bin/go": program}), nil, "fuzz.sh", "1s")
+		if code != c.code || !strings.Contains(said, c.says) {
+			t.Errorf("%s: it ends with %d, and says %q", name, code, said)
+		}
+	}
+}
+
+func TestAManifestWithoutAnArchiveFails(t *testing.T) {
+	folder := sandbox(t, nil)
+	if said, code := runs(t, folder, nil, "krew.sh", "v1.2.3", "https://example.com"); code != 2 {
+		t.Errorf("krew.sh without an archive ends with %d, and says %q", code, said)
+	}
+	archive := filepath.Join(folder, "kubectl-toban-v1.2.3-linux-amd64.tar.gz")
+	write(t, archive, "x")
+	if said, code := runs(t, folder, nil, "krew.sh", "v1.2.3", "https://example.com", archive); code != 0 ||
+		!strings.Contains(said, "os: linux, arch: amd64") {
+		t.Errorf("krew.sh ends with %d, and says %q", code, said)
+	}
+}
+
+func TestAListOfModulesThatHasNoneFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		parts string
+		code  int
+	}{"none": {"", 1}, "one": {`{"name": "a"}`, 0}} {
+		folder := sandbox(t, map[string]string{
+			"hack/tool.sh": `echo "$PWD/bin/list"`,
+			"bin/list":     `echo '{"metadata": {"tools": []}, "components": [` + c.parts + `]}'`,
+		})
+		out := filepath.Join(folder, "list.json")
+		said, code := runs(t, folder, nil, "sbom.sh", "bin/toban", "v1", out)
+		if _, err := os.Stat(out); code != c.code || (err == nil) != (code == 0) {
+			t.Errorf("%s: it ends with %d, and says %q", name, code, said)
+		}
+	}
+}
+
+// The stories that an operator of one namespace runs are there: gotest says only of a run of nothing at all that it is
+// none.
+func TestTheStoriesOfOneNamespaceAreThere(t *testing.T) {
+	text, err := os.ReadFile("namespaced.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`(?m)^Test\w+$`).FindAllString(string(text), -1)
+	if len(named) < 10 {
+		t.Fatalf("only %d stories were found: %q", len(named), named)
+	}
+	files, err := filepath.Glob("../test/e2e/*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the stories are in %q, %v", files, err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for _, name := range named {
+		if !strings.Contains(all.String(), "\nfunc "+name+"(") {
+			t.Errorf("test/e2e has no story %s", name)
+		}
+	}
+}
