@@ -31,7 +31,7 @@ func execute(command []string, environment ...string) error {
 }
 
 func output(command ...string) (string, error) {
-	cmd := exec.Command(command[0], command[1:]...)
+	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // the commands are this program's own
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -11,7 +11,8 @@ func TestSlackFollowsLatenessForAWhile(t *testing.T) {
 		var g Gauge
 		for _, c := range []struct{ late, slack time.Duration }{
 			{100 * time.Millisecond, 0}, {300 * time.Millisecond, 0}, {350 * time.Millisecond, time.Second},
-			{3 * time.Second, time.Second}, {600 * time.Millisecond, 2 * time.Second}, {4 * time.Second, 8 * time.Second},
+			{3 * time.Second, time.Second}, {600 * time.Millisecond, 2 * time.Second},
+			{4 * time.Second, 8 * time.Second},
 		} {
 			time.Sleep(apart)
 			if g.Late(c.late); g.Slack() != c.slack {
