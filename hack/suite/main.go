@@ -36,7 +36,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	last, err := readRecord()
+	last, err := committedRecord()
 	if err != nil {
 		return err
 	}

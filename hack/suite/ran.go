@@ -61,6 +61,16 @@ func readRecord() (record, error) {
 	return parseRecord(string(text))
 }
 
+// committedRecord is the record as the commit has it that is checked out. The shares go by it: they must not change
+// while one of them is run and writes what it has done.
+func committedRecord() (record, error) {
+	text, err := output("git", "show", "HEAD:"+ranFile)
+	if err != nil {
+		return nil, err
+	}
+	return parseRecord(text)
+}
+
 // note remembers a run. How long a piece takes changes from run to run: a time that is not far from the former one
 // stays, so that the shares stay too.
 func (r record) note(name string, took ran) {
