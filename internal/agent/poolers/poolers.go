@@ -85,13 +85,14 @@ func (p *Poolers) Hold(ctx context.Context) (release func()) {
 	}
 	id, began := rand.Text(), time.Now()
 	p.announce(id)
+	release = func() { p.announce("") }
 	patience, cancel := context.WithTimeout(ctx, protocol.HoldPatience)
 	defer cancel()
 	for patience.Err() == nil {
 		missing, held := p.missing(id)
 		if len(missing) == 0 {
-			p.Log.Info("the poolers hold their clients", "poolers", len(all), "after", time.Since(began).String())
-			return func() { p.announce("") }
+			p.tell(id, began, all, p.gone(all))
+			return release
 		}
 		select {
 		case <-patience.Done():
@@ -100,10 +101,34 @@ func (p *Poolers) Hold(ctx context.Context) (release func()) {
 		}
 	}
 	if missing, _ := p.missing(id); ctx.Err() == nil { // else the server is ended meanwhile
-		p.Log.Warn("stops though not all poolers hold their clients: a transaction takes longer than the patience, "+
-			"or a pooler is slow", "poolers", strings.Join(missing, ", "), "patience", protocol.HoldPatience.String())
+		p.tell(id, began, all, append(missing, p.gone(all)...))
 	}
-	return func() { p.announce("") }
+	return release
+}
+
+// tell logs how a hand-over went: all poolers held their clients, or some did not. Whoever looks for the cause of an
+// error that a client has seen finds by time and name whether it was in a hand-over, and whether in one that held.
+func (p *Poolers) tell(id string, began time.Time, all, missing []string) {
+	about := p.Log.With("handOver", id, "term", p.Status.Get().Term, "after", time.Since(began).String())
+	if len(missing) == 0 {
+		about.Info("the poolers hold their clients", "poolers", len(all))
+		return
+	}
+	about.Warn("stops though not all poolers hold their clients: a transaction takes longer than the patience, "+
+		"or a pooler is slow or away",
+		"poolers", strings.Join(missing, ", "), "patience", protocol.HoldPatience.String())
+}
+
+// gone are those of some poolers that are away by now: whether they hold their clients nobody knows.
+func (p *Poolers) gone(all []string) (names []string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, name := range all {
+		if _, there := p.seen[name]; !there {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // announce has the poolers told of a hand-over, or of none.

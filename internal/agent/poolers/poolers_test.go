@@ -96,6 +96,33 @@ func TestAPoolerThatIsAwayIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+// A pooler that goes away in the middle of a hand-over is not waited for; but nobody says of its clients that they are
+// held. The log names the hand-over and its term, in which it has failed.
+func TestAPoolerThatGoesAwayIsNotSaidToHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, log := instance()
+		p.Status.Change(func(s *protocol.Status) { s.Term = 7 })
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		polls(ctx, p, "a", 0)
+		p.Answer(t.Context(), protocol.PoolerAsks{Pooler: "b"})
+		time.Sleep(away - time.Second)
+		began := time.Now()
+		release := p.Hold(t.Context())
+		if took := time.Since(began); took >= protocol.HoldPatience {
+			t.Errorf("it took %s", took)
+		}
+		for _, words := range []string{
+			"not all poolers hold", "poolers=b ", "term=7 ", "handOver=" + p.Status.Get().HandOver + " ", "after=",
+		} {
+			if !strings.Contains(log.String(), words) {
+				t.Errorf("the log lacks %q: %s", words, log)
+			}
+		}
+		release()
+	})
+}
+
 // A pooler is answered when something has changed, and else after a while.
 func TestAPoolerIsAnsweredWhenSomethingHasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
