@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// The faults that matter most, once each, on the cluster of make up. What must
-// never be is asserted, and that all gets whole again; never how long it took,
+// The faults that matter most, once each, on the cluster of make up. What must never be is asserted, that all gets
+// whole again, and that nobody was without writes for longer than the fault's bound (bounds.go), which is generous,
 // because the machine is everybody's.
 func TestDrill(t *testing.T) {
 	o := options{
 		rounds: 1, localkube: "../../bin/localkube", histories: "../../.local",
 		hold: 60 * time.Second, lossy: 30 * time.Second, patience: 4 * time.Minute,
 	}
-	chosen, err := choose(faults(o),
-		"postmaster-killed,pod-force-deleted,server-hung,node-cut,switchover,lossy-and-busy", "")
+	chosen, err := choose(faults(o), shortDrill, "")
 	if err != nil {
 		t.Fatal(err)
 	}

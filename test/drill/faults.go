@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"toban.dev/test/outside"
 )
 
 // injection breaks something. It calls strike right before.
@@ -18,6 +20,8 @@ type fault struct {
 	lasts time.Duration
 	// pause is what lies between its two strikes in a soak.
 	pause time.Duration
+	// bound is for how long it may keep clients from writing (bounds.go); the zero value is for ever.
+	bound outside.Bound
 	// operator says that it takes an operator at work: the one before may have lost its node.
 	operator bool
 	// api says that it is made by the Kubernetes API, or takes that away.
@@ -43,8 +47,13 @@ const slow = 20 * time.Second
 
 // faults is the table.
 func faults(o options) []fault {
-	return slices.Concat(serverFaults(), networkFaults(), diskFaults(o), severalFaults(), lossFaults(),
+	all := slices.Concat(serverFaults(), networkFaults(), diskFaults(o), severalFaults(), lossFaults(),
 		exhaustionFaults(), platformFaults(), otherFaults(o))
+	most := bounds(o)
+	for i := range all {
+		all[i].bound = most[all[i].name]
+	}
+	return all
 }
 
 // serverFaults are those of the primary's processes and of its Pod.

@@ -104,6 +104,7 @@ func (r *Run) judge(c *clients, f fault, t0, end time.Duration) {
 			r.Unknown++
 		}
 	}
+	r.Problems = append(r.Problems, r.tooLong(f)...)
 }
 
 // wrongs are what must never be, whatever the fault. Where the shape may lose

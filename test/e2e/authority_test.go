@@ -64,7 +64,7 @@ func TestLongRotationOfTheAuthority(t *testing.T) {
 	if len(lost) > 0 {
 		t.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
 	}
-	t.Logf("no write for %s; %d rows acknowledged", writer.Outage(), writer.Acknowledged())
+	s.inTime(writer, outside.Undisturbed)
 
 	// An instance that starts now, and one that takes over, are of the new authority from the first moment.
 	s.run("delete", "pod", naming.Instance("shop", 2))

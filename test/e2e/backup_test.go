@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/test/outside"
 )
 
 // withBackup is a manifest with an archive on a volume of its own.
@@ -61,7 +62,7 @@ func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
 	s.run("delete", "pod", before.Status.Primary, "--wait=false", "--grace-period=0", "--force")
 	s.electedAfter(before)
 	s.ready("kept")
-	check()
+	check(outside.Lost)
 	s.archived("kept")
 	s.condition("kept", v1.ConditionArchiving, "True", v1.ReasonArchiving)
 

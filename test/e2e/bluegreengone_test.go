@@ -36,11 +36,13 @@ func TestLongBlueGreenDeleted(t *testing.T) {
 	must(t, err)
 	t.Cleanup(clients.Stop)
 	before := s.traces("shop", database)
+	pause := s.watchPauses(clients)
 
 	s.patch("shop", `{"version":18}`)
 	s.sides("shop", v1.SidesChanged, v1.SideGreen)
 	s.clientsAreOn("shop", naming.Green("shop"), 18)
 	must(t, clients.AwaitMore(s.ctx, patience, 50))
+	s.bearable("the change of sides", pause())
 
 	s.run("delete", "sampledb", "shop", "--timeout=4m")
 	list := s.toban("undelete")

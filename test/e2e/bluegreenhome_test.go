@@ -37,7 +37,7 @@ func TestLongBlueGreenComesHomeKilled(t *testing.T) {
 	rows.expect(s, "17:10 18:25")
 	s.noSecondSide("shop", before, rows.access.Database)
 	s.ready("shop")
-	check()
+	check(outside.OperatorLost)
 }
 
 // The parts of coming home, besides the steps of the upgrade of the data.

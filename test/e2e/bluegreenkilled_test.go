@@ -96,7 +96,7 @@ func TestLongBlueGreenKilled(t *testing.T) {
 	s.opensWindow("shop")
 	s.sides("shop", v1.SidesChanged, v1.SideGreen)
 	s.clientsAreOn("shop", naming.Green("shop"), 18)
-	check()
+	check(outside.Lost)
 }
 
 // readyForTheWindow says that all is done before sides change, which waits for the window.

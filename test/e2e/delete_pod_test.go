@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
+	"toban.dev/test/outside"
 )
 
 // The primary's Pod is deleted while rows are written, in one way and then in another: it comes back, and every row of
@@ -13,16 +15,19 @@ import (
 func TestDeletedPodLosesNoRow(t *testing.T) {
 	all := begin(t)
 	all.apply(sampleDB("shop", 2))
-	for name, flags := range map[string][]string{
-		"politely": nil,
-		"by force": {"--grace-period=0", "--force"},
+	for name, c := range map[string]struct {
+		flags []string
+		bound outside.Bound
+	}{
+		"politely": {nil, outside.HandsOver},
+		"by force": {[]string{"--grace-period=0", "--force"}, outside.Lost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &story{T: t, Namespace: all.Namespace, ctx: all.ctx}
 			db := s.ready("shop")
 			check := s.writing("shop")
 			old := s.uid(db.Status.Primary)
-			s.run(append([]string{"delete", "pod", db.Status.Primary, "--wait=false"}, flags...)...)
+			s.run(append([]string{"delete", "pod", db.Status.Primary, "--wait=false"}, c.flags...)...)
 			s.until(func(context.Context) error {
 				if now := s.uid(db.Status.Primary); now == "" || now == old {
 					return fmt.Errorf("the Pod %s has not come back", db.Status.Primary)
@@ -30,7 +35,7 @@ func TestDeletedPodLosesNoRow(t *testing.T) {
 				return nil
 			})
 			s.ready("shop")
-			check()
+			check(c.bound)
 		})
 	}
 }

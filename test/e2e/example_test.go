@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"toban.dev/test/outside"
 )
 
 // example is the folder with all kinds together.
@@ -71,6 +73,7 @@ func TestAnApplicationWithItsDatabase(t *testing.T) {
 
 	// A new primary.
 	led := s.ready("guestbook-db")
+	people.without() // what was before does not count
 	s.run("delete", "pod", led.Status.Primary, "--wait=false")
 	s.electedAfter(led)
 	before := people.count()
@@ -80,6 +83,9 @@ func TestAnApplicationWithItsDatabase(t *testing.T) {
 		}
 		return nil
 	})
+	if err := outside.Lost.Judge(people.without()); err != nil { // the guest book has to connect anew
+		t.Error(err)
+	}
 	s.visited(people)
 	watched()
 }
@@ -188,6 +194,7 @@ func (s *story) migrated(version int) {
 type visitors struct {
 	mutex    sync.Mutex
 	written  int
+	gap      outside.Gap
 	failures []error
 	versions map[int]bool
 	end      func()
@@ -219,6 +226,7 @@ func (v *visitors) write(ctx context.Context, all guests) {
 		return
 	}
 	v.written++
+	v.gap.Note(time.Now())
 	v.versions[a.Version] = true
 }
 
@@ -227,6 +235,15 @@ func (v *visitors) count() int {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
 	return v.written
+}
+
+// without is the longest time without an entry since it was last asked for.
+func (v *visitors) without() time.Duration {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	longest := v.gap.Longest()
+	v.gap.Forget()
+	return longest
 }
 
 // saw says whether a version has taken an entry.

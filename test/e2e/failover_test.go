@@ -31,15 +31,15 @@ func (s *story) electedAfter(before v1.SampleDB) v1.SampleDB {
 	return now
 }
 
-// writing begins to write through the Service; what must be true of it in the
-// end is checked by the function that is returned.
-func (s *story) writing(name string) func() {
+// writing begins to write through the Service; what must be true of it in the end is checked by the function that is
+// returned: nothing is lost, and what has happened kept nobody from writing for longer than it may.
+func (s *story) writing(name string) func(outside.Bound) {
 	s.Helper()
 	writer, err := outside.StartWriter(s.ctx, s.access(name, name))
 	must(s.T, err)
 	s.Cleanup(writer.Stop)
 	s.rowsAtLeast(name, 50)
-	return func() {
+	return func(bound outside.Bound) {
 		s.Helper()
 		s.rowsAtLeast(name, s.count(name)+50)
 		writer.Stop()
@@ -48,7 +48,17 @@ func (s *story) writing(name string) func() {
 		if len(lost) > 0 {
 			s.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
 		}
-		s.Logf("no write for %s; %d rows acknowledged", writer.Outage(), writer.Acknowledged())
+		s.inTime(writer, bound)
+	}
+}
+
+// inTime tells for how long nobody could write, of a writer that was stopped, and fails where that is longer than what
+// has happened may take.
+func (s *story) inTime(writer *outside.Writer, bound outside.Bound) {
+	s.Helper()
+	s.Logf("no write for %s; %d rows acknowledged", writer.Outage(), writer.Acknowledged())
+	if err := bound.Judge(writer.Outage()); err != nil {
+		s.Error(err)
 	}
 }
 
@@ -87,7 +97,7 @@ func TestTwoInstancesWithTheAPIAsWitness(t *testing.T) {
 	s.electedAfter(before)
 	s.run("uncordon", s.node2(first))
 	s.ready("pair")
-	check()
+	check(outside.Lost)
 }
 
 // node is where a Pod runs, node2 where its volume is, which is the same and is
@@ -112,7 +122,7 @@ func TestSwitchoverAndRotation(t *testing.T) {
 	check := s.writing("shop")
 	wanted := s.switchOver("shop")
 	s.ready("shop")
-	check()
+	check(outside.HandsOver)
 
 	// One that is none is refused with a sentence, and nothing happens.
 	s.run("annotate", "sampledb", "shop", naming.AnnotationSwitchover+"=nobody")
@@ -130,11 +140,15 @@ func TestSwitchoverAndRotation(t *testing.T) {
 	s.rotates("shop")
 }
 
-// switchOver asks for another primary, and says which one leads then. Where one more election follows, as on a machine
-// that is too busy for the new primary to be heard, it asks once more.
+// mostUnasked is how often the primary may change in a switchover without being asked to, as on a machine that is too
+// busy for the new one to be heard.
+const mostUnasked = 1
+
+// switchOver asks for another primary, and says which one leads then. Where one more election follows, it asks once
+// more.
 func (s *story) switchOver(name string) string {
 	s.Helper()
-	for {
+	for unasked := 1; ; unasked++ {
 		before := s.ready(name)
 		wanted := naming.Instance(name, 2)
 		if before.Status.Primary == wanted {
@@ -154,6 +168,10 @@ func (s *story) switchOver(name string) string {
 			return wanted
 		case now.Status.Term == before.Status.Term+1:
 			s.Fatalf("%s leads, and %s was asked for", now.Status.Primary, wanted)
+		case unasked > mostUnasked:
+			s.Fatalf("the primary of %s has changed %d times without being asked to, in as many switchovers: %s was "+
+				"asked for in term %d, and %s leads in term %d", name, unasked, wanted, before.Status.Term,
+				now.Status.Primary, now.Status.Term)
 		}
 		s.Logf("%s leads in term %d after a switchover in term %d: once more",
 			now.Status.Primary, now.Status.Term, before.Status.Term)
@@ -181,7 +199,7 @@ func TestDrain(t *testing.T) {
 	s.electedAfter(before)
 	s.run("uncordon", node)
 	s.ready("drained")
-	check()
+	check(outside.HandsOver)
 
 	lone := naming.Instance("drained-lone", 0)
 	loneNode := s.node(lone)

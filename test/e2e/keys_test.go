@@ -12,6 +12,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/test/outside"
 	"toban.dev/test/stores/servers"
 )
 
@@ -32,7 +33,7 @@ func (s *story) underLoad(name, restored string) (ends func()) {
 		if now := s.startedAt(name); now != started {
 			s.Errorf("the servers started at %s, and before at %s", now, started)
 		}
-		check() // no row is lost, and the writer has stopped
+		check(outside.Undisturbed) // no row is lost, and the writer has stopped
 		rows := s.count(name)
 		s.archived(name)
 		s.condition(name, v1.ConditionArchiving, "True", v1.ReasonArchiving)

@@ -122,7 +122,7 @@ func majorUpgradeUnderLoad(t *testing.T, from, to int) {
 	}
 	s.run("annotate", "sampledb", "shop", naming.AnnotationUpdate+"=now")
 	db = s.upgradedTo("shop", from, to)
-	check()
+	check(outside.Upgrade)
 	if got, err := s.inside(db.Status.Primary, "SELECT sum((pair).n) FROM pairs"); err != nil ||
 		!strings.Contains(got, "5050") {
 		t.Errorf("values of a composite type: %q, %v", got, err)
@@ -210,7 +210,7 @@ func TestLongAMajorUpgradeIsKilledAtEachStep(t *testing.T) {
 			}
 			s.upgraded("shop", 17, func(string) {})
 			k.expectDone()
-			check()
+			check(outside.UpgradeBroken)
 		})
 	}
 }

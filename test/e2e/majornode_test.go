@@ -55,7 +55,7 @@ func TestLongAMajorUpgradeLosesTheNodeOfThePrimary(t *testing.T) {
 	})
 	s.tryAgain("shop")
 	s.upgraded("shop", 17, func(step string) { t.Logf("again: %s", step) })
-	check()
+	check(outside.UpgradeBroken)
 }
 
 // untilUpgrading waits until the data of a SampleDB is being upgraded and no instance runs any more.

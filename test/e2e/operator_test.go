@@ -77,6 +77,7 @@ func (s *story) goesOnAlone(name string) {
 	s.Helper()
 	db := s.ready(name)
 	s.sql(name, "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
+	check := s.writing(name)
 	s.Cleanup(func() { s.scaleOperator(1) }) // the namespace goes only with an operator
 	s.scaleOperator(0)
 
@@ -93,6 +94,7 @@ func (s *story) goesOnAlone(name string) {
 			"INSERT INTO kept SELECT 101 WHERE NOT EXISTS (SELECT FROM kept WHERE id = 101)")
 	})
 	s.everyInstanceStreams(name, 1)
+	check(outside.HandsOver)
 	// The Service may lead to the Pod that has ended for a moment longer.
 	s.until(func(ctx context.Context) error {
 		n, err := s.access(name, name).Patient().Ask(ctx, "SELECT count(*) FROM kept")

@@ -11,6 +11,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/test/outside"
 )
 
 // Readers answer what NAME-ro is asked, follow a new primary, and go with their volumes, and nothing else does. Ready
@@ -24,10 +25,11 @@ func TestReaders(t *testing.T) {
 	s.readOnlyLeadsTo("shop", "shop-readers-0", "shop-readers-1")
 	s.readerHas("shop", 0, "1000")
 
-	before := s.ready("shop")
+	before, check := s.ready("shop"), s.writing("shop")
 	s.run("delete", "pod", before.Status.Primary, "--wait=false")
 	s.electedAfter(before)
 	s.ready("shop")
+	check(outside.HandsOver)
 	s.sql("shop", "INSERT INTO kept VALUES (1001)")
 	s.readerHas("shop", 1, "1001")
 

@@ -55,7 +55,7 @@ func TestRelay(t *testing.T) {
 	if len(lost) > 0 {
 		t.Errorf("%d of %d acknowledged rows are lost", len(lost), writer.Acknowledged())
 	}
-	t.Logf("no write for %s; %d rows acknowledged", writer.Outage(), writer.Acknowledged())
+	s.inTime(writer, outside.Lost)
 }
 
 // leadsTo waits until the Service leads to so many instances: to more than one by their relays.

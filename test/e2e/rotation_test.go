@@ -59,7 +59,7 @@ func (s *story) rotates(name string) {
 	if len(lost) > 0 {
 		s.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
 	}
-	s.Logf("no write for %s; %d rows acknowledged", writer.Outage(), writer.Acknowledged())
+	s.inTime(writer, outside.Undisturbed)
 
 	// A standby knows the new password, too, and so does one that takes over.
 	s.switchOver(name)

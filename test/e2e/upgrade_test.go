@@ -53,12 +53,16 @@ func TestLongAMinorUpdate(t *testing.T) {
 	if older == newer {
 		t.Logf("Debian has no other minor version now than %s", newer)
 	}
-	for name, manifest := range map[string]string{
-		"3": sampleDB("shop", 3, "image: "+minorImage+"3"), "1": bare("shop", 1, "image: "+minorImage+"1"),
+	for name, c := range map[string]struct {
+		manifest string
+		bound    outside.Bound
+	}{
+		"3": {sampleDB("shop", 3, "image: "+minorImage+"3"), outside.HandsOver},
+		"1": {bare("shop", 1, "image: "+minorImage+"1"), outside.Restarts},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t)
-			s.takesOverAMinor(manifest, minorImage+name, older, newer)
+			s.takesOverAMinor(c.manifest, minorImage+name, older, newer, c.bound)
 		})
 	}
 }
@@ -67,7 +71,7 @@ func TestLongAMinorUpdate(t *testing.T) {
 const minorImage = "docker.io/library/postgres-minor:17-"
 
 // takesOverAMinor makes a SampleDB of the older of two minor versions, updates it, and takes it back.
-func (s *story) takesOverAMinor(manifest, image, older, newer string) {
+func (s *story) takesOverAMinor(manifest, image, older, newer string, bound outside.Bound) {
 	s.Helper()
 	must(s.T, releases.Load(s.ctx, image, releases.OlderMinor))
 	s.apply(manifest)
@@ -92,7 +96,7 @@ func (s *story) takesOverAMinor(manifest, image, older, newer string) {
 			s.Errorf("%s runs %s, want %s; left to do: %+v", i.Name, i.ImageID, newest, db.Status.Update)
 		}
 	}
-	check()
+	check(bound)
 	s.expectVersion("shop", newer)
 
 	s.patch("shop", `{"image":"`+former+`"}`)

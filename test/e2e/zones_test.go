@@ -45,7 +45,7 @@ func TestLongAPreferredZoneIsLost(t *testing.T) {
 	})
 	s.condition("shop", v1.ConditionPrimaryPreferred, "True", v1.ReasonPreferred)
 	s.ready("shop")
-	check()
+	check(outside.Lost)
 }
 
 // leadsElsewhere has an instance lead that is not on the operator's node, and says which.

@@ -14,6 +14,7 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
+	"toban.dev/test/outside"
 )
 
 // archived is a cluster of three whose WAL goes to a folder.
@@ -102,7 +103,7 @@ func TestFailoverLeavesNoGapInTheArchive(t *testing.T) {
 		c.whole()
 		c.sync()
 	}
-	w.check()
+	w.check(outside.Lost)
 	want := c.awaitArchived(c.leader())
 	if from, to, gap := c.covered(folder); gap != nil || to < want {
 		t.Errorf("the archive goes from %s to %s, expected to %s; gap %v", from, to, want, gap)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/protocol"
+	"toban.dev/test/outside"
 )
 
 // The ioctls of fsfreeze, of linux/fs.h.
@@ -126,8 +127,8 @@ func TestADiskOfThePrimaryThatStalls(t *testing.T) {
 			}
 			thaw()
 			c.await("db-0", "streaming", streaming)
-			if durability == "quorum" {
-				w.check()
+			if w.inTime(outside.Lost); durability == "quorum" {
+				w.check(outside.Lost)
 			}
 			c.whole()
 		})
@@ -150,7 +151,7 @@ func TestADiskOfAStandbyThatStalls(t *testing.T) {
 	thaw()
 	c.await("db-1", "going on",
 		func(s protocol.Status) bool { return !s.Election.Stalls && s.Election.Eligible && streaming(s) })
-	w.check()
+	w.check(outside.Undisturbed)
 	if now, err := c.status("db-0"); err != nil || now.Term != before.Term || !leading(now) {
 		t.Errorf("db-0 is of term %d, leading: %v, %v; before of term %d", now.Term, leading(now), err, before.Term)
 	}

@@ -24,6 +24,7 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
+	"toban.dev/test/outside"
 )
 
 // leading says that an instance is the primary of its term.
@@ -79,6 +80,7 @@ type writer struct {
 	wait  sync.WaitGroup
 	mutex sync.Mutex
 	acked []int
+	gap   outside.Gap
 }
 
 func (c *cluster) write3() *writer {
@@ -123,7 +125,20 @@ func (w *writer) insert(ctx context.Context, conn *pgx.Conn, id int) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.acked = append(w.acked, id)
+	w.gap.Note(time.Now())
 	return true
+}
+
+// inTime holds that writes were never away for longer than what has happened takes. A writer notices late that they are
+// back where it waits for an instance that does not answer: after 7 s at most.
+func (w *writer) inTime(bound outside.Bound) {
+	w.Helper()
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.Logf("%d writes, the longest time without one is %s", len(w.acked), w.gap.Longest())
+	if err := bound.Judge(w.gap.Longest()); err != nil {
+		w.Error(err)
+	}
 }
 
 func (w *writer) count() int {
@@ -143,11 +158,13 @@ func (w *writer) goesOn() {
 	}
 }
 
-// check ends the writing and looks for every acknowledged row, on every instance.
-func (w *writer) check() {
+// check ends the writing, holds what has happened to a bound for how long that was away, and looks for every
+// acknowledged row, on every instance.
+func (w *writer) check(bound outside.Bound) {
 	w.Helper()
 	w.stop()
 	w.wait.Wait()
+	w.inTime(bound)
 	leader := w.whole()
 	for _, name := range w.names() {
 		w.awaitQuery(name, "select (count(*) = (select count(*) from acked))::text from acked", "true")
@@ -223,7 +240,7 @@ func TestPostmasterOfThePrimaryKilled(t *testing.T) {
 	_ = syscall.Kill(c.postmaster(old), syscall.SIGKILL)
 	c.leader(old)
 	w.goesOn()
-	w.check()
+	w.check(outside.Lost)
 }
 
 // With nobody to take over, a primary whose server was killed starts it again in its place. That is over then: it is no
@@ -262,7 +279,7 @@ func TestAgentOfThePrimaryKilled(t *testing.T) {
 	c.leader(old)
 	w.goesOn()
 	c.startOne(old)
-	w.check()
+	w.check(outside.Lost)
 }
 
 func TestPrimaryToldToStopHandsOver(t *testing.T) {
@@ -279,7 +296,7 @@ func TestPrimaryToldToStopHandsOver(t *testing.T) {
 		t.Error("it did not resign in order")
 	}
 	c.startOne(old)
-	w.check()
+	w.check(outside.HandsOver)
 }
 
 func TestServerOfThePrimaryHangs(t *testing.T) {
@@ -293,7 +310,7 @@ func TestServerOfThePrimaryHangs(t *testing.T) {
 	}
 	c.leader(old)
 	w.goesOn()
-	w.check()
+	w.check(outside.Hangs)
 }
 
 // A server that has no room for another client lives, as it says itself.
@@ -346,7 +363,7 @@ func TestPrimaryFrozenAndThawed(t *testing.T) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
-	w.check()
+	w.check(outside.Lost)
 }
 
 func TestSwitchoverAsked(t *testing.T) {
@@ -366,7 +383,7 @@ func TestSwitchoverAsked(t *testing.T) {
 	}
 	c.await(wanted, "leading", leading)
 	w.goesOn()
-	w.check()
+	w.check(outside.HandsOver)
 }
 
 // From quorum to async and back, while rows are written: nothing fails, and
@@ -388,7 +405,7 @@ func TestDurabilityChangedUnderWrites(t *testing.T) {
 		c.awaitQuery(c.leader(), "select left(current_setting('synchronous_standby_names'), 5)", step.rule)
 		w.goesOn()
 	}
-	w.check()
+	w.check(outside.Undisturbed)
 }
 
 // process is the id of a process of an instance's server, by what it calls itself.

@@ -22,6 +22,7 @@ import (
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 	"toban.dev/internal/worker"
+	"toban.dev/test/outside"
 )
 
 // orderFault orders a fault of an instance, as the operator does for a FaultDrill.
@@ -159,7 +160,7 @@ func TestADrillOfSeveralFaults(t *testing.T) {
 		}
 	}
 	w.goesOn()
-	w.check()
+	w.check(outside.Lost)
 }
 
 // cutArchive has instances not reach the store of the archive, for as long as a drill may.
@@ -204,7 +205,7 @@ func TestADrillOfTheArchive(t *testing.T) {
 		c.must(c.orderFault(name, protocol.FaultOrder{Drill: "d", Fault: protocol.FaultUndo}))
 	}
 	w.goesOn()
-	w.check()
+	w.check(outside.Lost)
 	c.checkArchived(c.leader(), archive)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/test/outside"
 )
 
 // PostgreSQL's codes for a write in a transaction that only reads, and for a session that was ended (documentation of
@@ -188,5 +189,5 @@ func TestAVolumeThatGetsFullAtOnce(t *testing.T) {
 		}
 	}
 	w.goesOn()
-	w.check()
+	w.check(outside.Bound{Event: "when room has to be made", Most: deadline})
 }

@@ -3,6 +3,8 @@ package local
 import (
 	"syscall"
 	"testing"
+
+	"toban.dev/test/outside"
 )
 
 // The primary is lost while the replay of a standby is paused: that goes on, so that there is an election, and
@@ -20,5 +22,5 @@ func TestAPausedReplayIsNoneForAnElection(t *testing.T) {
 	w.goesOn()
 	c.startOne(leader)
 	c.whole()
-	w.check()
+	w.check(outside.Lost)
 }

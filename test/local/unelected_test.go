@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toban.dev/internal/protocol"
+	"toban.dev/test/outside"
 )
 
 // Somebody promotes a standby behind its agent's back. It is stopped at once, what it has written is taken back,
@@ -22,7 +23,7 @@ func TestAStandbyThatSomebodyPromotes(t *testing.T) {
 	c.awaitLog(standby, "NotElected", 1)
 	c.awaitLog(standby, "DataForked", 1)
 	w.goesOn()
-	w.check()
+	w.check(outside.Undisturbed)
 	log := c.logs[standby].String()
 	if strings.Count(log, "base backup completed") != 1 || !strings.Contains(log, "pg_rewind: Done!") {
 		t.Errorf("%s was not rewound:\n%s", standby, log)

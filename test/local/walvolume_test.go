@@ -10,6 +10,7 @@ import (
 
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/test/outside"
 )
 
 // apart is a cluster whose instances have their WAL on volumes of their own.
@@ -75,7 +76,7 @@ func TestWALOnAVolumeOfItsOwn(t *testing.T) {
 	if now := c.whole(); now != next {
 		t.Errorf("%s leads, before %s did", now, next)
 	}
-	w.check()
+	w.check(outside.Lost)
 }
 
 // An instance whose WAL volume is not given does not start, and says why; nothing of it is touched. One with data from

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/protocol"
+	"toban.dev/test/outside"
 )
 
 // writer writes numbered rows to whoever takes them, and remembers those that were acknowledged.
@@ -16,6 +17,7 @@ type writer struct {
 	*cluster
 	mutex sync.Mutex
 	acked []int
+	gap   outside.Gap
 }
 
 // lanes is how many write at a time.
@@ -75,7 +77,19 @@ func (w *writer) insert(ctx context.Context, conn *pgx.Conn, id int) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.acked = append(w.acked, id)
+	w.gap.Note(time.Now())
 	return true
+}
+
+// inTime holds that writes have never been away for longer than a lost leader takes, since it was last asked.
+func (w *writer) inTime() {
+	w.Helper()
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if err := outside.Lost.Judge(w.gap.Longest()); err != nil {
+		w.Error(err)
+	}
+	w.gap.Forget()
 }
 
 // acknowledged are the rows that were, up to now.
@@ -85,7 +99,7 @@ func (w *writer) acknowledged() []int {
 	return w.acked[:len(w.acked):len(w.acked)]
 }
 
-// goesOn waits until some more writes are acknowledged, and then looks for each that was before at who leads.
+// goesOn waits until some more writes are acknowledged, in time, and then looks for each that was before at who leads.
 func (w *writer) goesOn() {
 	w.Helper()
 	before := w.acknowledged()
@@ -95,6 +109,7 @@ func (w *writer) goesOn() {
 			w.Fatalf("writes do not go on:\n%s", words)
 		}
 	}
+	w.inTime()
 	w.check(w.leader(""), before)
 }
 
@@ -125,6 +140,7 @@ func (w *writer) check(name string, wanted []int) {
 // checkAll looks for all acknowledged rows on every instance.
 func (w *writer) checkAll() {
 	w.Helper()
+	w.inTime()
 	wanted, leader := w.acknowledged(), w.whole()
 	conn, err := w.connect(leader)
 	w.must(err)
