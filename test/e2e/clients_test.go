@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -20,6 +21,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/test/outside"
 	"toban.dev/test/releases"
 )
 
@@ -66,9 +68,10 @@ type client struct {
 	mutex  sync.Mutex
 	acked  map[string]bool // "client row"
 	last   time.Time
-	since  int           // acknowledged rows since the change of this act
-	gap    time.Duration // the longest pause between two of them in this act
-	errors []string      // in this act
+	since  int         // acknowledged rows since the change of this act
+	gap    outside.Gap // between two of them, in this act
+	errors []string    // in this act
+	failed []outside.Failure
 }
 
 func (c *client) hear(line string) {
@@ -77,13 +80,11 @@ func (c *client) hear(line string) {
 	defer c.mutex.Unlock()
 	if what != "ok" {
 		c.errors = append(c.errors, line)
+		c.failed = append(c.failed, outside.Failure{At: time.Now(), Err: errors.New(line)})
 		return
 	}
-	now := time.Now()
-	if !c.last.IsZero() {
-		c.gap = max(c.gap, now.Sub(c.last))
-	}
-	c.acked[rest], c.last = true, now
+	c.acked[rest], c.last = true, time.Now()
+	c.gap.Note(c.last)
 	c.since++
 }
 
@@ -91,7 +92,8 @@ func (c *client) hear(line string) {
 func (c *client) begins() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.gap, c.errors = 0, nil
+	c.gap.Forget()
+	c.errors, c.failed = nil, nil
 }
 
 // changed counts the rows from now on.
@@ -126,7 +128,7 @@ func TestLongClientsPeopleUse(t *testing.T) {
 	s.condition("shop", v1.ConditionPoolerReady, "True", v1.ReasonPoolerServes)
 	access := s.access("shop", naming.ReadWriteService("shop"))
 	must(t, access.Do(s.ctx, "CREATE TABLE written (client text, row int)"))
-	clients := s.startClients("shop")
+	clients, logs := s.startClients("shop"), s.followLogs("shop", 3)
 	act := func(name string, change func()) {
 		t.Helper()
 		for _, c := range clients {
@@ -146,7 +148,11 @@ func TestLongClientsPeopleUse(t *testing.T) {
 		})
 		for _, c := range clients {
 			c.mutex.Lock()
-			t.Logf("%-18s %-34s %5.2f s without a row, %3d errors", name, c.name, c.gap.Seconds(), len(c.errors))
+			t.Logf("%-18s %-34s %5.2f s without a row, %3d errors", name, c.name, c.gap.Longest().Seconds(),
+				len(c.errors))
+			if err := outside.Lost.Judge(c.gap.Longest()); err != nil {
+				t.Errorf("%s: %s: %v", name, c.name, err)
+			}
 			for _, kind := range slices.Compact(slices.Sorted(slices.Values(withoutRows(c.errors)))) {
 				t.Logf("    %s", kind)
 			}
@@ -155,6 +161,11 @@ func TestLongClientsPeopleUse(t *testing.T) {
 	}
 	act("the start", func() {})
 	act("a switchover", func() { s.switchOver("shop") })
+	for _, c := range clients {
+		if err := c.sawNoErrorThroughThePooler(logs.Texts()); err != nil {
+			t.Error(err)
+		}
+	}
 	act("a killed primary", func() {
 		before := s.ready("shop")
 		s.run("delete", "pod", before.Status.Primary, "--grace-period=0", "--force")
@@ -172,6 +183,20 @@ func TestLongClientsPeopleUse(t *testing.T) {
 		s.switchOver("shop")
 	})
 	s.nothingIsLost("shop", clients)
+}
+
+// sawNoErrorThroughThePooler is an error where a client of the pooler has seen one in this act, but for those of a
+// hand-over for which not all poolers held.
+func (c *client) sawNoErrorThroughThePooler(logs []string) error {
+	if !strings.Contains(c.name, "pool-") {
+		return nil
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if err := outside.Forgive(c.failed, outside.ReadHandOvers(logs...)); err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	return nil
 }
 
 // withoutRows are errors without who saw them, and for which row.

@@ -145,19 +145,17 @@ func TestClientsOfAPoolerWaitWhileThePrimaryIsChanged(t *testing.T) {
 	t.Parallel()
 	c := pooled(t, 3)
 	load := c.loadPool(8)
-	before := c.whole()
 	for range 2 {
-		c.goesOn(load, 200)
-		c.switchover(before)
-		before = c.leader(before)
-		c.whole()
+		c.holdsUnderWrites(load, 200, func() {
+			before := c.whole()
+			c.switchover(before)
+			c.leader(before)
+		})
 	}
-	c.goesOn(load, 200)
-	c.restart(before)
-	c.goesOn(load, 200)
+	c.holdsUnderWrites(load, 200, func() { c.restarts(c.whole()) })
 	c.losesNothing(load)
 	c.sawNoError(load)
-	t.Logf("%d transactions, the longest took %s", load.Written(), load.Longest())
+	c.inTime(load, outside.HandsOver)
 }
 
 // A lone server restarts without an error, too: its clients wait.
@@ -165,14 +163,10 @@ func TestALoneServerBehindAPoolerRestarts(t *testing.T) {
 	t.Parallel()
 	c := pooled(t, 1)
 	load := c.loadPool(4)
-	c.goesOn(load, 100)
-	before := c.postmaster("db-0")
-	c.restart("db-0")
-	c.await("db-0", "restarted", func(s protocol.Status) bool { return primary(s) && c.postmaster("db-0") != before })
-	c.goesOn(load, 100)
+	c.holdsUnderWrites(load, 100, func() { c.restarts("db-0") })
 	c.losesNothing(load)
 	c.sawNoError(load)
-	t.Logf("%d transactions, the longest took %s", load.Written(), load.Longest())
+	c.inTime(load, outside.Restarts)
 }
 
 // A pooler that hangs keeps no primary from being changed, and goes to the new one when it goes on.
@@ -259,6 +253,7 @@ func TestSessionsOfAPoolerSurviveAFailure(t *testing.T) {
 	}
 	c.goesOn(load, 100)
 	c.losesNothing(load)
+	c.inTime(load, outside.Lost)
 }
 
 // While nobody leads, a client waits, and gets an error in the end.
@@ -497,48 +492,4 @@ func (c *cluster) freezeAll(name string) {
 			_ = syscall.Kill(pid, syscall.SIGCONT)
 		}
 	})
-}
-
-// loadPool has clients of the pooler write.
-func (c *cluster) loadPool(clients int) *outside.Clients {
-	c.Helper()
-	return c.loadPoolAt(c.poolHost(), clients)
-}
-
-// loadPoolAt has clients of the pooler write that listens on an address.
-func (c *cluster) loadPoolAt(host string, clients int) *outside.Clients {
-	c.Helper()
-	c.pooledApp()
-	load, err := outside.StartClients(c.Context(), clients, func(context.Context) (*pgx.Conn, error) {
-		return c.throughPoolAt(host, "app", "of app", "app")
-	})
-	c.must(err)
-	c.Cleanup(load.Stop)
-	return load
-}
-
-// goesOn waits until clients have written so many more rows.
-func (c *cluster) goesOn(load *outside.Clients, rows int) {
-	c.Helper()
-	c.must(load.AwaitMore(c.Context(), deadline, rows))
-}
-
-// losesNothing ends the clients, and holds that the rows that were acknowledged are there.
-func (c *cluster) losesNothing(load *outside.Clients) {
-	c.Helper()
-	if err := load.LoseNothing(c.Context()); err != nil {
-		c.Error(err)
-	}
-}
-
-// sawNoError holds that no transaction of the clients has failed.
-func (c *cluster) sawNoError(load *outside.Clients) {
-	c.Helper()
-	var logs []string
-	for _, name := range c.names() {
-		logs = append(logs, c.logs[name].String())
-	}
-	if err := load.SeeNoError(logs...); err != nil {
-		c.Error(err)
-	}
 }

@@ -38,22 +38,30 @@ func TestLongPoolersOfAnotherRelease(t *testing.T) {
 			c.startPooler(pair.pooler)
 			load := c.load()
 			for range 2 {
-				c.writes(load)
-				leader := c.whole()
-				status, err := c.operator.Switchover(c.Context(), c.hostOf(leader), protocol.Switchover{Reason: "test"})
-				c.must(err)
-				if status.SwitchoverError != "" {
-					t.Fatal(status.SwitchoverError)
-				}
-				c.leader(leader)
-				c.writes(load)
+				c.must(load.UntilHeld(t.Context(), c.logs, func() {
+					c.writes(load)
+					c.switchover(c.whole())
+					c.writes(load)
+				}))
 			}
-			c.must(load.SeeNoError(c.logs()...))
+			c.must(outside.HandsOver.Judge(load.Longest()))
 			c.killAgent(c.whole())
 			c.writes(load)
 			c.must(load.LoseNothing(t.Context()))
+			c.must(outside.Lost.Judge(load.Longest()))
 		})
 	}
+}
+
+// switchover has a leader hand over, and waits until another one leads.
+func (c *cluster) switchover(leader string) {
+	c.Helper()
+	status, err := c.operator.Switchover(c.Context(), c.hostOf(leader), protocol.Switchover{Reason: "test"})
+	c.must(err)
+	if status.SwitchoverError != "" {
+		c.Fatal(status.SwitchoverError)
+	}
+	c.leader(leader)
 }
 
 func (c *cluster) poolHost() string { return fmt.Sprintf("127.12.%d.100", c.subnet) }
