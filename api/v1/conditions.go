@@ -141,6 +141,13 @@ const (
 	// `kubectl describe pods -l toban.dev/sampledb=NAME`, and check that their nodes run.
 	ReasonNoPrimary = "NoPrimary"
 
+	// ReasonElectionsInVain: no instance takes writes, and none is elected though instances campaign. The message says
+	// how often one has, in powers of two, and whether their machines are busy. Elections do not feed on each other:
+	// pauses between campaigns grow (docs/ha.md).
+	// To do: wait a minute. If it stays, and the message says that machines are busy, do what it says; else
+	// `kubectl logs NAME-0` says which vote was refused, and why.
+	ReasonElectionsInVain = "ElectionsInVain"
+
 	// ReasonDataLost: no volume has the data of this SampleDB any more: every instance answers that its volume is a new
 	// one, or that its data directory is gone. The message says how far the archive reaches, and what is missing.
 	// To do: if a former PersistentVolume is still there (`kubectl get pv`), keep it: it has everything. Else bring

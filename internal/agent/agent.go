@@ -169,8 +169,8 @@ func newAgent(
 		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting,
 		Message: messageStarting, ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
 	})
-	a.describer = &describer{status: a.status, flags: &a.flags}
 	a.pressure = &pressure.Gauge{Stalled: options.Stalled}
+	a.describer = &describer{status: a.status, flags: &a.flags, slack: a.pressure.Slack}
 	a.toStore = bucket.NewWay()
 	a.faults = newFaults(&a.current, targets{
 		volume: volume.NewFiller(options.Volume, options.Log), api: options.Cluster, store: a.toStore,

@@ -14,8 +14,10 @@ const staleLimit = 10 * time.Second
 
 // describer says in the status what the machine knows.
 type describer struct {
-	status  *status.Board
-	flags   *flags
+	status *status.Board
+	flags  *flags
+	// slack is how much longer than usual what comes from this machine is waited for.
+	slack   func() time.Duration
 	refused string // the last wish that could not be met
 }
 
@@ -24,10 +26,10 @@ func (d *describer) describe(m *machine.Instance) {
 	v, decision, hardState, peer := m.View(), m.Decision(), m.HardState(), m.Peer()
 	d.flags.stale.Store(max(v.Local.Stalled, v.Local.Unwritten) > staleLimit)
 	d.status.Hear(v.Local.Silence)
-	refused := m.WishRefused()
+	refused, slack := m.WishRefused(), d.slack()
 	d.status.Change(func(s *protocol.Status) {
 		s.Term, s.Leader, s.Data = hardState.Ballot.Term, hardState.Ballot.Leader, protocol.Data(v.Local.Data)
-		s.Refusal, s.Resigned = decision.Refusal, peer.Resigned
+		s.Refusal, s.Resigned, s.InVain, s.Slack = decision.Refusal, peer.Resigned, m.InVain(), &slack
 		s.Voters, s.Acknowledgements = nil, hardState.Configuration.Now.Acknowledgements
 		for _, v := range hardState.Configuration.Now.Voters {
 			s.Voters = append(s.Voters, v.Instance())

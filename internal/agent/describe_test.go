@@ -1,11 +1,45 @@
 package agent
 
 import (
+	"math/rand/v2"
 	"testing"
+	"time"
 
+	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/protocol"
 )
+
+// An instance that campaigns and hears nobody says how often that was in vain, and how late things come on its machine.
+func TestTheStatusHasCampaignsInVainAndSlack(t *testing.T) {
+	rules := machine.DefaultRules()
+	rules.Decide = func(v ha.View) ha.Decision {
+		return ha.Decision{Action: ha.Campaign, Reason: "LeaderLost", Ballot: v.Local.HardState.Ballot}
+	}
+	quorum := ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b", "db-2.c"}, Acknowledgements: 2}
+	m := machine.New(machine.Options{
+		Name: "db-0", Boot: "1", Rules: rules, Limits: ha.OwnLimits(),
+		Config: machine.Config{Members: []string{"db-0", "db-1", "db-2"}, SystemIdentifier: "7"},
+		Random: rand.New(rand.NewPCG(1, 2)), // #nosec G404 -- a test must be repeatable
+		HardState: ha.HardState{
+			Voter: "db-0.a", Ballot: ha.Ballot{Term: 4, Leader: "db-1"},
+			Configuration: ha.Configuration{Term: 4, Version: 1, Now: quorum},
+		},
+	})
+	m.Step(0, machine.DataSeen{Data: ha.DataPresent, SystemIdentifier: "7", Room: true})
+	for second := range 10 {
+		m.Step(time.Duration(second)*time.Second, machine.Tick{})
+	}
+	slack := 2 * time.Second
+	d := describer{
+		status: status.New(protocol.Status{}), flags: &flags{}, slack: func() time.Duration { return slack },
+	}
+	d.describe(m)
+	if s := d.status.Get(); s.InVain == 0 || s.InVain != m.InVain() || s.Slack == nil || *s.Slack != slack {
+		t.Errorf("it says %d campaigns in vain of %d, and the slack %v", s.InVain, m.InVain(), s.Slack)
+	}
+}
 
 // What the server does not do is a better reason than what was decided, as long as that is to run it.
 func TestTheReasonThatIsShown(t *testing.T) {

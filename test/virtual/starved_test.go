@@ -66,6 +66,19 @@ func (w *world) stalls() time.Duration {
 	return s.waited
 }
 
+// mostSlack is the longest slack that an agent says its machine makes it have, -1 where none says any.
+func (w *world) mostSlack() time.Duration {
+	return locked(w, func() time.Duration {
+		longest := time.Duration(-1)
+		for _, h := range w.hosts() {
+			if slack := h.agent.Status().Slack; slack != nil {
+				longest = max(longest, *slack)
+			}
+		}
+		return longest
+	})
+}
+
 // highestTerm is the highest term that any instance has on its disk.
 func (w *world) highestTerm() uint64 {
 	return locked(w, func() (highest uint64) {
@@ -111,8 +124,12 @@ func TestAStarvedMachineHasNoElectionStorm(t *testing.T) {
 					t.Logf("minute %d: %d terms", minute, terms)
 					w.expect("few terms are stood for in a minute", terms <= mostTerms)
 				}
+				w.expect("agents say that their machine is busy", w.mostSlack() > 0)
 				w.starve(0)
 				w.eventually("the cluster is whole again", time.Minute, w.whole)
+				w.eventually("agents say that their machine is on time", time.Minute, func() bool {
+					return w.mostSlack() == 0
+				})
 			})
 		})
 	}

@@ -40,15 +40,31 @@ func available(s *scope) verdict {
 	if names := s.silent(); len(names) > 0 {
 		return unknown("their Pods are ready, but their agents could not be asked: " + strings.Join(names, ", "))
 	}
-	if t := s.trouble(); t != nil && s.refusal() != "" {
-		return no(t.reason, s.explain(t.message))
-	} else if t != nil {
-		return no(t.reason, t.message)
+	if t := s.trouble(); t != nil {
+		return no(t.reason, s.whyNone(t.message))
 	}
-	if s.starting() {
+	return s.noPrimary()
+}
+
+// whyNone adds to the trouble of a Pod why none of the other instances is promoted.
+func (s *scope) whyNone(trouble string) string {
+	switch {
+	case s.vain.reason != "":
+		return trouble + "; " + s.vain.message
+	case s.refusal() != "":
+		return s.explain(trouble)
+	}
+	return trouble
+}
+
+// noPrimary is said where all Pods run, and no instance takes writes.
+func (s *scope) noPrimary() verdict {
+	switch {
+	case s.vain.reason != "":
+		return s.vain
+	case s.starting():
 		return no(v1.ReasonCreating, "the first primary is being set up")
-	}
-	if s.stop != nil {
+	case s.stop != nil:
 		return no(v1.ReasonStarting, s.explain("the instances start"))
 	}
 	return no(v1.ReasonNoPrimary, s.explain("no instance takes writes")+s.majorityLost())

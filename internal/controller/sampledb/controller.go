@@ -70,6 +70,8 @@ type Reconciler struct {
 	attempts   attempts
 	leases     leases
 	unanswered unanswered
+	machines   paced
+	vain       paced
 	statuses   written.Statuses[v1.SampleDBStatus]
 	identities written.Identities
 }
@@ -210,6 +212,8 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.attempts.forget(uid)
 	r.leases.forget(uid)
 	r.unanswered.forget(uid)
+	r.machines.forget(uid)
+	r.vain.forget(uid)
 	r.statuses.Forget(uid)
 }
 
@@ -272,9 +276,9 @@ func (s *scope) untilChange() time.Duration {
 	case state.Phase == phaseReady && s.backup != nil &&
 		!meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
 		return pauseStuck
-	case state.Phase == phaseReady && (s.backup != nil || s.collations() == nil || s.watchesRoom(state)):
+	case state.Phase == phaseReady && (s.backup != nil || s.collations() == nil || s.watchesAgents(state)):
 		// A new primary says a moment after it leads what it has found in the databases. Of volumes that grow by
-		// themselves, and whether a trouble with volumes is over, only the agents know.
+		// themselves, and whether a trouble with volumes or machines is over, only the agents know.
 		return pauseArchiving + rand.N(pauseArchiving) //nolint:gosec // no secret
 	case state.Phase == phaseReady:
 		// Spread, so that a thousand that were found at once are not asked at once.
@@ -343,7 +347,8 @@ func (s *scope) unreachedPause(age time.Duration) time.Duration {
 	return pause + rand.N(pause/4) //nolint:gosec // no secret
 }
 
-// watchesRoom says that it matters soon how full the volumes are.
-func (s *scope) watchesRoom(state v1.SampleDBStatus) bool {
-	return s.db.Spec.Storage.Grow != nil || meta.IsStatusConditionFalse(state.Conditions, v1.ConditionHasRoom)
+// watchesAgents says that it matters soon how full the volumes are, or how late things come on the machines.
+func (s *scope) watchesAgents(state v1.SampleDBStatus) bool {
+	return s.db.Spec.Storage.Grow != nil || meta.IsStatusConditionFalse(state.Conditions, v1.ConditionHasRoom) ||
+		meta.IsStatusConditionFalse(state.Conditions, v1.ConditionOnTime)
 }

@@ -127,6 +127,8 @@ type scope struct {
 	verifiesNext time.Time
 	// drillPlanned is when a drill is due.
 	drillPlanned plannedDrill
+	// machines is the condition OnTime, vain that elections are in vain; nothing where that is not so.
+	machines, vain verdict
 	// retained is what the Job that removes what is not to be kept has said, nil where there is none, or none yet.
 	retained *retained
 	// copied is what the Pod of the last Job that copies into the second store has said, nil where there is none, or

@@ -79,7 +79,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		out.Primary = old.Primary // not known is not gone
 	}
 	if out.Primary == "" {
-		out.LastPrimary, out.Refusal = cmp.Or(old.Primary, old.LastPrimary), s.refusal()
+		out.LastPrimary, out.Refusal = cmp.Or(old.Primary, old.LastPrimary), cmp.Or(s.vain.reason, s.refusal())
 	}
 	if answer, known := s.seen.answers[out.Primary]; known {
 		out.Term = int64(min(answer.Term, math.MaxInt64))
@@ -123,6 +123,7 @@ func (s *scope) setFurtherConditions(out *v1.SampleDBStatus) {
 		s.setWhereKnown(out, v1.ConditionPasswordRotated, s.passwordRotated)
 	}
 	s.setWhereKnown(out, v1.ConditionHasRoom, s.hasRoom(out.InstanceStatuses))
+	s.setWhereKnown(out, v1.ConditionOnTime, s.machines)
 	s.setWhereKnown(out, v1.ConditionRootReplaced, s.rootReplaced)
 	s.setWhereKnown(out, v1.ConditionUpToDate, s.asBefore(v1.ConditionUpToDate, upToDate(s)))
 	s.setWhereKnown(out, v1.ConditionUpgraded, s.upgraded)
@@ -220,7 +221,7 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 		out.Reason, out.Message = "NoPod", "it has no Pod"
 	case known:
 		out.Role, out.Ready = s.shownRole(answer), s.instanceReady(name)
-		out.Reason, out.Message = answer.Reason, answer.Message
+		out.Reason, out.Message = s.said(answer)
 		if answer.Late {
 			out.Message += "; no client is sent here to read: it is later than service.readMaxLag"
 		}
@@ -350,6 +351,7 @@ func stopPhase(stop *v1.StopStatus) string {
 // report writes the status where it has changed, and then the events.
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	r.observeRoots(s)
+	r.paceMachines(s)
 	status := s.status()
 	s.reported = status
 	r.Metrics.Observe(s.db, status)

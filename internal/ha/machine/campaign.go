@@ -33,6 +33,23 @@ const steadyAfter = 10 * time.Second
 type vain struct {
 	// polls are campaigns of any kind, and leaders that were lost soon; terms the campaigns that stood for a term.
 	polls, terms int
+	// last is when the last of them was.
+	last time.Duration
+}
+
+// poll counts a campaign.
+func (v *vain) poll(now time.Duration) { v.polls, v.last = v.polls+1, now }
+
+// vainLasts is for how long what was in vain is told of: the longest pause is shorter.
+const vainLasts = time.Minute
+
+// InVain is how many campaigns were in vain since an instance has last led for long. It is 0 where none was in the last
+// minute: then this instance does not campaign any more, and what it decides says why.
+func (i *Instance) InVain() int {
+	if i.now-i.vain.last > vainLasts {
+		return 0
+	}
+	return i.vain.polls
 }
 
 // pause is the shortest pause after them, of which the longest is twice as long.
@@ -52,7 +69,7 @@ func (i *Instance) rest(later time.Duration) {
 		pause = min(pause, quietRest)
 	}
 	i.watch.rests = i.now + pause + time.Duration(i.random.Int64N(int64(pause))) + later
-	i.vain.polls++
+	i.vain.poll(i.now)
 }
 
 // campaign is a term that is being stood for.

@@ -98,7 +98,7 @@ func (i *Instance) loseLeader() {
 		if soon && i.vain.polls >= quickLosses {
 			i.rest(0)
 		} else if soon {
-			i.vain.polls++
+			i.vain.poll(i.now)
 		}
 		w.leads = never
 	}

@@ -1,0 +1,118 @@
+package sampledb
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "toban.dev/api/v1"
+)
+
+// onTime says whether things come on time on the machines of the instances, by the word of their agents (docs/ha.md, "A
+// machine that is busy"). While one that is not known to be late is not heard, the condition stays as it was. There is
+// none where no agent says so: those of earlier releases don't.
+func (s *scope) onTime() verdict {
+	var late []string
+	longest, said, unsaid := time.Duration(0), 0, 0
+	for _, m := range s.config.Members {
+		switch slack := s.seen.answers[m.Name].Slack; {
+		case slack == nil:
+			unsaid++
+		case *slack > 0:
+			late, longest = append(late, m.Name), max(longest, *slack)
+			said++
+		default:
+			said++
+		}
+	}
+	switch {
+	case len(late) > 0:
+		return no(v1.ReasonMachineBusy, busySentence(late, longest, s.instances() == 1))
+	case s.stop.Down() || said == 0 && len(s.seen.answers) > 0:
+		return verdict{}
+	case unsaid > 0:
+		return s.lastVerdict(v1.ConditionOnTime)
+	}
+	return yes(v1.ReasonOnTime, "nothing comes late on the machines of the instances")
+}
+
+// busySentence has no figure but the slack, which has few steps, so that it seldom changes. An instance that is alone
+// has nobody to take over.
+func busySentence(late []string, slack time.Duration, alone bool) string {
+	machines := "the machine of " + late[0] + " is busy, or was"
+	if len(late) > 1 {
+		machines = "the machines of " + strings.Join(late, ", ") + " are busy, or were"
+	}
+	follows := fmt.Sprintf("a failover may take up to %s longer", slack)
+	if alone {
+		follows = "it takes longer until a server that hangs is noticed"
+	}
+	return fmt.Sprintf("%s in the last minutes: what happens there comes late, and %s. Give the Pods more CPU "+
+		"(spec.resources), or take other work off their nodes", machines, follows)
+}
+
+// lastVerdict is what the status says of a condition, nothing where it is not there.
+func (s *scope) lastVerdict(kind string) verdict {
+	if last := condition(s.db.Status, kind); last != nil {
+		return verdict{last.Status, last.Reason, last.Message}
+	}
+	return verdict{}
+}
+
+// How long what is said stays as it is: quietPause that machines are busy, so that one which is so now and then has
+// little written; sentencePause all else.
+const (
+	sentencePause = 30 * time.Second
+	quietPause    = 5 * time.Minute
+)
+
+// paced has what is said of each SampleDB change seldom: a busy machine must not have more written. An operator that
+// starts anew takes what it sees first. The zero value is ready for use; it is safe for concurrent use.
+type paced struct {
+	mu  sync.Mutex
+	all map[types.UID]pacedVerdict
+}
+
+// pacedVerdict is what is said since a time.
+type pacedVerdict struct {
+	verdict
+	since time.Time
+}
+
+// say is what is to be said where now a verdict would be. What is not true is said for a pause at least, in the same
+// words. That there is nothing to say is said at once.
+func (p *paced) say(db types.UID, now time.Time, pause time.Duration, next verdict) verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, known := p.all[db]
+	if last.status == metav1.ConditionTrue {
+		pause = sentencePause
+	}
+	switch {
+	case next.reason == "":
+		delete(p.all, db)
+		return next
+	case known && (last.verdict == next || now.Sub(last.since) < pause):
+		return last.verdict
+	case p.all == nil:
+		p.all = map[types.UID]pacedVerdict{}
+	}
+	p.all[db] = pacedVerdict{next, now}
+	return next
+}
+
+func (p *paced) forget(db types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.all, db)
+}
+
+// paceMachines sets what is said of the machines of the instances, and of elections on them.
+func (r *Reconciler) paceMachines(s *scope) {
+	s.machines = r.machines.say(s.db.UID, s.now, quietPause, s.onTime())
+	s.vain = r.vain.say(s.db.UID, s.now, sentencePause, s.electionsInVain())
+}

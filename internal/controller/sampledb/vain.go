@@ -1,0 +1,75 @@
+package sampledb
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// That elections are in vain is said when nobody has led for vainPatience, and an instance has campaigned leastVain
+// times: an election that is only slow needs less (docs/ha.md, "How elections do not feed on each other").
+const (
+	vainPatience = 10 * time.Second
+	leastVain    = 4
+)
+
+// electionsInVain says that instances campaign and none is elected, nothing where that is not known to be so. Campaigns
+// are counted in powers of two, so that a long time without a leader costs few writes of the status.
+func (s *scope) electionsInVain() verdict {
+	most := 0
+	for _, a := range s.seen.answers {
+		most = max(most, a.InVain)
+	}
+	if most < leastVain || !s.awaitsElection() {
+		return verdict{}
+	}
+	message := fmt.Sprintf("no instance takes writes, and none is elected: one has campaigned at least %d times in "+
+		"vain, and goes on with growing pauses", roughly(most))
+	if s.machines.reason == v1.ReasonMachineBusy {
+		return no(v1.ReasonElectionsInVain, message+"; "+s.machines.message)
+	}
+	return no(v1.ReasonElectionsInVain, message+fmt.Sprintf(
+		"; kubectl logs %s says which vote was refused, and why", naming.Instance(s.db.Name, 0)))
+}
+
+// awaitsElection says that nobody has led for vainPatience, and that one of the instances should be elected: all that
+// run can be asked, and enough of them have their data.
+func (s *scope) awaitsElection() bool {
+	was := condition(s.db.Status, v1.ConditionAvailable)
+	lost := was != nil && was.Status != metav1.ConditionTrue && s.now.Sub(was.LastTransitionTime.Time) >= vainPatience
+	wanted := s.db.DeletionTimestamp == nil && !s.stop.Closed()
+	return lost && wanted && s.primary() == "" && s.loss.reason != lossMajority && len(s.silent()) == 0
+}
+
+// roughly is the power of two that is not above a number.
+func roughly(n int) int {
+	if n < 1 {
+		return 0
+	}
+	return 1 << (bits.Len(uint(n)) - 1)
+}
+
+// electing are the reasons of an instance without a leader that take turns while elections are in vain.
+var electing = []string{
+	"LeaderLost", "LeaderExpected", "LeaderUnknown", "Resting", "BetterCandidate", "AnotherStands",
+	ha.RefusedNoMajority,
+}
+
+// said is what an instance says of itself. While elections are in vain that would be something else at each look.
+func (s *scope) said(a protocol.Status) (reason, message string) {
+	switch {
+	case s.vain.reason == "" || !slices.Contains(electing, a.Reason):
+		return a.Reason, a.Message
+	case a.InVain == 0:
+		return s.vain.reason, "waits for an instance to be elected"
+	}
+	return s.vain.reason, fmt.Sprintf("has campaigned at least %d times in vain", roughly(a.InVain))
+}

@@ -1,0 +1,103 @@
+package sampledb
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
+)
+
+// campaigned is an instance without a leader that has campaigned in vain.
+func campaigned(times int, reason string) *protocol.Status {
+	return &protocol.Status{
+		Role: protocol.RoleStandby, Data: protocol.DataPresent, InVain: times, Reason: reason, Message: "as it is",
+	}
+}
+
+func TestWhetherElectionsAreInVain(t *testing.T) {
+	lost := func(ago time.Duration, answers ...*protocol.Status) *scope {
+		return threeOf(answers...).was(v1.ConditionAvailable, "False", v1.ReasonNoPrimary, ago)
+	}
+	storm := func() *scope {
+		return lost(time.Minute, campaigned(21, "Resting"), campaigned(3, "LeaderLost"), campaigned(0, "Resting"))
+	}
+	leads := campaigned(21, "Leader")
+	leads.Role, leads.Ready = protocol.RolePrimary, true
+	changed := func(change func(*scope)) *scope {
+		s := storm()
+		change(s)
+		return s
+	}
+	for name, c := range map[string]struct {
+		s    *scope
+		says string // "" for nothing
+	}{
+		"they are":                 {storm(), "at least 16 times in vain"},
+		"where logs have more":     {storm(), "kubectl logs x-0 says which vote was refused"},
+		"they are, since a moment": {lost(5*time.Second, campaigned(21, "Resting")), ""},
+		"an election is slow":      {lost(time.Minute, campaigned(3, "Resting"), campaigned(3, "Resting")), ""},
+		"one is elected":           {lost(time.Minute, campaigned(21, "Resting"), leads), ""},
+		"one is not heard":         {lost(time.Minute, campaigned(21, "Resting"), nil), ""},
+		"nothing is known of who led": {
+			threeOf(campaigned(21, "Resting"), campaigned(21, "Resting")), "",
+		},
+		"the machine is busy": {
+			changed(func(s *scope) { s.machines = no(v1.ReasonMachineBusy, "the machine of x-2 is busy") }),
+			"growing pauses; the machine of x-2 is busy",
+		},
+		"it is stopped": {changed(func(s *scope) { s.stop = &v1.StopStatus{Step: v1.StopStopped} }), ""},
+		"it is deleted": {changed(func(s *scope) { s.db.DeletionTimestamp = &metav1.Time{Time: s.now} }), ""},
+		"too many have lost their data": {
+			changed(func(s *scope) { s.loss.reason = lossMajority }), "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := c.s.electionsInVain()
+			if (v.reason == v1.ReasonElectionsInVain) != (c.says != "") || !strings.Contains(v.message, c.says) {
+				t.Fatalf("it says %+v", v)
+			}
+			c.s.vain = v
+			if got := available(c.s); (got == v) != (c.says != "") {
+				t.Errorf("Available is %+v", got)
+			}
+		})
+	}
+}
+
+func TestWhatIsSaidOfAnInstanceWhileElectionsAreInVain(t *testing.T) {
+	vain := no(v1.ReasonElectionsInVain, "")
+	for name, c := range map[string]struct {
+		vain            verdict
+		answer          *protocol.Status
+		reason, message string
+	}{
+		"it campaigns": {vain, campaigned(9, "LeaderLost"), vain.reason, "has campaigned at least 8 times in vain"},
+		"it rests":     {vain, campaigned(9, "Resting"), vain.reason, "has campaigned at least 8 times in vain"},
+		"it has none of it": {
+			vain, campaigned(0, ha.RefusedNoMajority), vain.reason, "waits for an instance to be elected",
+		},
+		"it can't be elected":    {vain, campaigned(9, ha.RefusedEndUnknown), ha.RefusedEndUnknown, "as it is"},
+		"its data is copied":     {vain, campaigned(0, "NoData"), "NoData", "as it is"},
+		"elections are not so":   {verdict{}, campaigned(9, "LeaderLost"), "LeaderLost", "as it is"},
+		"they are only slow":     {verdict{}, campaigned(1, "Resting"), "Resting", "as it is"},
+		"it has lost its quorum": {verdict{}, campaigned(0, ha.RefusedNoMajority), ha.RefusedNoMajority, "as it is"},
+	} {
+		s := &scope{vain: c.vain}
+		if reason, message := s.said(*c.answer); reason != c.reason || message != c.message {
+			t.Errorf("%s: it says %s: %s", name, reason, message)
+		}
+	}
+}
+
+func TestCampaignsAreCountedRoughly(t *testing.T) {
+	for n, want := range map[int]int{-1: 0, 0: 0, 1: 1, 3: 2, 4: 4, 7: 4, 8: 8, 1000: 512} {
+		if got := roughly(n); got != want {
+			t.Errorf("%d is roughly %d", n, got)
+		}
+	}
+}
