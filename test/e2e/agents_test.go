@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"toban.dev/test/outside"
 )
 
 // A new operator leaves the agents as they are. It brings its program into the Pods that run when it is asked to, and
@@ -57,6 +59,7 @@ func TestLongThePrimaryIsLostWhileAgentsAreReplaced(t *testing.T) {
 	must(t, err)
 	s.otherOperator()
 	s.agentsWait("shop", own)
+	check := s.writing("shop")
 	s.run("annotate", "sampledb", "shop", "toban.dev/replace-agents=now")
 	s.until(func(context.Context) error {
 		if s.path("shop", "{.status.agents.current}") == "" {
@@ -67,6 +70,7 @@ func TestLongThePrimaryIsLostWhileAgentsAreReplaced(t *testing.T) {
 	s.run("delete", "pod", db.Status.Primary, "--grace-period=0", "--force")
 	s.agentsRun("", "shop", own)
 	now := s.ready("shop")
+	check(outside.Lost)
 	if got, err := s.inside(now.Status.Primary, "SELECT count(*) FROM written"); err != nil || got != "1" {
 		t.Errorf("%q rows are left of 1: %v", got, err)
 	}

@@ -32,6 +32,7 @@ func TestChanges(t *testing.T) {
 	}
 	s.rejectsParameters("shop")
 
+	check := s.writing("shop")
 	// A standby needs at least as many connections as its primary: it goes first.
 	s.patch("shop", `{"postgresql":{"parameters":{"max_connections":"150"}}}`)
 	s.ready("shop")
@@ -46,6 +47,7 @@ func TestChanges(t *testing.T) {
 	s.shown("shop", "max_connections", "80")
 	s.until(func(context.Context) error { return s.equals(standby, "SHOW max_connections", "80") })
 	s.everyInstanceStreams("shop", 1)
+	check(outside.Restarts)
 	s.grows("shop", "768Mi")
 	s.getsProcessors("shop")
 }
