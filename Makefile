@@ -51,7 +51,7 @@ release: bin/localkube deps ## Make all that a release has, in dist/: make relea
 sbom: bin/toban deps ## Write bin/toban.cdx.json: what the program is made of (CycloneDX)
 	@hack/sbom.sh
 
-vulnerabilities: bin/toban deps ## Look for known vulnerabilities in the program, if Go's database can be reached
+vulnerabilities: bin/toban deps ## Look for known vulnerabilities in the program, in Go's database
 	@hack/govulncheck.sh
 
 bench-startup: up ## Measure from kubectl apply to the first write and to three instances

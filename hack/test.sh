@@ -73,7 +73,8 @@ in_memory go run ./hack/suite ring others || red=yes
 # Not before: a cluster without work needs a quarter of a processor. Its programs collect garbage half as often as by
 # default: in what follows, processors are what is scarce.
 step 'the cluster'
-[[ $(cluster) != down ]] || started=yes
+state=$(cluster)
+[[ $state != down ]] || started=yes
 GOGC=200 hack/up.sh --quiet
 
 step 'ring 4: e2e, a real cluster'
