@@ -222,13 +222,17 @@ func (r *report) end(at test, failed bool) {
 	}
 }
 
-// time remembers a test of its own that passed, and one that was slow. The time of its parts counts in it.
+// time remembers a test of its own that passed, and one that was slow, which it tells at once: whoever waits sees that
+// it goes on. The time of its parts counts in it.
 func (r *report) time(at test, seconds float64, passed bool) {
 	if at.name == "" || strings.Contains(at.name, "/") {
 		return
 	}
 	if seconds >= slow {
 		r.took = append(r.took, took{at, seconds})
+		if passed { // one that failed has said more
+			fmt.Fprintf(r.out, "passed after %.0f s: %s %s\n", seconds, at.pkg, at.name)
+		}
 	}
 	if passed {
 		r.passed = append(r.passed, took{at, seconds})

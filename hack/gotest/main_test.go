@@ -82,8 +82,33 @@ func TestTheSlowestAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.tellSlowest()
-	if want := "    91 s  p TestSlower\n    30 s  p TestSlow\n"; out.String() != want {
+	want := "passed after 30 s: p TestSlow\n    91 s  p TestSlower\n    30 s  p TestSlow\n"
+	if out.String() != want {
 		t.Errorf("it says\n%s", out.String())
+	}
+}
+
+// What hack/suite reads of the tests that passed.
+func TestWhatPassedIsWritten(t *testing.T) {
+	r := newReport(&strings.Builder{}, nil, false)
+	err := r.read(strings.NewReader(`{"Action":"pass","Package":"p","Test":"TestA/part","Elapsed":1}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}
+{"Action":"fail","Package":"p","Test":"TestB","Elapsed":2}
+{"Action":"pass","Package":"p","Elapsed":4}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "passed")
+	if err := r.writePassed(file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || string(text) != "p TestA 1.5\n" {
+		t.Errorf("it writes %q, %v", text, err)
+	}
+	if err := r.writePassed(""); err != nil {
+		t.Error(err)
 	}
 }
 
