@@ -379,7 +379,8 @@ func (s *sides) plays(db *v1.SampleDB, step, identifier string) {
 		s.runs(jobs, "")
 	case v1.UpgradeUpgrading:
 		s.stops(db)
-		if db.Name == "x" { // an instance of green that is not ready has nothing to do with blue's data
+		// an instance of green that is not ready has nothing to do with blue's data
+		if db.Name == "x" && s.find(naming.Green(db.Name), &v1.SampleDB{}) {
 			s.greenIs(metav1.ConditionFalse)
 		}
 		if len(s.pods.upgradePods.begun) > 0 {
