@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"toban.dev/test/crowd"
@@ -26,7 +28,11 @@ type options struct {
 	cpu                  string
 	look                 time.Duration
 	readyWithin, settles time.Duration
+	stages               string
 }
+
+// stages are what is measured, in this order.
+const stages = "create,rest,busy,trouble,limited"
 
 func main() {
 	var o options
@@ -38,6 +44,7 @@ func main() {
 	flag.StringVar(&o.cpu, "cpu", "200m", "that limit")
 	flag.DurationVar(&o.readyWithin, "ready", 2*time.Minute, "within what all are to be ready that were made at once")
 	flag.DurationVar(&o.settles, "settles", time.Minute, "within what all are to take writes after it")
+	flag.StringVar(&o.stages, "stages", stages, "what is measured; all but limited needs create before it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -52,6 +59,11 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("%d databases are too few: %d of them get into trouble, and others are to not notice",
 			o.databases, len(troubles))
 	}
+	for _, name := range strings.Split(o.stages, ",") {
+		if !slices.Contains(strings.Split(stages, ","), name) {
+			return fmt.Errorf("%q is no stage: there are %s", name, stages)
+		}
+	}
 	if _, err := namespace.Kubectl(ctx, "create", "namespace", string(namespace)); err != nil {
 		return err
 	}
@@ -59,8 +71,15 @@ func run(ctx context.Context, o options) error {
 		_, _ = namespace.Kubectl(context.WithoutCancel(ctx), "delete", "namespace", string(namespace))
 	}()
 	b := &bench{options: o, crowd: crowd.New(namespace, o.databases)}
-	for _, stage := range []func(context.Context) error{b.create, b.atRest, b.isBusy, b.inTrouble, b.isLimited} {
-		if err := stage(ctx); err != nil {
+	all := map[string]func(context.Context) error{
+		"create": b.create, "rest": b.atRest, "busy": b.isBusy, "trouble": b.inTrouble, "limited": b.isLimited,
+	}
+	wanted := strings.Split(o.stages, ",")
+	for _, name := range strings.Split(stages, ",") {
+		if !slices.Contains(wanted, name) {
+			continue
+		}
+		if err := all[name](ctx); err != nil {
 			return err
 		}
 	}
