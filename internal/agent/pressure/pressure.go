@@ -23,6 +23,9 @@ const (
 	stalledShare = 0.8
 	// apart is how far two things that came late are apart: all that was late for one pause comes at once when it ends.
 	apart = time.Second
+	// confirms is for how long something that came late confirms another: so much longer than the window that stalls
+	// again and again, each as far from the next as slack is kept, go on counting.
+	confirms = 40 * time.Second
 )
 
 // steps are the slacks that are told, each from a lateness on. They are few, so that they seldom change: the others are
@@ -43,7 +46,7 @@ type Gauge struct {
 	Stalled func() time.Duration
 
 	mutex sync.Mutex
-	// late is what came late in the window, the latest in time last.
+	// late is what came late, as long as it confirms others, the latest in time last.
 	late []lateness
 	// stalls is when tasks were last seen to wait for stalledShare of the time, before what they had waited at the last
 	// look, looked when that was.
@@ -52,12 +55,12 @@ type Gauge struct {
 	looked time.Time
 }
 
-// lateness is that something came late, once. It is sure where tasks had to wait meanwhile, as the kernel says: else it
-// may have been a pause of the agent alone, as where a process is stopped or a virtual machine moves.
+// lateness is that something came late, once. It counts in full where tasks had to wait meanwhile, as the kernel says.
+// Else it may have been a pause of the agent alone, as where a process is stopped or a virtual machine moves: then it
+// counts for what another has been late by.
 type lateness struct {
-	at   time.Time
-	by   time.Duration
-	sure bool
+	at         time.Time
+	by, counts time.Duration
 }
 
 // Run looks until ctx ends. seen is called after each look.
@@ -72,44 +75,75 @@ func (g *Gauge) Run(ctx context.Context, seen func()) error {
 		if !pause.For(ctx, wait) {
 			return nil
 		}
-		by := time.Since(began) - wait
+		by, waited := time.Since(began)-wait, time.Duration(0)
 		if looks%4 == 0 || by >= least {
-			g.look(time.Now(), stalled())
+			waited = g.look(time.Now(), stalled())
 		}
-		g.Late(by)
+		g.note(by, float64(waited) >= stalledShare*float64(by))
 		seen()
 	}
 }
 
 // Late notes that something came late.
 func (g *Gauge) Late(by time.Duration) {
-	if g == nil || by < least {
+	if g == nil {
+		return
+	}
+	g.mutex.Lock()
+	sure := g.stalled(time.Now())
+	g.mutex.Unlock()
+	g.note(by, sure)
+}
+
+// note notes what came late, if it did, and whether that is sure.
+func (g *Gauge) note(by time.Duration, sure bool) {
+	if by < least {
 		return
 	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	now := time.Now()
-	came := lateness{now, by, g.stalled(now)}
-	g.late = slices.DeleteFunc(g.late, func(l lateness) bool { return now.Sub(l.at) >= window })
-	if n := len(g.late); n > 0 && now.Sub(g.late[n-1].at) < apart {
-		last := &g.late[n-1]
-		last.by, last.sure = max(last.by, came.by), last.sure || came.sure
+	g.late = slices.DeleteFunc(g.late, func(l lateness) bool { return now.Sub(l.at) >= confirms })
+	came := lateness{at: now, by: by, counts: by}
+	before := g.late
+	same := len(before) > 0 && now.Sub(before[len(before)-1].at) < apart
+	if same {
+		before = before[:len(before)-1]
+	}
+	if !sure {
+		came.counts = min(by, longest(before))
+	}
+	if same {
+		last := &g.late[len(before)]
+		last.by, last.counts = max(last.by, came.by), max(last.counts, came.counts)
 		return
 	}
 	g.late = append(g.late, came)
 }
 
+// longest is what came latest of some.
+func longest(of []lateness) (by time.Duration) {
+	for _, l := range of {
+		by = max(by, l.by)
+	}
+	return by
+}
+
 // stalled says that tasks were lately seen to wait.
 func (g *Gauge) stalled(now time.Time) bool { return !g.stalls.IsZero() && now.Sub(g.stalls) < lately }
 
-// look takes in for how long tasks have waited in all.
-func (g *Gauge) look(now time.Time, stalled time.Duration) {
+// look takes in for how long tasks have waited in all, and returns for how long since the look before.
+func (g *Gauge) look(now time.Time, stalled time.Duration) (waited time.Duration) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	if past := now.Sub(g.looked); !g.looked.IsZero() && float64(stalled-g.before) >= stalledShare*float64(past) {
+	waited = stalled - g.before
+	if g.looked.IsZero() {
+		waited = 0
+	} else if float64(waited) >= stalledShare*float64(now.Sub(g.looked)) {
 		g.stalls = now
 	}
 	g.looked, g.before = now, stalled
+	return waited
 }
 
 // Slack is how much longer than usual what has to come from this machine is waited for. A single lateness counts only
@@ -129,16 +163,11 @@ func (g *Gauge) Slack() time.Duration {
 	return 0
 }
 
-// counts is the longest lateness of the window that is sure or was reached twice.
+// counts is the longest lateness of the window, as far as each counts.
 func (g *Gauge) counts(now time.Time) (longest time.Duration) {
-	var ever time.Duration // the longest so far
 	for _, l := range g.late {
-		switch {
-		case now.Sub(l.at) >= window:
-		case l.sure:
-			longest, ever = max(longest, l.by), max(ever, l.by)
-		default:
-			longest, ever = max(longest, min(ever, l.by)), max(ever, l.by)
+		if now.Sub(l.at) < window {
+			longest = max(longest, l.counts)
 		}
 	}
 	return longest

@@ -39,12 +39,40 @@ func TestAPauseOfTheAgentAloneIsNoSlack(t *testing.T) {
 		if g.Slack() != 0 {
 			t.Errorf("after one pause the slack is %s", g.Slack())
 		}
-		time.Sleep(window)
+		time.Sleep(confirms)
 		g.look(time.Now(), 0)
 		time.Sleep(time.Second)
-		g.look(time.Now(), time.Second)
+		if waited := g.look(time.Now(), time.Second); waited != time.Second {
+			t.Errorf("tasks have waited for %s", waited)
+		}
 		if g.Late(time.Second); g.Slack() != 4*time.Second {
 			t.Errorf("where tasks wait, something late by a second makes a slack of %s", g.Slack())
+		}
+		time.Sleep(confirms)
+		if g.note(12*time.Second, false); g.Slack() != 0 {
+			t.Errorf("after a pause on a calm machine the slack is %s", g.Slack())
+		}
+		if g.note(300*time.Millisecond, true); g.Slack() != time.Second {
+			t.Errorf("a short wait at the end of a pause makes a slack of %s", g.Slack())
+		}
+	})
+}
+
+// A machine that stands still every now and then has slack from its second stall on, without a gap, though the kernel
+// says nothing.
+func TestStallsNowAndThenKeepTheirSlack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Gauge
+		g.Late(3 * time.Second)
+		for range 10 {
+			time.Sleep(25 * time.Second)
+			if g.Late(3 * time.Second); g.Slack() != 8*time.Second {
+				t.Fatalf("the slack is %s", g.Slack())
+			}
+			time.Sleep(4 * time.Second)
+			if g.Slack() != 8*time.Second {
+				t.Fatalf("between stalls the slack is %s", g.Slack())
+			}
 		}
 	})
 }
