@@ -2,6 +2,7 @@ package sampledb
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,12 +17,12 @@ import (
 // machine that is busy"). While one that is not known to be late is not heard, the condition stays as it was. There is
 // none where no agent says so: those of earlier releases don't.
 func (s *scope) onTime() verdict {
-	var late []string
-	longest, said, unsaid := time.Duration(0), 0, 0
+	var late, unsaid []string
+	longest, said := time.Duration(0), 0
 	for _, m := range s.config.Members {
 		switch slack := s.seen.answers[m.Name].Slack; {
 		case slack == nil:
-			unsaid++
+			unsaid = append(unsaid, m.Name)
 		case *slack > 0:
 			late, longest = append(late, m.Name), max(longest, *slack)
 			said++
@@ -34,10 +35,23 @@ func (s *scope) onTime() verdict {
 		return no(v1.ReasonMachineBusy, busySentence(late, longest, s.instances() == 1))
 	case s.stop.Down() || said == 0 && len(s.seen.answers) > 0:
 		return verdict{}
-	case unsaid > 0:
-		return s.lastVerdict(v1.ConditionOnTime)
+	case len(unsaid) > 0:
+		return s.stillLate(unsaid)
 	}
 	return yes(v1.ReasonOnTime, "nothing comes late on the machines of the instances")
+}
+
+// stillLate is the condition as it was, while some are not heard; nothing where it was about others alone, which are on
+// time now.
+func (s *scope) stillLate(unheard []string) verdict {
+	last := s.lastVerdict(v1.ConditionOnTime)
+	about := func(name string) bool {
+		return strings.Contains(last.message, name+" ") || strings.Contains(last.message, name+",")
+	}
+	if last.status == metav1.ConditionFalse && !slices.ContainsFunc(unheard, about) {
+		return verdict{}
+	}
+	return last
 }
 
 // busySentence has no figure but the slack, which has few steps, so that it seldom changes. An instance that is alone

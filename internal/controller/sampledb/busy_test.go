@@ -13,6 +13,28 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// That one was late is not said for ever because another, which was not, can't be heard.
+func TestOnTimeDoesNotStayFalseForOneThatIsSilent(t *testing.T) {
+	none, slack := time.Duration(0), 4*time.Second
+	s := threeOf(&protocol.Status{Slack: &none}, &protocol.Status{Slack: &slack}, nil)
+	late := s.onTime()
+	if late.reason != v1.ReasonMachineBusy {
+		t.Fatalf("it says %+v", late)
+	}
+	s.db.Status.Conditions = []metav1.Condition{
+		{Type: v1.ConditionOnTime, Status: late.status, Reason: late.reason, Message: late.message},
+	}
+	s.seen.answers["x-1"] = protocol.Status{Name: "x-1", Slack: &none}
+	if got := s.onTime(); got.reason != "" {
+		t.Errorf("x-1 is on time, and it says %+v", got)
+	}
+	delete(s.seen.answers, "x-1")
+	s.seen.answers["x-2"] = protocol.Status{Name: "x-2", Slack: &none}
+	if got := s.onTime(); got != late {
+		t.Errorf("x-1 is not heard, and it says %+v", got)
+	}
+}
+
 // threeOf is a SampleDB of three instances whose Pods run, with what their agents answer; nil for one that does not.
 func threeOf(answers ...*protocol.Status) *scope {
 	s := &scope{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)}
@@ -45,7 +67,11 @@ func slack(by time.Duration) *protocol.Status { return &protocol.Status{Slack: &
 
 func TestWhetherThingsComeOnTimeOnTheMachines(t *testing.T) {
 	earlier := func() *protocol.Status { return &protocol.Status{} }
-	before := func(s *scope) *scope { return s.was(v1.ConditionOnTime, "False", v1.ReasonMachineBusy, time.Minute) }
+	before := func(s *scope) *scope {
+		s.was(v1.ConditionOnTime, "False", v1.ReasonMachineBusy, time.Minute)
+		condition(s.db.Status, v1.ConditionOnTime).Message = busySentence([]string{"x-1"}, time.Second, false)
+		return s
+	}
 	stopped := threeOf(nil, nil, nil)
 	stopped.stop = &v1.StopStatus{Step: v1.StopStopped}
 	for name, c := range map[string]struct {

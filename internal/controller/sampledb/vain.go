@@ -46,7 +46,7 @@ func (s *scope) awaitsElection() bool {
 	was := condition(s.db.Status, v1.ConditionAvailable)
 	lost := was != nil && was.Status != metav1.ConditionTrue && s.now.Sub(was.LastTransitionTime.Time) >= vainPatience
 	wanted := s.db.DeletionTimestamp == nil && !s.stop.Closed()
-	return lost && wanted && s.primary() == "" && s.loss.reason != lossMajority && len(s.silent()) == 0
+	return lost && wanted && s.leader() == "" && s.loss.reason != lossMajority && len(s.silent()) == 0
 }
 
 // roughly is the power of two that is not above a number.
