@@ -156,8 +156,8 @@ func Loop(ctx context.Context, loops int, lasts time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// Named are a crowd's others, without some.
-func (c Crowd) Named(without ...string) Crowd {
+// Without are the others of a crowd, without some.
+func (c Crowd) Without(without ...string) Crowd {
 	all := map[string]bool{}
 	for _, name := range c.Names {
 		all[name] = !slices.Contains(without, name)

@@ -36,7 +36,7 @@ var (
 	Restarts = Bound{"when a lone instance starts anew", 10 * time.Second, time.Minute}
 	// SidesChange is for the pause of a blue/green upgrade: what is not done after 3 s is put off (docs/bluegreen.md).
 	// Then clients connect anew, by endpoints that have moved.
-	SidesChange = Bound{"when sides change", 3 * time.Second, 10 * time.Second}
+	SidesChange = Bound{"when sides change", 3 * time.Second, 20 * time.Second}
 	// OperatorLost is for an operator that dies in that pause: the next one opens a side.
 	OperatorLost = Bound{"when the operator dies while sides change", 20 * time.Second, time.Minute}
 	// Upgrade is for a major version in place, of a small database (docs/upgrade.md).

@@ -22,6 +22,7 @@ type Clients struct {
 	written []int
 	failed  []Failure
 	longest time.Duration
+	gap     Gap
 }
 
 const (
@@ -82,6 +83,7 @@ func (c *Clients) note(id int, took time.Duration, err error) {
 		return
 	}
 	c.written = append(c.written, id)
+	c.gap.Note(time.Now())
 }
 
 // Written is how many rows were acknowledged.
@@ -106,11 +108,11 @@ func (c *Clients) Errors() (all []error) {
 	return all
 }
 
-// Longest is how long the longest write took.
+// Longest is how long the longest write took, or nobody's was acknowledged: who is thrown out waits for a session.
 func (c *Clients) Longest() time.Duration {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.longest
+	return max(c.longest, c.gap.Longest())
 }
 
 // AwaitMore waits until so many more rows are acknowledged, as long as Until.

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // What an agent logs of a hand-over: that its primary stops when all poolers hold their clients, or though not all do.
@@ -100,12 +103,21 @@ func Forgive(failed []Failure, all []HandOver) error {
 			left = append(left, fmt.Sprintf("at %s, when no primary handed over: %v", clock(f.At), f.Err))
 		case h.Held:
 			left = append(left, fmt.Sprintf("at %s, in %s, for which all poolers held: %v", clock(f.At), h, f.Err))
+		case !endsSession(f.Err):
+			left = append(left, fmt.Sprintf("at %s, in %s, which is no reason for it: %v", clock(f.At), h, f.Err))
 		}
 	}
 	if len(left) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%d of %d writes that failed have no excuse, the first %s", len(left), len(failed), left[0])
+}
+
+// endsSession says that an error is of a session that has ended: by the server (57, operator intervention), or by who
+// is in between (08, connection exception; PostgreSQL 17 documentation, Appendix A). So is what no server has said.
+func endsSession(err error) bool {
+	var said *pgconn.PgError
+	return !errors.As(err, &said) || strings.HasPrefix(said.Code, "57") || strings.HasPrefix(said.Code, "08")
 }
 
 // held is an error where not all poolers held for the last hand-over since a time, or there was none.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The lines as agents write them: the present one, and that of releases that named no hand-over.
@@ -77,6 +79,18 @@ func TestAnExcuseIsForItsOwnHandOver(t *testing.T) {
 				t.Errorf("it says %v, want %q", err, c.words)
 			}
 		})
+	}
+}
+
+// What a hand-over excuses is that it ended a session.
+func TestAnExcuseIsForSessionsThatEnd(t *testing.T) {
+	for code, excused := range map[string]bool{"57P01": true, "08P01": true, "42P01": false, "23505": false} {
+		if got := endsSession(&pgconn.PgError{Code: code}); got != excused {
+			t.Errorf("%s: it is excused: %t", code, got)
+		}
+	}
+	if !endsSession(errors.New("EOF")) {
+		t.Error("a connection that ends is not excused")
 	}
 }
 

@@ -55,9 +55,9 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	if o.databases <= len(troubles) {
+	if o.databases <= len(crowd.Troubles) {
 		return fmt.Errorf("%d databases are too few: %d of them get into trouble, and others are to not notice",
-			o.databases, len(troubles))
+			o.databases, len(crowd.Troubles))
 	}
 	for _, name := range strings.Split(o.stages, ",") {
 		if !slices.Contains(strings.Split(stages, ","), name) {
