@@ -23,7 +23,7 @@ test: build ## Run the tests, without long stories but for those of SHARE=2/6; s
 	@hack/test.sh
 
 soak: build ## Run what takes too long for make test, some hours; SHARE=3/8 is the third of eight parts
-	@export KUBEBUILDER_ASSETS=$$(bin/localkube assets) && go run ./hack/suite soak $(SHARE)
+	@assets=$$(bin/localkube assets) && KUBEBUILDER_ASSETS=$$assets go run ./hack/suite soak $(SHARE)
 
 check: bin/localkube ## Run what is quick: format, vet, lint, pure tests, generated files current
 	@hack/check.sh

@@ -15,5 +15,5 @@ needs_no_cluster() {
   [[ $state != down ]] || return 0
   echo "NOT TRIED: $1, because a local Kubernetes is ${state:-in an unknown state} here. For that: make down" >&2
   [[ ${TOBAN_LEAVE_OUT_OWN_CLUSTER:-} == yes ]] || exit 1
-  exit 0
+  exit 77 # left out: neither a failure nor a success
 }

@@ -2,7 +2,8 @@
 // is run when: no test is run by nobody.
 //
 //	suite ring NAME [FLAGS…]  the tests of a ring without the long stories, with more flags of go test
-//	suite share               the share of the long stories that make test adds where CI=true
+//	suite share [SHARE]       the share of the long stories that make test adds in CI, or one that is asked for, if it
+//	                          is one
 //	suite long SHARE RINGS    a share of the long stories: those that need no cluster (local) or one (cluster)
 //	suite soak [SHARE]        a share of make soak, or all of it
 //	suite list                all long stories and pieces of make soak, with their shares and last runs
@@ -36,18 +37,17 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	last, err := committedRecord()
-	if err != nil {
+	s := suite{all: all}
+	verb := append(args, "", "", "")
+	if verb[0] == "ring" { // needs no record, and no git
+		return s.ring(verb[1], args[min(2, len(args)):])
+	}
+	if s.last, err = committedRecord(); err != nil {
 		return err
 	}
-	s := suite{all: all, last: last}
-	verb := append(args, "", "", "")
 	switch verb[0] {
-	case "ring":
-		return s.ring(verb[1], args[min(2, len(args)):])
 	case "share":
-		fmt.Println(oldest(stories(all), testShares, last))
-		return nil
+		return s.share(verb[1])
 	case "long":
 		return s.long(verb[1], verb[2])
 	case "soak":
@@ -73,6 +73,27 @@ func (s suite) ring(name string, flags []string) error {
 		return fmt.Errorf("no ring is called %q", name)
 	}
 	return execute(r.command(s.all, nil, flags))
+}
+
+// share prints the share that is asked for, or else that of CI.
+func (s suite) share(asked string) error {
+	if asked == "" {
+		landings, err := commitsSince(ranFile, "HEAD")
+		if err != nil {
+			return err
+		}
+		fmt.Println(next(stories(s.all), testShares, s.last, landings))
+		return nil
+	}
+	sh, err := parseShare(asked)
+	if err != nil {
+		return err
+	}
+	if len(shareOut(stories(s.all), sh.of, s.last)[sh.number-1]) == 0 {
+		return fmt.Errorf("no long story is in the share %s: there are %d", sh, len(stories(s.all)))
+	}
+	fmt.Println(sh)
+	return nil
 }
 
 // long runs the long stories of a share that need a cluster, or those that need none.

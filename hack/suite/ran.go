@@ -28,9 +28,15 @@ type record map[string]ran
 
 const day = time.DateOnly
 
-// parseRecord reads lines of a piece, its seconds, a day and a commit. Lines that begin with # say more to people.
+// recordBegins is how the file begins. One that does not is cut off.
+const recordBegins = "# When each piece of make test's long stories and of make soak last ran without a failure:\n"
+
+// parseRecord reads lines of a piece, its seconds, a time and a commit. Lines that begin with # say more to people.
 func parseRecord(text string) (record, error) {
 	r := record{}
+	if !strings.HasPrefix(text, recordBegins) {
+		return nil, fmt.Errorf("%s does not begin as the record does: bring back its last version", ranFile)
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -95,7 +101,7 @@ func (p piece) last(r record) ran { return r[p.name] }
 // text is the file: for people, when each share last was without a failure, and then all pieces that there are.
 func (r record) text(all []test) string {
 	var b strings.Builder
-	b.WriteString("# When each piece of make test's long stories and of make soak last ran without a failure:\n" +
+	b.WriteString(recordBegins +
 		"# the piece, its seconds, the time, the commit. Written by hack/suite (CONTRIBUTING.md, Long stories).\n#\n")
 	pieces := soak(all)
 	r.tellShares(&b, "make test", stories(all), testShares)
@@ -134,7 +140,11 @@ func writeRecord(all []test, took map[string]ran) error {
 	for name, last := range took {
 		r.note(name, last)
 	}
-	return os.WriteFile(ranFile, []byte(r.text(all)), 0o600)
+	// Whoever is killed meanwhile leaves the former one.
+	if err := os.WriteFile(ranFile+".new", []byte(r.text(all)), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(ranFile+".new", ranFile)
 }
 
 // passed reads what hack/gotest wrote of the tests that passed: a package, a test and its seconds a line.

@@ -58,6 +58,14 @@ func (r record) costs(pieces []piece) time.Duration {
 	return time.Duration(sum * float64(time.Second)).Round(time.Minute)
 }
 
+// next is the share that is due: the oldest one, and where nobody has recorded a run since, one that depends on how
+// many commits there were, so that another one comes next.
+func next(pieces []piece, shares int, last record, commits int) share {
+	due := oldest(pieces, shares, last)
+	due.number = (due.number-1+commits)%shares + 1
+	return due
+}
+
 // oldest is the share with the piece that ran longest ago, or never. As each run that is recorded makes its pieces the
 // youngest, all have run when as many runs as there are shares have been recorded.
 func oldest(pieces []piece, shares int, last record) share {

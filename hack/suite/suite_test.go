@@ -186,6 +186,19 @@ func TestAllHaveRunAfterAsManyLandingsAsThereAreShares(t *testing.T) {
 	}
 }
 
+// Where nobody records what ran, the shares take turns by the number of commits.
+func TestTheNextShareIsAnother(t *testing.T) {
+	var pieces []piece
+	for _, name := range []string{"a", "b", "c"} {
+		pieces = append(pieces, piece{name: name, beside: 1, guess: 1})
+	}
+	for commits, want := range []share{{1, 3}, {2, 3}, {3, 3}, {1, 3}} {
+		if got := next(pieces, 3, record{}, commits); got != want {
+			t.Errorf("after %d commits the share is %s, want %s", commits, got, want)
+		}
+	}
+}
+
 func TestFindTests(t *testing.T) {
 	files := fstest.MapFS{
 		"go.mod": {},
@@ -230,8 +243,10 @@ func TestTheRecordIsReadAsItIsWritten(t *testing.T) {
 	if again.note(story.name, ran{5, time.Time{}, "old"}); again[story.name].commit != "def" {
 		t.Error("an older run replaced a younger one")
 	}
-	if _, err := parseRecord("half a line\n"); err == nil {
-		t.Error("a broken line was read")
+	for _, broken := range []string{"", recordBegins + "half a line\n"} {
+		if _, err := parseRecord(broken); err == nil {
+			t.Errorf("%q was read", broken)
+		}
 	}
 }
 
