@@ -78,11 +78,11 @@ func (s suite) ring(name string, flags []string) error {
 // share prints the share that is asked for, or else that of CI.
 func (s suite) share(asked string) error {
 	if asked == "" {
-		landings, err := commitsSince(ranFile, "HEAD")
+		commits, err := commitsSince(ranFile, "HEAD")
 		if err != nil {
 			return err
 		}
-		fmt.Println(next(stories(s.all), testShares, s.last, landings))
+		fmt.Println(next(stories(s.all), testShares, s.last, commits))
 		return nil
 	}
 	sh, err := parseShare(asked)

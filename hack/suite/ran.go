@@ -19,7 +19,7 @@ const ranFile = "hack/suite/ran.tsv"
 // ran is the last run of a piece in which nothing failed.
 type ran struct {
 	seconds int
-	on      time.Time // a day, in UTC
+	on      time.Time // when it began, in UTC
 	commit  string
 }
 
@@ -102,7 +102,7 @@ func (p piece) last(r record) ran { return r[p.name] }
 func (r record) text(all []test) string {
 	var b strings.Builder
 	b.WriteString(recordBegins +
-		"# the piece, its seconds, the time, the commit. Written by hack/suite (CONTRIBUTING.md, Long stories).\n#\n")
+		"# the piece, its seconds, when it began, the commit. Written by hack/suite (CONTRIBUTING.md, Long stories).\n#\n")
 	pieces := soak(all)
 	r.tellShares(&b, "make test", stories(all), testShares)
 	r.tellShares(&b, "make soak", pieces, soakShares)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -193,7 +192,7 @@ func (s suite) landed(commit string) error {
 		took[p.name] = ran{int(last.cost(p) * p.beside), time.Unix(seconds, 0).UTC(), short}
 	}
 	fmt.Printf("%s: share %s, %d long stories\n", short, chosen, len(took))
-	return writeRecord(s.all, maps.Clone(took))
+	return writeRecord(s.all, took)
 }
 
 // untar has the files of an archive in memory.
