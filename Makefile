@@ -22,8 +22,8 @@ demo: build ## Show it: a database, a load, the primary's Pod deleted, and what 
 test: build ## Run the tests, without long stories but for those of SHARE=2/6; starts a Kubernetes if none is there
 	@hack/test.sh
 
-soak: build ## Run what takes too long for make test, some hours; SHARE=3/8 is the third of eight parts
-	@assets=$$(bin/localkube assets) && KUBEBUILDER_ASSETS=$$assets go run ./hack/suite soak $(SHARE)
+soak: build ## Run what takes too long for make test, some hours; SHARE=3/8 is the third of eight parts, PIECES=Fuzz some
+	@assets=$$(bin/localkube assets) && KUBEBUILDER_ASSETS=$$assets go run ./hack/suite soak "$(SHARE)" "$(PIECES)"
 
 check: bin/localkube ## Run what is quick: format, vet, lint, pure tests, generated files current
 	@hack/check.sh

@@ -5,7 +5,8 @@
 //	suite share [SHARE]       the share of the long stories that make test adds in CI, or one that is asked for, if it
 //	                          is one
 //	suite long SHARE RINGS    a share of the long stories: those that need no cluster (local) or one (cluster)
-//	suite soak [SHARE]        a share of make soak, or all of it
+//	suite soak SHARE PIECES   a share of make soak, or all of it if SHARE is empty; with PIECES, a regular expression,
+//	                          those of its pieces whose names match
 //	suite list                all long stories and pieces of make soak, with their shares and last runs
 //	suite ran COMMIT          records that CI was green for a commit, with the share it ran
 package main
@@ -14,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -51,7 +53,7 @@ func run(args []string) error {
 	case "long":
 		return s.long(verb[1], verb[2])
 	case "soak":
-		return s.soak(verb[1])
+		return s.soak(verb[1], verb[2])
 	case "list":
 		s.list()
 		return nil
@@ -111,7 +113,7 @@ func (s suite) long(of, where string) error {
 }
 
 // soak runs a share of what takes too long for make test: what needs no cluster or must have none, and then the rest.
-func (s suite) soak(of string) error {
+func (s suite) soak(of, names string) error {
 	pieces := soak(s.all)
 	if of != "" {
 		sh, err := parseShare(of)
@@ -119,6 +121,14 @@ func (s suite) soak(of string) error {
 			return err
 		}
 		pieces = shareOut(pieces, sh.of, s.last)[sh.number-1]
+	}
+	named, err := regexp.Compile(names)
+	if err != nil {
+		return fmt.Errorf("PIECES=%q: %w", names, err)
+	}
+	pieces = slices.DeleteFunc(pieces, func(p piece) bool { return !named.MatchString(p.name) })
+	if len(pieces) == 0 {
+		return fmt.Errorf("no piece of it is called %q: go run ./hack/suite list shows all", names)
 	}
 	fmt.Printf("%d pieces, about %s\n", len(pieces), s.last.costs(pieces))
 	var failed []error

@@ -102,7 +102,8 @@ func (p piece) last(r record) ran { return r[p.name] }
 func (r record) text(all []test) string {
 	var b strings.Builder
 	b.WriteString(recordBegins +
-		"# the piece, its seconds, when it began, the commit. Written by hack/suite (CONTRIBUTING.md, Long stories).\n#\n")
+		"# the piece, its seconds, when it began, the commit. " +
+		"Written by hack/suite (CONTRIBUTING.md, Long stories).\n#\n")
 	pieces := soak(all)
 	r.tellShares(&b, "make test", stories(all), testShares)
 	r.tellShares(&b, "make soak", pieces, soakShares)

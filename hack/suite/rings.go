@@ -49,7 +49,7 @@ var rings = []ring{
 		flags: []string{"-count=1", "-timeout=50m", "-p=3"},
 	},
 	{
-		name: "stories", tags: "e2e", packages: []string{"test/e2e/..."}, cluster: true, beside: 3,
+		name: "stories", tags: "e2e", packages: []string{"test/e2e/..."}, cluster: true, beside: 1.4,
 		flags: []string{"-count=1", "-timeout=120m", "-parallel=4"},
 	},
 	// The drill wants the cluster for itself.

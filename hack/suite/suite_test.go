@@ -113,7 +113,7 @@ func TestEachRingIsRunByAScript(t *testing.T) {
 	}
 	for file, calls := range map[string][]string{
 		"hack/test.sh": {"hack/check.sh", "hack/e2e.sh\n", `suite long "$share" local`, `suite long "$share" cluster`},
-		"Makefile":     {"@hack/check.sh", "@hack/test.sh", "./hack/suite soak $(SHARE)"},
+		"Makefile":     {"@hack/check.sh", "@hack/test.sh", `./hack/suite soak "$(SHARE)" "$(PIECES)"`},
 	} {
 		for _, call := range calls {
 			if !strings.Contains(read(t, file), call) {

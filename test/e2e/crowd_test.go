@@ -48,6 +48,29 @@ func TestLongAHeldContainerDoesNotElect(t *testing.T) {
 	})
 }
 
+// One that can't elect, or does so with great effort, takes no other along. make bench-crowd judges what it costs.
+func TestLongOneInTroubleTakesNoOtherAlong(t *testing.T) {
+	s := beginAlone(t)
+	c := crowd.New(s.Namespace, 5)
+	must(t, c.Create(s.ctx, ""))
+	_, err := c.Ready(s.ctx, patience)
+	must(t, err)
+	for i, trouble := range crowd.Troubles {
+		name := c.Names[i]
+		s.elects(c.Without(c.Names[:i+1]...), 0, "beside one with "+trouble.What, func() {
+			must(t, trouble.Make(s.ctx, c, name))
+			usage, err := crowd.Measure(s.ctx, time.Minute)
+			must(t, err)
+			t.Logf("%s: the operator takes %.3f of a processor, the API server %.3f, the nodes %.3f", trouble.What,
+				usage.Cores[crowd.Operator], usage.Cores[crowd.APIServer], usage.Cores[crowd.Nodes])
+		})
+		if trouble.Mends {
+			must(t, crowd.Crowd{Namespace: s.Namespace, Names: []string{name}}.TakeWrites(s.ctx, crowdWrites))
+		}
+	}
+	must(t, c.Without(c.Names[:len(crowd.Troubles)]...).TakeWrites(s.ctx, crowdWrites))
+}
+
 // elects fails where one of a crowd elects more often than it may meanwhile.
 func (s *story) elects(c crowd.Crowd, most uint64, what string, do func()) {
 	s.Helper()
