@@ -1,6 +1,7 @@
 package v1_test
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -14,10 +15,12 @@ import (
 // with, or to be in a list of the package, is not to be emitted. It is asked of every package of kinds.
 func TestEveryConditionAndReasonIsEmitted(t *testing.T) {
 	emitted := map[string]bool{}
-	files, err := filepath.Glob("../../internal/controller/*/*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("the controller's files are %v, %v", files, err)
+	files, err := filepath.Glob("../../internal/operator/*/*.go")
+	orders, failed := filepath.Glob("../../internal/operator/order/*/*.go")
+	if err != nil || failed != nil || len(files) == 0 || len(orders) == 0 {
+		t.Fatalf("the controllers' files are %v, %v", append(files, orders...), errors.Join(err, failed))
 	}
+	files = append(files, orders...)
 	for _, path := range files {
 		if !strings.HasSuffix(path, "_test.go") {
 			collectEmitted(parse(t, path), emitted)
@@ -57,7 +60,7 @@ func TestEveryConditionAndReasonIsEmitted(t *testing.T) {
 func handedOn(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	ast.Inspect(parse(t, "../../internal/database/database.go"), func(n ast.Node) bool {
+	ast.Inspect(parse(t, "../../internal/postgres/database/database.go"), func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
 			out[word(spec)] = true
 		}

@@ -14,7 +14,7 @@ func TestThePluginDoesNotKnowHowAServerIsRun(t *testing.T) {
 	}
 	for _, name := range strings.Fields(string(out)) {
 		switch name {
-		case "toban.dev/internal/postgres", "toban.dev/internal/agent", "toban.dev/internal/worker",
+		case "toban.dev/internal/postgres", "toban.dev/internal/agent", "toban.dev/internal/work",
 			"toban.dev/internal/cli/process":
 			t.Errorf("it imports %s", name)
 		}

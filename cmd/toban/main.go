@@ -19,7 +19,7 @@ import (
 	"toban.dev/internal/cli/process"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
-	"toban.dev/internal/worker"
+	"toban.dev/internal/work"
 )
 
 // version is set when a release is built.
@@ -45,7 +45,7 @@ func exitCode(err error) int {
 	if errors.Is(err, postgres.ErrNoPrograms) {
 		return naming.ExitImageUnusable
 	}
-	if worker.Refused(err) {
+	if work.Refused(err) {
 		return naming.ExitRefused
 	}
 	return 1

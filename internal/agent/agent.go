@@ -28,16 +28,16 @@ import (
 	"toban.dev/internal/agent/publish"
 	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/agent/status"
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/agent/witness"
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/httppath"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/way"
+	"toban.dev/internal/volume"
 )
 
 // Cluster is what an agent asks of the Kubernetes cluster around it. It may be
@@ -115,7 +115,7 @@ type Agent struct {
 	promises  *promises
 	faults    *faults
 	// toStore is the way to the store of the archive.
-	toStore *way.Way
+	toStore *httppath.Way
 	// authorities are those of the certificates for clients.
 	authorities atomic.Pointer[string]
 	describer   *describer

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/pause"
 )
 
 // CommandBeforeStop is the verb that the kubelet runs in the container before it tells the agent to stop.

@@ -6,10 +6,10 @@ import (
 	"reflect"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/status"
-	"toban.dev/internal/finish"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/maintenance"
 )
 
 // How often a primary looks whether texts are sorted as before: at its start, at its promotion, and then.
@@ -30,7 +30,7 @@ const spareRoom = 256 << 20
 // indexes were made. It has a loop and sessions of its own: nothing waits for it.
 type collations struct {
 	primary   func() bool
-	connect   finish.Connect
+	connect   maintenance.Connect
 	freeSpace func() (uint64, error)
 	status    *status.Board
 	log       *slog.Logger
@@ -71,20 +71,20 @@ func (c *collations) wait(ctx context.Context, next time.Duration) {
 func (c *collations) works(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, collationsDeadline)
 	defer cancel()
-	works, err := finish.Works(ctx, c.connect)
+	works, err := maintenance.Works(ctx, c.connect)
 	return err == nil && works
 }
 
 // look looks into all databases.
-func (c *collations) look(ctx context.Context) finish.Report {
+func (c *collations) look(ctx context.Context) maintenance.Report {
 	ctx, cancel := context.WithTimeout(ctx, collationsDeadline)
 	defer cancel()
-	found, err := finish.Look(ctx, c.connect)
+	found, err := maintenance.Look(ctx, c.connect)
 	if err != nil {
 		if last := c.status.Get().Collations; last == nil || last.Problem != err.Error() {
 			c.log.Warn("it is not known whether texts are sorted as before", "error", err.Error())
 		}
-		return finish.Report{Problem: err.Error()}
+		return maintenance.Report{Problem: err.Error()}
 	}
 	free, err := c.freeSpace()
 	found.Cramped = err == nil && found.Indexes > 0 && free < 2*uint64(max(found.Largest, 0))+spareRoom
@@ -92,7 +92,7 @@ func (c *collations) look(ctx context.Context) finish.Report {
 }
 
 // say puts it into the status, where it is something else than before.
-func (c *collations) say(found *finish.Report) {
+func (c *collations) say(found *maintenance.Report) {
 	if !reflect.DeepEqual(c.status.Get().Collations, found) {
 		c.status.Change(func(s *protocol.Status) { s.Collations = found })
 	}

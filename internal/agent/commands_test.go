@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/status"
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/volume"
 	"toban.dev/internal/wal"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/wal"
 )
 

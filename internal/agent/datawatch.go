@@ -5,13 +5,13 @@ import (
 	"log/slog"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/status"
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/volume"
 )
 
 // dataInterval is how often is looked what lies in the data directory.

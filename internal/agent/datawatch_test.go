@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 
 	"toban.dev/internal/agent/status"
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/volume"
 )
 
 // present is a data directory with data, if it can be read.

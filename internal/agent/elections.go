@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/pause"
 )
 
 // hands carry out what the machine wants. None of them waits for anything: what comes of it is an event.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/program"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 

@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/volume"
 )
 
 // handoverFormat is that of the handover that this release writes. It reads no other one. A rehearsal is told of it.

@@ -3,9 +3,9 @@ package agent
 import (
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/witness"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/volume"
 )
 
 // A disk that takes no hard state is not asked again at once: the machine would want the same without end.

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/pause"
 )
 
 // misledAfter are the times after which clients of a former primary are ended, counted from the moment at which its Pod

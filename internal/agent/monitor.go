@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/pressure"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"

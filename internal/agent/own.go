@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/agent/status"
-	"toban.dev/internal/agent/volume"
-	"toban.dev/internal/major"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/volume"
+	"toban.dev/internal/work/major"
 )
 
 // reasonVolumeInUse is the reason of an instance that waits for its volume.

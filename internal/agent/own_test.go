@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/agenttest"
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/volume"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/publish"
-	"toban.dev/internal/agent/relay"
+	"toban.dev/internal/front/relay"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/pressure"
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/volume"
 )
 
 // promises say how long this instance lets a leader be silent beyond the limits: for the sake of its own machine, or of

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/pressure"
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/volume"
 )
 
 // What is promised is on the volume before, what can't be put there is not promised, and the mark goes when no promise

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/pause"
 )
 
 // promoteTo promotes the server. Its commits wait by a rule from the first on, if it has always run with one.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/archive"
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
 )
 

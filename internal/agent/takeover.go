@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/identity"
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/volume"
 )
 
 // resume is the server and the elections as they were handed over, to go on with. It is nil where there is nothing that

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/publish"
-	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/change/space"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/room"
+	"toban.dev/internal/volume"
 )
 
 // volumes are those of the instance, by what was last seen of them. The server goes by the one that is worse. What
@@ -77,9 +77,9 @@ func (a *Agent) seeShortage(data, wal volume.Shortage) {
 func sparing(data, wal volume.Shortage) *postgres.Sparing {
 	switch {
 	case data.Spare:
-		return &postgres.Sparing{MaxWAL: room.SparingMaxWAL, TempFiles: data.Bounds.Spare / 4}
+		return &postgres.Sparing{MaxWAL: space.SparingMaxWAL, TempFiles: data.Bounds.Spare / 4}
 	case wal.Spare: // what is sorted is on the other one
-		return &postgres.Sparing{MaxWAL: room.SparingMaxWAL, TempFiles: -1}
+		return &postgres.Sparing{MaxWAL: space.SparingMaxWAL, TempFiles: -1}
 	}
 	return nil
 }

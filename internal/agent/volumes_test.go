@@ -4,18 +4,18 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/agent/volume"
-	"toban.dev/internal/room"
+	"toban.dev/internal/change/space"
+	"toban.dev/internal/volume"
 )
 
 // What is sorted is on the data volume: only where that is short, it gets little room.
 func TestAServerGoesByTheVolumeWithLeastRoom(t *testing.T) {
-	short := func(bounds room.Bounds) volume.Shortage { return volume.Shortage{Spare: true, Bounds: bounds} }
-	data, wal := short(room.BoundsOf(10<<30)), short(room.BoundsOfWAL(1<<30))
+	short := func(bounds space.Bounds) volume.Shortage { return volume.Shortage{Spare: true, Bounds: bounds} }
+	data, wal := short(space.BoundsOf(10<<30)), short(space.BoundsOfWAL(1<<30))
 	if got := sparing(volume.Shortage{}, volume.Shortage{}); got != nil {
 		t.Errorf("with room on both it spares %+v", got)
 	}
-	if got := sparing(volume.Shortage{}, wal); got == nil || got.TempFiles >= 0 || got.MaxWAL != room.SparingMaxWAL {
+	if got := sparing(volume.Shortage{}, wal); got == nil || got.TempFiles >= 0 || got.MaxWAL != space.SparingMaxWAL {
 		t.Errorf("with a short WAL volume it spares %+v", got)
 	}
 	for _, other := range []volume.Shortage{{}, wal} {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )

@@ -10,7 +10,7 @@ import (
 	"io"
 	"iter"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // What is wrong with an object.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // sampleDBLimit is how large the manifest of a SampleDB may be, in bytes: more than what Kubernetes keeps of an object.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // What lies in a bucket may have been written by anybody. How long these look for an input that breaks something:

@@ -12,7 +12,7 @@ import (
 
 	"filippo.io/age"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/wal"
 )
 

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // How large it is in the tests of what is very large; by default as small as shows the same.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // How large the objects of a manifest are; less in tests.

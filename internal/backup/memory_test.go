@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // Format is the version of the layout.

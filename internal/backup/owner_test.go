@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // careless is a bucket that replaces what it should leave.

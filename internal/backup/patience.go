@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // The tries of a request to the bucket, on top of the bucket's own of some seconds each.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // taker is a backup under way that writes to a bucket.

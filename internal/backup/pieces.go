@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // layoutLists is the layout of a backup whose pieces stand in lists, or whose manifest is in parts. A program that does

@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // putPiece writes a piece of a backup as Take does it.

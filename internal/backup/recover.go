@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/wal"
 )
 

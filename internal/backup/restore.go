@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"

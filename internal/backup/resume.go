@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )

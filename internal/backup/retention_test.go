@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/wal"
 )
 

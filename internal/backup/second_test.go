@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )

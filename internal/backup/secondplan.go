@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/wal"
 )
 

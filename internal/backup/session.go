@@ -9,7 +9,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
-	"toban.dev/internal/session"
+	"toban.dev/internal/postgres/sql"
 )
 
 // application is the name of our own sessions on a scratch server.
@@ -30,7 +30,7 @@ func connectScratch(
 	if err != nil {
 		return nil, fmt.Errorf("make connection settings: %w", err)
 	}
-	config.RuntimeParams = session.SettingsAt(s.Programs.Major, role, settings)
+	config.RuntimeParams = sql.SettingsAt(s.Programs.Major, role, settings)
 	return pgx.ConnectConfig(ctx, config)
 }
 
@@ -43,7 +43,7 @@ func connectSuperuser(ctx context.Context, s *postgres.Server, database string) 
 // backslash stands before a space that is part of a value).
 func optionsVariable(major int) string {
 	var options []string
-	for name, value := range session.SettingsAt(major, naming.RoleSuperuser, nil) {
+	for name, value := range sql.SettingsAt(major, naming.RoleSuperuser, nil) {
 		options = append(options, "-c "+name+"="+strings.ReplaceAll(value, " ", `\ `))
 	}
 	return "PGOPTIONS=" + strings.Join(options, " ")

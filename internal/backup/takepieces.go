@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // archive begins a tar file.

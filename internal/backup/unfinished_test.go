@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // A backup that has not ended has no backup.json yet that would say what it needs. So the WAL stays that was written

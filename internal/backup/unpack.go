@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/postgres"
 )
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // How much is compressed and written at the same time.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"toban.dev/internal/naming"
-	"toban.dev/internal/session"
+	"toban.dev/internal/postgres/sql"
 )
 
 // askDeadline is how long the server may take for one statement of a question.
@@ -24,7 +24,7 @@ type question struct {
 
 // ask asks the server of a Pod by psql there, with the rights of the person who calls the command.
 func (c *cluster) ask(ctx context.Context, pod string, q question) ([]byte, error) {
-	answer, err := c.askAt(ctx, pod, q, session.Newest)
+	answer, err := c.askAt(ctx, pod, q, sql.Newest)
 	if err != nil && strings.Contains(err.Error(), "unrecognized configuration parameter") {
 		return c.askAt(ctx, pod, q, 0) // its server is older than some of the settings
 	}
@@ -45,12 +45,12 @@ func (c *cluster) askAt(ctx context.Context, pod string, q question, major int) 
 
 // command is psql with the settings of every session of ours. It may read what pg_monitor may, and no more.
 func (q question) command(major int) []string {
-	settings := session.SettingsAt(major, naming.RoleSuperuser, map[string]string{
+	settings := sql.SettingsAt(major, naming.RoleSuperuser, map[string]string{
 		"statement_timeout": askDeadline, "lock_timeout": askDeadline, "default_transaction_read_only": "on",
 	})
 	delete(settings, "role") // the script takes it, since the session has to begin as the superuser
 	return []string{
-		"env", "PGAPPNAME=" + q.application, session.OptionsVariable(settings),
+		"env", "PGAPPNAME=" + q.application, sql.OptionsVariable(settings),
 		"psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
 		"--dbname", q.database, "--file", "-",
 	}

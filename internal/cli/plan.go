@@ -19,7 +19,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/plan"
+	"toban.dev/internal/operator/plan"
 )
 
 type planOptions struct {

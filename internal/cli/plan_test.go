@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/plan"
+	"toban.dev/internal/operator/plan"
 )
 
 func TestWhatKubectlAnswers(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"toban.dev/internal/plan"
+	"toban.dev/internal/operator/plan"
 )
 
 // fieldWidth is how much of a field's value a line shows, in characters.

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/session"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/postgres/sql"
 )
 
 type psqlOptions struct {
@@ -119,10 +119,10 @@ func PSQLOptions(role string) string {
 	if role != naming.RoleSuperuser { // session_authorization has no effect there
 		own["role"], own["search_path"] = role, `"$user", public`
 	}
-	settings := session.Settings(naming.RoleSuperuser, own)
+	settings := sql.Settings(naming.RoleSuperuser, own)
 	// A primary whose volume gets full refuses writes by its default, until a person says otherwise.
 	delete(settings, "default_transaction_read_only")
-	return session.OptionsVariable(settings)
+	return sql.OptionsVariable(settings)
 }
 
 // role is the one that the session begins as.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/desired"
+	"toban.dev/internal/operator/desired"
 )
 
 type restoreToOptions struct {

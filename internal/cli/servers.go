@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"toban.dev/internal/room"
+	"toban.dev/internal/change/space"
 )
 
 // serversDeadline is how long `toban status` waits for the servers, all together.
@@ -156,7 +156,7 @@ func behind(s shownServer, servers []shownServer) string {
 }
 
 func (l standbyLag) words() string {
-	words := room.Amount(l.Bytes)
+	words := space.Amount(l.Bytes)
 	if l.Seconds != nil {
 		words += ", " + span(*l.Seconds)
 	}
@@ -178,7 +178,7 @@ func writeSlots(w io.Writer, servers []shownServer) {
 				head = ""
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%t\t%s\t%s\n", slot.Name, s.Instance, slot.Type, slot.Active,
-				room.Amount(slot.Bytes), cmp.Or(slot.WAL, "-"))
+				space.Amount(slot.Bytes), cmp.Or(slot.WAL, "-"))
 		}
 	}
 }

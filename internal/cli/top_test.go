@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"toban.dev/internal/session"
+	"toban.dev/internal/postgres/sql"
 )
 
 // answered is what a server has answered to the script; json_agg breaks lines.
@@ -66,8 +66,8 @@ func TestAServerIsAskedWithOurSettings(t *testing.T) {
 		"-c search_path=pg_catalog", "-c session_authorization=postgres", `-c datestyle=ISO,\ MDY`,
 		"-c statement_timeout=10s", "-c default_transaction_read_only=on", noTriggers,
 	} {
-		if !strings.Contains(options(session.Newest), want) {
-			t.Errorf("%q is not in %s", want, options(session.Newest))
+		if !strings.Contains(options(sql.Newest), want) {
+			t.Errorf("%q is not in %s", want, options(sql.Newest))
 		}
 	}
 	if strings.Contains(options(0), noTriggers) {

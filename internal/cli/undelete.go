@@ -21,8 +21,8 @@ import (
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 )
 
 type undeleteOptions struct {

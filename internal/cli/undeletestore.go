@@ -20,8 +20,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
 )
 

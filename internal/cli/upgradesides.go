@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/desired"
+	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/upgrade"
+	"toban.dev/internal/operator/desired"
 )
 
 // strategies are the values of --strategy, and what they are in the spec.

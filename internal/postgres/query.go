@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"toban.dev/internal/session"
+	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
 )
 
@@ -20,7 +20,7 @@ import (
 type Session struct{ conn *pgx.Conn }
 
 // application is how our own sessions are told from those of a person who is postgres.
-const application = session.Application
+const application = sql.Application
 
 // Connect opens a session.
 func (s *Server) Connect(ctx context.Context) (*Session, error) {
@@ -33,7 +33,7 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 	if err != nil {
 		return nil, fmt.Errorf("make connection settings: %w", err)
 	}
-	config.RuntimeParams = session.SettingsAt(s.Programs.Major, config.User, map[string]string{
+	config.RuntimeParams = sql.SettingsAt(s.Programs.Major, config.User, map[string]string{
 		"application_name":  application,
 		"statement_timeout": "5s",
 		// Ours must never wait for a standby: it would hang with the users' commits and look dead.
@@ -52,7 +52,7 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, error) {
 	opened, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.Database = database
-		config.RuntimeParams = session.SettingsAt(s.Programs.Major, config.User, map[string]string{
+		config.RuntimeParams = sql.SettingsAt(s.Programs.Major, config.User, map[string]string{
 			"application_name": application,
 			// Who may use a database can hold a lock in it, or on a role of his own, for as long as he likes.
 			"lock_timeout": "10s",
@@ -61,10 +61,10 @@ func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, err
 	if err != nil {
 		return nil, err
 	}
-	if s.Programs.Major < session.Newest {
+	if s.Programs.Major < sql.Newest {
 		return opened.conn, nil
 	}
-	if _, err := opened.conn.Exec(ctx, session.TriggersOn); err != nil {
+	if _, err := opened.conn.Exec(ctx, sql.TriggersOn); err != nil {
 		opened.Close()
 		return nil, fmt.Errorf("begin a session in %s: %w", database, err)
 	}
@@ -167,7 +167,7 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 
 // withoutTriggers lets no event trigger at login keep our roles out.
 func withoutTriggers(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, session.WithoutTriggers); err != nil {
+	if _, err := conn.Exec(ctx, sql.WithoutTriggers); err != nil {
 		return fmt.Errorf("keep event triggers at login from our own roles: %w", err)
 	}
 	return nil
@@ -201,7 +201,7 @@ var ownRoles = []string{"postgres", RoleReplication, RoleBackup, RoleLink}
 // there were.
 func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
-		where ` + session.Clients + `) ended`
+		where ` + sql.Clients + `) ended`
 	if err := s.conn.QueryRow(ctx, query).Scan(&n); err != nil {
 		return 0, fmt.Errorf("end the clients' sessions: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"toban.dev/internal/session"
+	"toban.dev/internal/postgres/sql"
 )
 
 // marker says on the volume that the data directory is being rewound.
@@ -115,7 +115,7 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 }
 
 // askingSource has a session with a source find nothing but PostgreSQL's own there.
-func askingSource() string { return session.OptionsVariable(session.Settings(RoleReplication, nil)) }
+func askingSource() string { return sql.OptionsVariable(sql.Settings(RoleReplication, nil)) }
 
 // unsettled says that a source has not written a checkpoint since its promotion. Data that was rewound by its former
 // timeline can't be started: "requested timeline 3 does not contain minimum recovery point 0/60568B8 on

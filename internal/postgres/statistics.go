@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/session"
+	"toban.dev/internal/postgres/sql"
 )
 
 // RoleMetrics asks the users' own queries for metrics. It can log in only through the Unix socket, by the agent.
@@ -24,7 +24,7 @@ const (
 // reserved for superusers.
 func (s *Server) ConnectStatistics(ctx context.Context) (*pgx.Conn, error) {
 	opened, err := s.connect(ctx, func(config *pgx.ConnConfig) {
-		config.RuntimeParams = session.SettingsAt(s.Programs.Major, config.User, map[string]string{
+		config.RuntimeParams = sql.SettingsAt(s.Programs.Major, config.User, map[string]string{
 			"application_name": "toban metrics", "statement_timeout": "2s", "lock_timeout": "1s",
 			"default_transaction_read_only": "on", "max_parallel_workers_per_gather": "0",
 		})
@@ -45,7 +45,7 @@ func (s *Server) ConnectStatistics(ctx context.Context) (*pgx.Conn, error) {
 func (s *Server) ConnectMetrics(ctx context.Context, database string) (*pgx.Conn, error) {
 	opened, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.User, config.Database = RoleMetrics, database
-		config.RuntimeParams = session.SettingsAt(s.Programs.Major, RoleMetrics, map[string]string{
+		config.RuntimeParams = sql.SettingsAt(s.Programs.Major, RoleMetrics, map[string]string{
 			"application_name": "toban metrics", "statement_timeout": "5s", "lock_timeout": "1s",
 			"default_transaction_read_only": "on", "max_parallel_workers_per_gather": "0",
 			"search_path": "pg_catalog, public",

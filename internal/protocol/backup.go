@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // PathBackup is of the server in a backup's Pod. GET: BackupProgress. For the operator.

@@ -3,7 +3,7 @@ package protocol
 import (
 	"context"
 
-	"toban.dev/internal/database"
+	"toban.dev/internal/postgres/database"
 )
 
 // PathDatabase is where an agent makes a database as declared. POST DatabaseRequest: DatabaseResult. For the operator,

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // FindSettings is what a Pod has to know that looks for backups in a store of which nothing else is known.

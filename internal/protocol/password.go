@@ -3,7 +3,7 @@ package protocol
 import (
 	"context"
 
-	"toban.dev/internal/database"
+	"toban.dev/internal/postgres/database"
 )
 
 // PathPassword is where an agent gives a role another password. POST PasswordRequest: PasswordResult. For the operator,

@@ -9,8 +9,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"toban.dev/internal/finish"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/maintenance"
 )
 
 // Paths of an agent's HTTPS server.
@@ -241,7 +241,7 @@ type Status struct {
 
 	// Collations is what a leader has found of the orders in which texts are sorted; nil where it has not looked yet,
 	// or this is no leader, or the agent is of an earlier release, which does not look.
-	Collations *finish.Report `json:"collations,omitempty"`
+	Collations *maintenance.Report `json:"collations,omitempty"`
 
 	// Closed says that no client is there any more, and none gets in. End is where a primary's WAL ended after that:
 	// all that clients have committed is before it. "" is not known; agents of release 0.1.0 don't say it.

@@ -3,7 +3,7 @@ package protocol
 import (
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // RestoreSettings is all that the Pod of a restore has to know; it is in the ConfigMap

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/sampledb"
 	"toban.dev/internal/protocol"
 	"toban.dev/test/played"
 )

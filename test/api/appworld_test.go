@@ -21,8 +21,8 @@ import (
 	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/myapp"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/myapp"
 )
 
 // appWorld is a world with a reconciler of MyApps. The tests play the controllers of Deployments,

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/databasebackup"
-	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/limits"
+	"toban.dev/internal/operator/order/databasebackup"
 	"toban.dev/internal/protocol"
 )
 
@@ -63,7 +63,7 @@ type taker struct {
 	*world
 	pods *backupPods
 	// turns bounds how many run at once, nil for any number.
-	turns *turns.Turns
+	turns *limits.Turns
 	// cuts is told that snapshots are cut.
 	cuts *cutter
 }

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/databaserestore"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/order/databaserestore"
 	"toban.dev/internal/protocol"
 )
 

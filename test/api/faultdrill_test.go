@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/faultdrill"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/order/faultdrill"
 	"toban.dev/internal/protocol"
 )
 

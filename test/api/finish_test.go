@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/finish"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/maintenance"
 )
 
 // sorts has the primary say what it has found of the orders of texts.
-func (w *world) sorts(db *v1.SampleDB, found *finish.Report) *v1.SampleDB {
+func (w *world) sorts(db *v1.SampleDB, found *maintenance.Report) *v1.SampleDB {
 	w.Helper()
 	for host, answer := range w.agents.answers {
 		if answer.Name == db.Status.Primary {
@@ -30,14 +30,15 @@ func (w *world) sorts(db *v1.SampleDB, found *finish.Report) *v1.SampleDB {
 }
 
 // changed is what it says when a library has changed.
-func changed() *finish.Report {
-	return &finish.Report{
-		Databases: []finish.Version{{Database: "shop", Recorded: "2.36", Actual: "2.41"}}, Indexes: 3, Dependent: 3,
+func changed() *maintenance.Report {
+	return &maintenance.Report{
+		Databases: []maintenance.Version{{Database: "shop", Recorded: "2.36", Actual: "2.41"}},
+		Indexes:   3, Dependent: 3,
 	}
 }
 
 // current is what it says when all is as it was.
-func current() *finish.Report { return &finish.Report{Dependent: 3} }
+func current() *maintenance.Report { return &maintenance.Report{Dependent: 3} }
 
 // finishJob is the Job, nil where there is none that is not being deleted.
 func (w *world) finishJob(db *v1.SampleDB) *batchv1.Job {
@@ -51,7 +52,7 @@ func (w *world) finishJob(db *v1.SampleDB) *batchv1.Job {
 }
 
 // finishes plays the Pod of the Job.
-func (w *world) finishes(db *v1.SampleDB, result finish.Result) *v1.SampleDB {
+func (w *world) finishes(db *v1.SampleDB, result maintenance.Result) *v1.SampleDB {
 	w.Helper()
 	job := w.finishJob(db)
 	if job == nil {
@@ -90,7 +91,7 @@ func TestAnotherLibraryIsFollowedByARebuild(t *testing.T) {
 	}
 	w.rebuildsIndexes(job)
 	db = w.showsProgress(db)
-	db = w.finishes(db, finish.Result{Done: true, Rebuilt: 3, Checked: 2, Broken: 1})
+	db = w.finishes(db, maintenance.Result{Done: true, Rebuilt: 3, Checked: 2, Broken: 1})
 	db = w.sorts(db, current())
 	w.expect(db, v1.ConditionCollationsCurrent, metav1.ConditionTrue, v1.ReasonCollationsCurrent)
 	if f := db.Status.Finish; f.Step != v1.FinishDone || f.Rebuilt != 3 || f.OutOfOrder != 1 || len(f.Parts) > 0 {
@@ -118,7 +119,7 @@ func (w *world) rebuildsIndexes(job *batchv1.Job) {
 func (w *world) showsProgress(db *v1.SampleDB) *v1.SampleDB {
 	w.Helper()
 	working := changed()
-	working.Progress = &finish.Progress{Done: 1, Total: 3, Current: "items_pkey"}
+	working.Progress = &maintenance.Progress{Done: 1, Total: 3, Current: "items_pkey"}
 	db = w.sorts(db, working)
 	if f := db.Status.Finish; f == nil || f.Step != v1.FinishRunning || f.Done != 1 || f.Total != 3 ||
 		f.Current != "items_pkey" {
@@ -156,7 +157,7 @@ func TestARebuildThatWaits(t *testing.T) {
 	if w.finishJob(db) == nil {
 		t.Fatal("it was asked for, and is not done")
 	}
-	db = w.finishes(db, finish.Result{
+	db = w.finishes(db, maintenance.Result{
 		Done: true, Rebuilt: 2, Duplicates: []string{"items_pkey on public.items (name)"},
 	})
 	message = w.expect(db, v1.ConditionCollationsCurrent, metav1.ConditionFalse, v1.ReasonDuplicateKeys)
@@ -172,11 +173,11 @@ func TestARebuildThatWaits(t *testing.T) {
 // A database without a version on record is told apart, and so is one that can't be read.
 func TestASortOrderThatIsNotKnown(t *testing.T) {
 	w := newWorld(t)
-	db := w.sorts(w.started("x"), &finish.Report{
-		Unrecorded: []finish.Version{{Database: "shop", Actual: "2.41"}}, Indexes: 2, Dependent: 2,
+	db := w.sorts(w.started("x"), &maintenance.Report{
+		Unrecorded: []maintenance.Version{{Database: "shop", Actual: "2.41"}}, Indexes: 2, Dependent: 2,
 	})
 	w.expect(db, v1.ConditionCollationsCurrent, metav1.ConditionUnknown, v1.ReasonVersionNotRecorded)
-	db = w.sorts(db, &finish.Report{Problem: "too many connections"})
+	db = w.sorts(db, &maintenance.Report{Problem: "too many connections"})
 	message := w.expect(db, v1.ConditionCollationsCurrent, metav1.ConditionUnknown, v1.ReasonCollationsNotRead)
 	if !strings.Contains(message, "too many connections") || w.finishJob(db) != nil {
 		t.Error(message)
@@ -188,7 +189,7 @@ func TestASortOrderThatIsNotKnown(t *testing.T) {
 func TestARebuildThatFails(t *testing.T) {
 	w := newWorld(t)
 	db := w.sorts(w.sorts(w.started("x"), current()), changed())
-	db = w.finishes(db, finish.Result{Error: "the volume is full"})
+	db = w.finishes(db, maintenance.Result{Error: "the volume is full"})
 	message := w.expect(db, v1.ConditionCollationsCurrent, metav1.ConditionFalse, v1.ReasonRebuildFailed)
 	if db = w.reconcile(db); w.finishJob(db) != nil || !strings.Contains(message, "the volume is full") {
 		t.Fatalf("it is tried again at once, or: %s", message)

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/cached"
-	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/cached"
+	"toban.dev/internal/operator/sampledb"
 )
 
 const (

@@ -17,10 +17,9 @@ import (
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/backups"
-	"toban.dev/internal/controller/parts"
-	"toban.dev/internal/controller/postgresql"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/index"
+	"toban.dev/internal/operator/postgresql"
 )
 
 // finds waits until what is found by an index of a cache is as it should be: the cache is told of a change after who
@@ -56,7 +55,7 @@ func TestTheBackupsThatWaitAreFound(t *testing.T) {
 	reader := indexed(t, w.namespace)
 	waiting := func(condition string) func() ([]string, error) {
 		return func() (names []string, err error) {
-			found, err := backups.Queued(t.Context(), reader, condition)
+			found, err := index.QueuedBackups(t.Context(), reader, condition)
 			for i := range found {
 				names = append(names, found[i].Name)
 			}
@@ -91,8 +90,8 @@ func TestWhatIsOfAComponentIsFound(t *testing.T) {
 		w.finds("of the component "+component, want, func() (names []string, err error) {
 			var jobs batchv1.JobList
 			var pods corev1.PodList
-			w.must(parts.OfComponent(t.Context(), reader, &jobs, component))
-			w.must(parts.OfComponent(t.Context(), reader, &pods, component))
+			w.must(index.OfComponent(t.Context(), reader, &jobs, component))
+			w.must(index.OfComponent(t.Context(), reader, &pods, component))
 			for i := range jobs.Items {
 				names = append(names, "Job "+jobs.Items[i].Name)
 			}
@@ -123,7 +122,7 @@ func TestTheRestoresUnderWayAreFound(t *testing.T) {
 	restores("second", "b2", true)
 	reader := indexed(t, w.namespace)
 	found := func() (names []string, err error) {
-		all, err := backups.Restores(t.Context(), reader, w.namespace)
+		all, err := index.Restores(t.Context(), reader, w.namespace)
 		for i := range all {
 			names = append(names, all[i].Backup)
 		}
@@ -187,16 +186,16 @@ func BenchmarkATurnOfMany(b *testing.B) {
 }
 
 func lookByIndexes(ctx context.Context, reader client.Reader, namespace string) error {
-	if err := parts.OfComponent(ctx, reader, &batchv1.JobList{}, naming.ComponentBackup); err != nil {
+	if err := index.OfComponent(ctx, reader, &batchv1.JobList{}, naming.ComponentBackup); err != nil {
 		return err
 	}
-	if err := parts.OfComponent(ctx, reader, &corev1.PodList{}, naming.ComponentBackup); err != nil {
+	if err := index.OfComponent(ctx, reader, &corev1.PodList{}, naming.ComponentBackup); err != nil {
 		return err
 	}
-	if _, err := backups.Queued(ctx, reader, v1.ConditionComplete); err != nil {
+	if _, err := index.QueuedBackups(ctx, reader, v1.ConditionComplete); err != nil {
 		return err
 	}
-	_, err := backups.Restores(ctx, reader, namespace)
+	_, err := index.Restores(ctx, reader, namespace)
 	return err
 }
 

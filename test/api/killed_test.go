@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/databasebackup"
-	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/order/databasebackup"
+	"toban.dev/internal/operator/sampledb"
 )
 
 var errKilled = errors.New("the operator was killed")

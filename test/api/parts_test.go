@@ -16,16 +16,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/index"
 )
 
 // namesOf are the names of the parts of a namespace with these labels, as a reader has them.
 func namesOf(reader client.Reader, namespace string, labels map[string]string) (string, error) {
 	ctx := context.Background()
-	pods, wrongPods := parts.Pods(ctx, reader, namespace, labels)
-	jobs, wrongJobs := parts.Jobs(ctx, reader, namespace, labels)
-	claims, wrongClaims := parts.Claims(ctx, reader, namespace, labels)
+	pods, wrongPods := index.Pods(ctx, reader, namespace, labels)
+	jobs, wrongJobs := index.Jobs(ctx, reader, namespace, labels)
+	claims, wrongClaims := index.Claims(ctx, reader, namespace, labels)
 	var names []string
 	for _, p := range pods {
 		names = append(names, "Pod "+p.Name)
@@ -106,9 +106,9 @@ func BenchmarkPartsOfOneOfMany(b *testing.B) {
 		b.Run(fmt.Sprintf("%d SampleDBs/index", databases), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				pods, err := parts.Pods(b.Context(), reader, namespace, labels)
-				jobs, wrongJobs := parts.Jobs(b.Context(), reader, namespace, labels)
-				claims, wrongClaims := parts.Claims(b.Context(), reader, namespace, labels)
+				pods, err := index.Pods(b.Context(), reader, namespace, labels)
+				jobs, wrongJobs := index.Jobs(b.Context(), reader, namespace, labels)
+				claims, wrongClaims := index.Claims(b.Context(), reader, namespace, labels)
 				if err := errors.Join(err, wrongJobs, wrongClaims); err != nil || len(pods)+len(jobs)+len(claims) != 9 {
 					b.Fatalf("%d, %d, %d, %v", len(pods), len(jobs), len(claims), err)
 				}

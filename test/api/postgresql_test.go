@@ -21,11 +21,11 @@ import (
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/postgresql"
-	"toban.dev/internal/database"
-	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/postgresql"
 	"toban.dev/internal/passwords"
+	"toban.dev/internal/postgres/database"
 	"toban.dev/internal/protocol"
 )
 

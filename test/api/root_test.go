@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/namespaces"
-	"toban.dev/internal/credentials"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/credentials"
+	"toban.dev/internal/operator/namespaces"
 	"toban.dev/internal/pki"
 )
 

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/database"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres/database"
+	"toban.dev/internal/postgres/scram"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/scram"
 )
 
 // password is what the Secret NAME-app has.

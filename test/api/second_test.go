@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/turns"
-	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/limits"
 	"toban.dev/internal/protocol"
 )
 
@@ -221,7 +221,7 @@ func TestASecondStoreThatRefusesKeepsNothingElseWaiting(t *testing.T) {
 func TestNoMoreArchivesAreCopiedThanTheOperatorAllows(t *testing.T) {
 	w := newWorld(t)
 	k := w.taker()
-	w.reconciler.Copies = &turns.Places{Client: client.NewNamespacedClient(labelled{w.api}, w.namespace), Limit: 1,
+	w.reconciler.Copies = &limits.Places{Client: client.NewNamespacedClient(labelled{w.api}, w.namespace), Limit: 1,
 		Component: naming.ComponentSecond, Owner: "SampleDB"}
 	state := works
 	first := w.reconcile(w.archive(w.started("x", withSecond("copies")), &state))

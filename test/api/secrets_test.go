@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "toban.dev/api/myapp/v1"
-	"toban.dev/internal/controller/secrets"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/secrets"
 )
 
 // operatorUser is who the operator is to the API server.

@@ -17,10 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/backups"
-	"toban.dev/internal/controller/drills"
-	"toban.dev/internal/controller/parts"
-	"toban.dev/internal/controller/postgresql"
+	"toban.dev/internal/operator/index"
+	"toban.dev/internal/operator/postgresql"
 )
 
 // indexed is a cache of a namespace as the operator has it, with its indexes.
@@ -30,7 +28,7 @@ func indexed(tb testing.TB, namespace string) cache.Cache {
 		Scheme: scheme, DefaultNamespaces: map[string]cache.Config{namespace: {}},
 	})
 	if err == nil {
-		err = errors.Join(backups.Index(tb.Context(), c), drills.Index(tb.Context(), c), parts.Index(tb.Context(), c),
+		err = errors.Join(index.Add(tb.Context(), c),
 			postgresql.Index(tb.Context(), c))
 	}
 	if err != nil {
@@ -62,9 +60,9 @@ func TestWhatNamesASampleDBIsFound(t *testing.T) {
 	}
 	for way, reader := range map[string]client.Reader{"cache": indexed(t, w.namespace), "API server": w.api} {
 		for db, want := range map[string]string{"x": "a b", "xy": "c", "none": ""} {
-			found, err := backups.Of(t.Context(), reader, w.namespace, db)
+			found, err := index.Backups(t.Context(), reader, w.namespace, db)
 			w.must(err)
-			broken, err := drills.Of(t.Context(), reader, w.namespace, db)
+			broken, err := index.Drills(t.Context(), reader, w.namespace, db)
 			w.must(err)
 			var names, drillNames []string
 			for _, b := range found {
@@ -99,7 +97,7 @@ func BenchmarkBackupsOfOneOfMany(b *testing.B) {
 		b.Run(fmt.Sprintf("%d SampleDBs/index", databases), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				found, err := backups.Of(b.Context(), reader, namespace, "db-50")
+				found, err := index.Backups(b.Context(), reader, namespace, "db-50")
 				if err != nil || len(found) != 8 {
 					b.Fatalf("%d, %v", len(found), err)
 				}

@@ -15,8 +15,8 @@ import (
 	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/shards"
 )
 
 // asShard are the options and variables of one of several operators that share a namespace.

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/removed"
-	"toban.dev/internal/controller/verification"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/order/verification"
+	"toban.dev/internal/operator/removed"
 )
 
 // earlier is a cache whose DatabaseBackup stays as it was.

@@ -20,10 +20,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1 "toban.dev/api/v1"
-	httpsagents "toban.dev/internal/controller/agents"
-	"toban.dev/internal/controller/cached"
-	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/naming"
+	httpsagents "toban.dev/internal/operator/agents"
+	"toban.dev/internal/operator/cached"
+	"toban.dev/internal/operator/sampledb"
 	"toban.dev/internal/protocol"
 )
 

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/finish"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/maintenance"
 )
 
 // countReads counts what the reconciler reads past its cache.
@@ -84,7 +84,7 @@ func TestADatabaseAtRestCostsFewRequests(t *testing.T) {
 			w := newWorld(t)
 			past := w.countReads()
 			db := w.started("x", instances(3), withoutBackup)
-			w.agents.change("10.1.0.1", func(s *protocol.Status) { s.Collations = &finish.Report{} })
+			w.agents.change("10.1.0.1", func(s *protocol.Status) { s.Collations = &maintenance.Report{} })
 			if c.grows {
 				db = w.fill(w.edit(db, growing("2Gi")), 0, 70)
 			}

@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/databasebackup"
-	"toban.dev/internal/controller/shards"
-	"toban.dev/internal/controller/turns"
-	"toban.dev/internal/controller/verification"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/limits"
+	"toban.dev/internal/operator/order/databasebackup"
+	"toban.dev/internal/operator/order/verification"
+	"toban.dev/internal/operator/shards"
 	"toban.dev/internal/protocol"
 )
 
 // one lets one backup run at once, of those of this test's namespace.
-func (k *taker) one() *turns.Turns {
-	return &turns.Turns{
+func (k *taker) one() *limits.Turns {
+	return &limits.Turns{
 		Client: client.NewNamespacedClient(labelled{k.api}, k.namespace), Limit: 1, Flag: "--backups-at-once",
 		Component: naming.ComponentBackup, Condition: v1.ConditionComplete, Waits: databasebackup.Waits,
 	}
@@ -74,7 +74,7 @@ func TestNoMoreBackupsRunThanTheOperatorAllows(t *testing.T) {
 func TestAShardRunsItsShareOfBackups(t *testing.T) {
 	w := newWorld(t)
 	k := w.taker()
-	of := func(number int) *turns.Turns {
+	of := func(number int) *limits.Turns {
 		all := k.one()
 		all.Limit, all.Shard = 2, shards.Shard{Number: number, Count: 2}
 		return all

@@ -26,8 +26,8 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
-	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
 )
 

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"toban.dev/internal/agent/exporter"
-	"toban.dev/internal/metrics"
-	"toban.dev/internal/pooler"
+	"toban.dev/internal/front/pooler"
+	"toban.dev/internal/operator/metrics"
 )
 
 // docs/reference/annotations.md has every annotation and label of internal/naming, and no other.

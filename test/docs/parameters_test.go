@@ -38,10 +38,10 @@ func TestOwnedParametersAreTheSameEverywhere(t *testing.T) {
 
 // The defaults of the document are set by the operator.
 func TestDocumentedDefaultsAreSet(t *testing.T) {
-	code := read(t, "../../internal/desired/parameters.go")
+	code := read(t, "../../internal/operator/desired/parameters.go")
 	for _, name := range names(match(t, "../../docs/parameters.md", `(?s)\| value \| why \|\n(.*)`), "`([a-z_]+)`") {
 		if !strings.Contains(code, `"`+name+`"`) {
-			t.Errorf("docs/parameters.md has a default of %s, internal/desired/parameters.go has none", name)
+			t.Errorf("docs/parameters.md has a default of %s, internal/operator/desired/parameters.go has none", name)
 		}
 	}
 	documented := read(t, "../../docs/parameters.md")

@@ -31,39 +31,40 @@ var (
 
 // pinnedBy are places whose settings another function makes. A place is a file, a function there, and what connects.
 var pinnedBy = map[string]string{
-	"internal/backup/inspect.go amcheck: pg_amcheck":   "internal/backup/session.go optionsVariable",
-	"internal/backup/snapshot.go BeginSession: pgconn": "internal/worker/takehost.go connection",
-	"internal/backup/stream.go openStream: pgconn":     "internal/worker/takehost.go connection",
-	"internal/bring/dump.go dump: pg_dump":             "internal/bring/dump.go pgOptions",
-	"internal/bring/dump.go loadAs: pg_restore":        "internal/bring/dump.go pgOptions",
-	"internal/cli/psql.go command: psql":               "internal/cli/psql.go PSQLOptions",
-	"internal/initjob/connect.go open: pgx":            "internal/initjob/connect.go config",
-	"internal/major/trial.go copy: psql":               "internal/major/trial.go programOptions",
-	"internal/major/trial.go copyAll: pg_dump":         "internal/major/trial.go programOptions",
-	"internal/major/trial.go copyAll: pg_dumpall":      "internal/major/trial.go programOptions",
-	"internal/postgres/rewind.go Rewind: pg_rewind":    "internal/postgres/rewind.go askingSource",
-	"internal/postgres/rewind.go unsettled: psql":      "internal/postgres/rewind.go askingSource",
-	"internal/worker/drill.go connectWith: pgx":        "internal/worker/drill.go settings",
-	"internal/worker/takehost.go askPrimary: pgconn":   "internal/worker/takehost.go connection",
-	"internal/worker/takehost.go probe: pgconn":        "internal/worker/takehost.go connection",
+	"internal/backup/inspect.go amcheck: pg_amcheck":        "internal/backup/session.go optionsVariable",
+	"internal/backup/snapshot.go BeginSession: pgconn":      "internal/work/takehost.go connection",
+	"internal/backup/stream.go openStream: pgconn":          "internal/work/takehost.go connection",
+	"internal/work/tablerestore/dump.go dump: pg_dump":      "internal/work/tablerestore/dump.go pgOptions",
+	"internal/work/tablerestore/dump.go loadAs: pg_restore": "internal/work/tablerestore/dump.go pgOptions",
+	"internal/cli/psql.go command: psql":                    "internal/cli/psql.go PSQLOptions",
+	"internal/work/initjob/connect.go open: pgx":            "internal/work/initjob/connect.go config",
+	"internal/work/major/trial.go copy: psql":               "internal/work/major/trial.go programOptions",
+	"internal/work/major/trial.go copyAll: pg_dump":         "internal/work/major/trial.go programOptions",
+	"internal/work/major/trial.go copyAll: pg_dumpall":      "internal/work/major/trial.go programOptions",
+	"internal/postgres/rewind.go Rewind: pg_rewind":         "internal/postgres/rewind.go askingSource",
+	"internal/postgres/rewind.go unsettled: psql":           "internal/postgres/rewind.go askingSource",
+	"internal/work/drill.go connectWith: pgx":               "internal/work/drill.go settings",
+	"internal/work/takehost.go askPrimary: pgconn":          "internal/work/takehost.go connection",
+	"internal/work/takehost.go probe: pgconn":               "internal/work/takehost.go connection",
 }
 
 // unpinned are places that have no settings of ours, and why that harms nobody.
 var unpinned = map[string]string{
-	"internal/bluegreen/follow.go subscription: subscription": appliesPinned,
-	"internal/bluegreen/login.go Reconnect: subscription":     appliesPinned,
-	"internal/bring/dump.go contents: pg_restore":             "it lists what is in a file, and connects to nothing",
+	"internal/work/bluegreen/follow.go subscription: subscription": appliesPinned,
+	"internal/work/bluegreen/login.go Reconnect: subscription":     appliesPinned,
+	"internal/work/tablerestore/dump.go contents: pg_restore": "it lists what is in a file, " +
+		"and connects to nothing",
 	"internal/cli/process/pooler.go Pooler: pgbouncer": "PgBouncer's sessions are those of clients, by their own " +
 		"logins, and of a role without rights that runs one query in the database postgres",
-	"internal/former/collect.go var: pg_dump":    collects,
-	"internal/former/collect.go var: pg_dumpall": collects,
-	"internal/former/collect.go var: pg_restore": collects,
-	"internal/former/collect.go var: psql":       collects,
-	"internal/major/dump.go dumps: pg_dump":      "it is the name of the file in whose place this program runs",
-	"internal/major/pgupgrade.go pgUpgrade: pg_upgrade": "it and its programs empty search_path before their first " +
-		"statement, and other settings could only make it fail; nobody else gets at its servers",
-	"internal/pooler/console.go connect: pgconn": "it is PgBouncer's console, and no server",
-	"internal/pooler/console.go var: pgbouncer":  "it is the name of PgBouncer's own user and database",
+	"internal/work/former/collect.go var: pg_dump":    collects,
+	"internal/work/former/collect.go var: pg_dumpall": collects,
+	"internal/work/former/collect.go var: pg_restore": collects,
+	"internal/work/former/collect.go var: psql":       collects,
+	"internal/work/major/dump.go dumps: pg_dump":      "it is the name of the file in whose place this program runs",
+	"internal/work/major/pgupgrade.go pgUpgrade: pg_upgrade": "it and its programs empty search_path before their " +
+		"first statement, and other settings could only make it fail; nobody else gets at its servers",
+	"internal/front/pooler/console.go connect: pgconn": "it is PgBouncer's console, and no server",
+	"internal/front/pooler/console.go var: pgbouncer":  "it is the name of PgBouncer's own user and database",
 	"internal/postgres/copy.go run: pg_basebackup": "it is a session of the replication protocol in no database: " +
 		"what is set for a database or a role does not count there, and it runs no SQL",
 	"internal/postgres/query.go Standbys: pg_basebackup": "it is the name of a session",
@@ -76,7 +77,7 @@ const (
 )
 
 // An owner of a database sets by ALTER DATABASE … SET what sessions there begin with, also "role" and search_path. So
-// every session of ours, and every one that we start for somebody, takes its settings from internal/session, which
+// every session of ours, and every one that we start for somebody, takes its settings from internal/postgres/sql, which
 // count before that.
 func TestEverySessionOfOursHasItsSettings(t *testing.T) {
 	s := scan{T: t, places: map[string]bool{}, makes: map[string]bool{}}
@@ -90,9 +91,10 @@ func TestEverySessionOfOursHasItsSettings(t *testing.T) {
 		case other && declared:
 			t.Errorf("%s: it has settings, and is declared to have none", place)
 		case other && !s.makes[by]:
-			t.Errorf("%s: %s, which is to make its settings, takes none from internal/session", place, by)
+			t.Errorf("%s: %s, which is to make its settings, takes none from internal/postgres/sql", place, by)
 		case !other && !declared && !pinned:
-			t.Errorf("%s: it takes no settings from internal/session: pin it, or declare here why it needs none", place)
+			t.Errorf("%s: it takes no settings from internal/postgres/sql: pin it, or declare here why it needs none",
+				place)
 		}
 	}
 	for _, declared := range append(slices.Collect(maps.Keys(pinnedBy)), slices.Collect(maps.Keys(unpinned))...) {
@@ -105,7 +107,7 @@ func TestEverySessionOfOursHasItsSettings(t *testing.T) {
 // scan finds the places of the program that connect to a server.
 type scan struct {
 	*testing.T
-	// places are all of them, with whether their own function takes settings from internal/session; makes are the
+	// places are all of them, with whether their own function takes settings from internal/postgres/sql; makes are the
 	// functions that do, by file and name.
 	places, makes map[string]bool
 }
@@ -139,7 +141,7 @@ func (s *scan) declaration(file string, d ast.Decl) {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
 			by, is := n.X.(*ast.Ident)
-			pinned = pinned || is && by.Name == "session" && strings.HasPrefix(n.Sel.Name, "Settings")
+			pinned = pinned || is && by.Name == "sql" && strings.HasPrefix(n.Sel.Name, "Settings")
 			if is && slices.Contains(connecting, by.Name) && connects.MatchString(n.Sel.Name) {
 				found = append(found, by.Name)
 			}

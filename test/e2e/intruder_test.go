@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/naming"
 	"toban.dev/test/stores/servers"
 )

@@ -16,7 +16,7 @@ import (
 // The node of the primary is cut off while its data is upgraded: the former version serves on the other two instances,
 // nothing acknowledged is lost, what the Pod has made on that node is undone when it is back, and the upgrade goes
 // through when it is asked for again. What the operator decides is also in test/api, what agents undo in
-// internal/major.
+// internal/work/major.
 func TestLongAMajorUpgradeLosesTheNodeOfThePrimary(t *testing.T) {
 	s := beginAlone(t) // other databases have instances on that node
 	s.apply(strings.Replace(former("shop", 3, "backup: {none: true}"), "{size: 512Mi}", "{size: 1Gi}", 1))

@@ -15,12 +15,12 @@ import (
 	"testing"
 
 	"toban.dev/internal/naming"
-	"toban.dev/internal/plan"
+	"toban.dev/internal/operator/plan"
 )
 
 // What `kubectl toban plan` says of a change is what happens when that is applied, and nothing else happens: no other
-// Pod is made anew, no other server restarts. The plan itself changes nothing. (The tests of internal/plan compare the
-// plan with the functions that decide.)
+// Pod is made anew, no other server restarts. The plan itself changes nothing. (The tests of internal/operator/plan
+// compare the plan with the functions that decide.)
 func TestLongAPlanIsWhatHappens(t *testing.T) {
 	s := begin(t)
 	spec := map[string]string{

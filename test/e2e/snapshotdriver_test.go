@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"toban.dev/internal/desired"
+	"toban.dev/internal/operator/desired"
 )
 
 // snapshotKind is the kind of external-snapshotter.

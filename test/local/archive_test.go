@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 	"toban.dev/test/outside"

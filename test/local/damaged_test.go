@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 )
 
 // damage changes a byte in the first page of a table on one instance.

@@ -13,11 +13,11 @@ import (
 	"filippo.io/age"
 	"golang.org/x/sys/unix"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/worker"
+	"toban.dev/internal/work"
 )
 
 // fillUp leaves so many bytes on a volume at most.
@@ -138,7 +138,7 @@ func TestTheLastBackupIsReadWithTheKey(t *testing.T) {
 	})
 	c.must(err)
 	var told bytes.Buffer
-	c.must(worker.Find(t.Context(), worker.FindOptions{Settings: string(settings), Key: key}, &told))
+	c.must(work.Find(t.Context(), work.FindOptions{Settings: string(settings), Key: key}, &told))
 	if text := told.String(); !strings.Contains(text, `"path":"test/db","id":"`+result.ID+`"`) ||
 		!strings.Contains(text, `"sampledb":{"kind":"SampleDB"}`) || !strings.HasSuffix(text, `{"end":true}`+"\n") {
 		t.Errorf("found is\n%s", text)

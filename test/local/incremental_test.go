@@ -10,8 +10,8 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )

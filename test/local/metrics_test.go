@@ -26,9 +26,9 @@ import (
 	myappv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/shards"
-	"toban.dev/internal/metrics"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/metrics"
+	"toban.dev/internal/operator/shards"
 	"toban.dev/internal/protocol"
 	"toban.dev/test/monitoring"
 )

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/protocol"
 )
 

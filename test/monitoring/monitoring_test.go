@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"toban.dev/internal/agent/exporter"
-	"toban.dev/internal/metrics"
-	"toban.dev/internal/pooler"
+	"toban.dev/internal/front/pooler"
+	"toban.dev/internal/operator/metrics"
 )
 
 const root = "../.."

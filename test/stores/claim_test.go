@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 	"toban.dev/test/stores/servers"
 )
 

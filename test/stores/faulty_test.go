@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/test/stores/servers"
 )
 

@@ -5,8 +5,8 @@ import (
 	"io"
 	"testing"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 	"toban.dev/test/stores/servers"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/test/stores/servers"
 )
 

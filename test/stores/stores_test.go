@@ -5,8 +5,8 @@ package stores
 import (
 	"testing"
 
-	"toban.dev/internal/bucket"
-	"toban.dev/internal/bucket/buckettest"
+	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/test/stores/servers"
 )
 

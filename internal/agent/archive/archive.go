@@ -9,14 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/status"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/httppath"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
-	"toban.dev/internal/way"
 )
 
 const (
@@ -56,7 +56,7 @@ type Loop struct {
 	// Identity is the folder with the instance's certificate, for a volume's server.
 	Identity string
 	// Way is how the store is reached.
-	Way *way.Way
+	Way *httppath.Way
 	Log *slog.Logger
 
 	working sync.Mutex // while it archives

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/status"
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"toban.dev/internal/httppath"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/way"
 )
 
 const fieldManager = "toban-agent"
@@ -29,7 +29,7 @@ type Cluster struct {
 	pod       string
 	lease     string
 	// way is how the client reaches the API.
-	way *way.Way
+	way *httppath.Way
 }
 
 // InPod finds the cluster from within the Pod of an instance of a SampleDB.
@@ -45,7 +45,7 @@ func InPod(namespace, pod, cluster string) (*Cluster, error) {
 // New is the cluster whose API is reached with a config, for an instance of a SampleDB.
 func New(config *rest.Config, namespace, pod, cluster string) (*Cluster, error) {
 	k := &Cluster{
-		namespace: namespace, pod: pod, lease: naming.Lease(cluster), way: way.New("the Kubernetes API", 0),
+		namespace: namespace, pod: pod, lease: naming.Lease(cluster), way: httppath.New("the Kubernetes API", 0),
 	}
 	config = rest.CopyConfig(config)
 	config.Wrap(k.way.Through)

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"toban.dev/internal/httppath"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/way"
 )
 
 // reachable is an instance's Kubernetes, with how often its API was called.
@@ -42,12 +42,12 @@ func TestNothingReachesAnAPIThatIsCut(t *testing.T) {
 	}
 	k.Cut()
 	k.Cut() // a second time changes nothing
-	if _, err := look(); !errors.Is(err, way.ErrCut) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := look(); !errors.Is(err, httppath.ErrCut) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a read fails by %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := k.Publish(ctx, protocol.RolePrimary, []string{"db-1"}); !errors.Is(err, way.ErrCut) {
+	if err := k.Publish(ctx, protocol.RolePrimary, []string{"db-1"}); !errors.Is(err, httppath.ErrCut) {
 		t.Errorf("a write fails by %v", err)
 	}
 	if n := calls.Load(); n != 0 {

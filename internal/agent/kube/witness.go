@@ -10,10 +10,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/agent/witness"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/volume"
 )
 
 // Operate does something at the SampleDB's Lease. What is changed is so by an update that fails, with

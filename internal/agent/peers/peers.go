@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
 )
 

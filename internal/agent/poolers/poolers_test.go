@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/status"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/pause"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/pause"
 )
 
 // markInterval is how often it is looked whether the mark is right.

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
 )
 

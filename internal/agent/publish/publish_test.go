@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/pause"
 )
 
 // relaysInterval is how often a leader looks which instances pass clients on.

@@ -15,14 +15,14 @@ import (
 	"slices"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/status"
-	"toban.dev/internal/database"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/postgres/database"
 	"toban.dev/internal/protocol"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"toban.dev/internal/database"
+	"toban.dev/internal/postgres/database"
 	"toban.dev/internal/protocol"
 )
 

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pause"
 )
 
 // metricsAgain is after how long it is tried again to serve metrics.

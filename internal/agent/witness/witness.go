@@ -6,9 +6,9 @@ import (
 	"errors"
 	"time"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/pause"
 )
 
 // How long is waited for an answer, and until it is written again after another has.

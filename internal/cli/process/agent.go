@@ -14,9 +14,9 @@ import (
 
 	"toban.dev/internal/agent"
 	"toban.dev/internal/agent/kube"
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/program"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres"
 )
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 
-	"toban.dev/internal/controller/shards"
+	"toban.dev/internal/operator/shards"
 )
 
 // lock is the lease without which the operator does not act, nil where it needs none. One request may take half of the

@@ -23,23 +23,23 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
-	"toban.dev/internal/controller/agents"
-	"toban.dev/internal/controller/cached"
-	"toban.dev/internal/controller/databasebackup"
-	"toban.dev/internal/controller/databaserestore"
-	"toban.dev/internal/controller/faultdrill"
-	"toban.dev/internal/controller/myapp"
-	"toban.dev/internal/controller/namespaces"
-	"toban.dev/internal/controller/postgresql"
-	"toban.dev/internal/controller/sampledb"
-	"toban.dev/internal/controller/secrets"
-	"toban.dev/internal/controller/shards"
-	"toban.dev/internal/controller/turns"
-	"toban.dev/internal/controller/verification"
-	"toban.dev/internal/credentials"
-	"toban.dev/internal/desired"
-	"toban.dev/internal/metrics"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/agents"
+	"toban.dev/internal/operator/cached"
+	"toban.dev/internal/operator/credentials"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/limits"
+	"toban.dev/internal/operator/metrics"
+	"toban.dev/internal/operator/myapp"
+	"toban.dev/internal/operator/namespaces"
+	"toban.dev/internal/operator/order/databasebackup"
+	"toban.dev/internal/operator/order/databaserestore"
+	"toban.dev/internal/operator/order/faultdrill"
+	"toban.dev/internal/operator/order/verification"
+	"toban.dev/internal/operator/postgresql"
+	"toban.dev/internal/operator/sampledb"
+	"toban.dev/internal/operator/secrets"
+	"toban.dev/internal/operator/shards"
 )
 
 // drain is how long the operator may take to finish what it is doing when it is stopped.
@@ -254,7 +254,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 		Reader:   m.GetAPIReader(),
 		Agents:   asks,
 		Programs: asks,
-		Copies: &turns.Places{
+		Copies: &limits.Places{
 			Client: m.GetClient(), Limit: o.copies, Shard: o.shard,
 			Component: naming.ComponentSecond, Owner: "SampleDB",
 		},
@@ -321,7 +321,7 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 		Credentials: r.Credentials,
 		Settings:    r.Settings,
 		Events:      r.Events,
-		Turns: &turns.Turns{
+		Turns: &limits.Turns{
 			Client: m.GetClient(), Limit: o.backups, Flag: "--" + flagBackups, Component: naming.ComponentBackup,
 			Condition: v1.ConditionComplete, Waits: databasebackup.Waits, Shard: o.shard,
 		},
@@ -334,7 +334,7 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 	v := &verification.Reconciler{
 		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Shard: o.shard,
 		Now: time.Now,
-		Turns: &turns.Turns{
+		Turns: &limits.Turns{
 			Client: m.GetClient(), Limit: o.verifications, Flag: "--" + flagVerifications,
 			Component: naming.ComponentVerify, Condition: v1.ConditionVerified, Waits: verification.Waits,
 			Shard: o.shard,

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toban.dev/internal/front/pooler"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/pooler"
 	"toban.dev/internal/protocol"
 )
 

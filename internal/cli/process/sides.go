@@ -8,7 +8,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/worker"
+	"toban.dev/internal/work"
 )
 
 // Sides is the process in the Pods of a blue/green upgrade. Each does one step.
@@ -33,12 +33,12 @@ func Sides() *cobra.Command {
 	return c
 }
 
-func sides(work protocol.SidesWork, short string) *cobra.Command {
-	o := worker.SidesOptions{Work: work}
+func sides(step protocol.SidesWork, short string) *cobra.Command {
+	o := work.SidesOptions{Work: step}
 	c := hidden(&cobra.Command{
-		Use:   string(work),
+		Use:   string(step),
 		Short: short,
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Sides(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Sides(c.Context(), o) },
 	})
 	f := c.Flags()
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathSides, naming.KeySides))

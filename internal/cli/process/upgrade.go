@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"toban.dev/internal/major"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/worker"
+	"toban.dev/internal/work"
+	"toban.dev/internal/work/major"
 )
 
 // UpgradePods are the verbs of `toban upgrade` that the Pods of an upgrade to another major version run.
@@ -19,11 +19,11 @@ func UpgradePods() []*cobra.Command {
 
 // upgradeCollect is the process in the container of the former image.
 func upgradeCollect() *cobra.Command {
-	var o worker.CollectOptions
+	var o work.CollectOptions
 	c := hidden(&cobra.Command{
 		Use:   "collect",
 		Short: "Copy the programs of the former version, so that they run in the new image",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Collect(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Collect(c.Context(), o) },
 	})
 	f := c.Flags()
 	f.IntVar(&o.Major, "major", 0, "major version of PostgreSQL in this image")
@@ -34,11 +34,11 @@ func upgradeCollect() *cobra.Command {
 
 // upgradeRun is the process that upgrades.
 func upgradeRun() *cobra.Command {
-	var o worker.UpgradeOptions
+	var o work.UpgradeOptions
 	c := hidden(&cobra.Command{
 		Use:   "run",
 		Short: "Upgrade the data on an instance's volume, when told to begin (in the Pod of an upgrade)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Upgrade(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Upgrade(c.Context(), o) },
 	})
 	upgradeFlags(c, &o)
 	return c
@@ -46,11 +46,11 @@ func upgradeRun() *cobra.Command {
 
 // upgradeBack is the process that gives the old data back.
 func upgradeBack() *cobra.Command {
-	var o worker.UpgradeOptions
+	var o work.UpgradeOptions
 	c := hidden(&cobra.Command{
 		Use:   "back",
 		Short: "Give the old data on an instance's volume back (in the Pod of an upgrade that is given up)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Back(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Back(c.Context(), o) },
 	})
 	upgradeFlags(c, &o)
 	return c
@@ -58,11 +58,11 @@ func upgradeBack() *cobra.Command {
 
 // upgradeCheck is the process that looks whether there can be an upgrade.
 func upgradeCheck() *cobra.Command {
-	var o worker.UpgradeCheckOptions
+	var o work.UpgradeCheckOptions
 	c := hidden(&cobra.Command{
 		Use:   "check",
 		Short: "Look whether a database can be upgraded, while it serves (in a Pod of its own)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.CheckUpgrade(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.CheckUpgrade(c.Context(), o) },
 	})
 	f := c.Flags()
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
@@ -75,11 +75,11 @@ func upgradeCheck() *cobra.Command {
 
 // upgradeRehearse is the process that upgrades a copy.
 func upgradeRehearse() *cobra.Command {
-	var o worker.RehearseOptions
+	var o work.RehearseOptions
 	c := hidden(&cobra.Command{
 		Use:   "rehearse",
 		Short: "Upgrade what `toban backup verify` has restored, and look through it (in the Pod of a rehearsal)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Rehearse(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Rehearse(c.Context(), o) },
 	})
 	f := c.Flags()
 	f.StringVar(&o.Settings, "settings", filepath.Join(naming.PathUpgrade, naming.KeyUpgrade), "file with the settings")
@@ -106,7 +106,7 @@ func upgradeDump() *cobra.Command {
 	}
 }
 
-func upgradeFlags(c *cobra.Command, o *worker.UpgradeOptions) {
+func upgradeFlags(c *cobra.Command, o *work.UpgradeOptions) {
 	f := c.Flags()
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
 	f.StringVar(&o.Former, "former", naming.PathFormer, "folder with the programs of the former version")

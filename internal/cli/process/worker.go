@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"toban.dev/internal/naming"
-	"toban.dev/internal/worker"
+	"toban.dev/internal/work"
 )
 
 // initPatience is how long the init Job waits for a primary: longer than a slow
@@ -30,11 +30,11 @@ func walVolumeFlag(f *pflag.FlagSet, volume *string) {
 
 // Take is `toban backup take`: the process in the Pod of a backup.
 func Take() *cobra.Command {
-	var o worker.TakeOptions
+	var o work.TakeOptions
 	c := hidden(&cobra.Command{
 		Use:   "take",
 		Short: "Take a base backup (in the Pod of a DatabaseBackup)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Take(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Take(c.Context(), o) },
 	})
 	f := c.Flags()
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathBackup, naming.KeyBackup))
@@ -52,11 +52,11 @@ func Take() *cobra.Command {
 // Retain is `toban backup retain`: the process in the Pod that removes what is not to be kept, from a store that is
 // full, or with the credentials for deletion.
 func Retain() *cobra.Command {
-	var o worker.PodOptions
+	var o work.PodOptions
 	c := hidden(&cobra.Command{
 		Use:   "retain",
 		Short: "Remove what spec.backup.retention does not keep (in a Pod of its own)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Retain(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Retain(c.Context(), o) },
 	})
 	podFlags(c.Flags(), &o, filepath.Join(naming.PathBackup, naming.KeyBackup))
 	return c
@@ -64,11 +64,11 @@ func Retain() *cobra.Command {
 
 // Second is `toban backup second`: the process in the Pod that copies the archive into the second store.
 func Second() *cobra.Command {
-	var o worker.PodOptions
+	var o work.PodOptions
 	c := hidden(&cobra.Command{
 		Use:   "second",
 		Short: "Copy the archive into spec.backup.secondStore (in a Pod of its own)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.CopyToSecond(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.CopyToSecond(c.Context(), o) },
 	})
 	podFlags(c.Flags(), &o, filepath.Join(naming.PathBackup, naming.KeyBackup))
 	return c
@@ -76,11 +76,11 @@ func Second() *cobra.Command {
 
 // Keys is `toban backup keys`: the process in the container of a backup's Pod that alone has the key of the archive.
 func Keys() *cobra.Command {
-	var o worker.KeysOptions
+	var o work.KeysOptions
 	c := hidden(&cobra.Command{
 		Use:   "keys",
 		Short: "Say which keys the Secret of an archive's encryption has (in the Pod of a backup)",
-		RunE:  func(*cobra.Command, []string) error { return worker.LookAtKeys(o) },
+		RunE:  func(*cobra.Command, []string) error { return work.LookAtKeys(o) },
 	})
 	f := c.Flags()
 	f.StringVar(&o.Key, "key", naming.PathKey, "folder with the key of the archive")
@@ -90,11 +90,11 @@ func Keys() *cobra.Command {
 
 // Find is `toban backup find`: the process in the Pod of `kubectl toban undelete --store`.
 func Find() *cobra.Command {
-	var o worker.FindOptions
+	var o work.FindOptions
 	c := hidden(&cobra.Command{
 		Use:   "find",
 		Short: "Look for backups in a store of which nothing else is known (in the Pod of an undelete)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Find(c.Context(), o, c.OutOrStdout()) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Find(c.Context(), o, c.OutOrStdout()) },
 	})
 	f := c.Flags()
 	f.StringVar(&o.Settings, "settings", "", "where to look, in JSON")
@@ -104,11 +104,11 @@ func Find() *cobra.Command {
 
 // Restore is `toban backup restore`: the process in the Pod that brings the data of a new SampleDB back.
 func Restore() *cobra.Command {
-	var o worker.RestoreOptions
+	var o work.RestoreOptions
 	c := hidden(&cobra.Command{
 		Use:   "restore",
 		Short: "Restore a database into an instance's volume (in the Pod of a restore)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Restore(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Restore(c.Context(), o) },
 	})
 	f := c.Flags()
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathRestore, naming.KeyRestore))
@@ -122,11 +122,11 @@ func Restore() *cobra.Command {
 
 // Verify is `toban backup verify`: the process in the Pod of a verification that has the key and restores.
 func Verify() *cobra.Command {
-	var o worker.VerifyOptions
+	var o work.VerifyOptions
 	c := hidden(&cobra.Command{
 		Use:   "verify",
 		Short: "Restore a backup into a scratch volume, and check it (in the Pod of a verification)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Verify(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Verify(c.Context(), o) },
 	})
 	f := c.Flags()
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathBackup, naming.KeyBackup))
@@ -140,11 +140,11 @@ func Verify() *cobra.Command {
 
 // Inspect is `toban backup inspect`: the process in the container of a verification that runs SQL.
 func Inspect() *cobra.Command {
-	var o worker.InspectOptions
+	var o work.InspectOptions
 	c := hidden(&cobra.Command{
 		Use:   "inspect",
 		Short: "Look through what `toban backup verify` has restored, and ask it the assertions",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Inspect(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Inspect(c.Context(), o) },
 	})
 	f := c.Flags()
 	f.StringVar(&o.Settings, "settings", filepath.Join(naming.PathBackup, naming.KeyBackup), "file with the settings")
@@ -158,11 +158,11 @@ func Inspect() *cobra.Command {
 
 // Copy is `toban backup copy`: the process in the container of a DatabaseRestore that runs the restored copy.
 func Copy() *cobra.Command {
-	var o worker.CopyOptions
+	var o work.CopyOptions
 	c := hidden(&cobra.Command{
 		Use:   "copy",
 		Short: "Run a restored copy until `toban backup bring` has ended (in the Pod of a DatabaseRestore)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Copy(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Copy(c.Context(), o) },
 	})
 	f := c.Flags()
 	f.StringVar(&o.Settings, "settings", filepath.Join(naming.PathRestore, naming.KeyBring), "file with the settings")
@@ -173,11 +173,11 @@ func Copy() *cobra.Command {
 
 // Bring is `toban backup bring`: the process in the container of a DatabaseRestore that connects to both servers.
 func Bring() *cobra.Command {
-	var o worker.BringOptions
+	var o work.BringOptions
 	c := hidden(&cobra.Command{
 		Use:   "bring",
 		Short: "Bring tables from a restored copy to the primary (in the Pod of a DatabaseRestore)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Bring(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Bring(c.Context(), o) },
 	})
 	f := c.Flags()
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathRestore, naming.KeyBring))
@@ -190,11 +190,11 @@ func Bring() *cobra.Command {
 
 // Drill is `toban faultdrill`: the process in the Pod of a FaultDrill.
 func Drill() *cobra.Command {
-	var o worker.DrillOptions
+	var o work.DrillOptions
 	c := hidden(&cobra.Command{
 		Use:   "faultdrill",
 		Short: "Write as applications do while something is broken (in the Pod of a FaultDrill)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Drill(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Drill(c.Context(), o) },
 	})
 	f := c.Flags()
 	f.StringVar(&o.App, "app", naming.PathApp, "folder with the application's credentials")
@@ -211,11 +211,11 @@ func Drill() *cobra.Command {
 
 // Image is `toban image`: the process in the Pod that looks into the image of a SampleDB.
 func Image() *cobra.Command {
-	var o worker.ImageOptions
+	var o work.ImageOptions
 	c := hidden(&cobra.Command{
 		Use:   "image",
 		Short: "Say what is in the PostgreSQL image that this runs in (in a Pod of its own)",
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.Image(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.Image(c.Context(), o) },
 	})
 	f := c.Flags()
 	f.IntVar(&o.Major, "major", 0, "major version of PostgreSQL")
@@ -232,12 +232,12 @@ func Archive() *cobra.Command {
 
 // archiveServe is `toban archive serve`: the process in the Deployment NAME-archive.
 func archiveServe() *cobra.Command {
-	var o worker.ArchiveOptions
+	var o work.ArchiveOptions
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the objects in a folder to a SampleDB's instances and backups",
 		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return worker.ServeArchive(c.Context(), o) },
+		RunE:  func(c *cobra.Command, _ []string) error { return work.ServeArchive(c.Context(), o) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.Folder, "folder", naming.PathArchive, "the folder with the objects")
@@ -251,7 +251,7 @@ func archiveServe() *cobra.Command {
 
 // Passwords is the verb of the Pod that reads the passwords of a PostgreSQL.
 func Passwords() *cobra.Command {
-	var o worker.PasswordsOptions
+	var o work.PasswordsOptions
 	c := hidden(&cobra.Command{
 		Use:   "passwords",
 		Short: "Tell the operator the passwords of a PostgreSQL, sealed (its own Pod's command)",
@@ -259,7 +259,7 @@ func Passwords() *cobra.Command {
 			"as the termination message: at once\n" +
 			"where nothing is known yet, and otherwise as soon as it is something else than what is known. " +
 			"A person has no need to run it.",
-		RunE: func(c *cobra.Command, _ []string) error { return worker.SendPasswords(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error { return work.SendPasswords(c.Context(), o) },
 	})
 	f := c.Flags()
 	f.StringVar(&o.Secrets, "secrets", naming.PathPasswords, "folder with a folder for each Secret")
@@ -271,13 +271,13 @@ func Passwords() *cobra.Command {
 
 // Init is the verb of the init Job.
 func Init() *cobra.Command {
-	var o worker.InitOptions
+	var o work.InitOptions
 	c := hidden(&cobra.Command{
 		Use:   "init",
 		Short: "Set up the database of a new SampleDB (the init Job's own command)",
 		Long: "Makes the application's role, database and extensions and runs the first SQL, each exactly once.\n" +
 			"The init Job runs it; a person has no need to.",
-		RunE: func(c *cobra.Command, _ []string) error { return worker.Init(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error { return work.Init(c.Context(), o) },
 	})
 	f := c.Flags()
 	f.StringVar(&o.Plan, "plan", filepath.Join(naming.PathConfig, naming.KeyInit), "file with what to do")
@@ -291,13 +291,13 @@ func Init() *cobra.Command {
 
 // Finish is the verb of the Job that does what is left after a change of the image.
 func Finish() *cobra.Command {
-	var o worker.FinishOptions
+	var o work.FinishOptions
 	c := hidden(&cobra.Command{
 		Use:   "finish",
 		Short: "Do what is left in the databases after a change of the image (a Job's own command)",
 		Long: "Makes missing statistics, rebuilds indexes that another library leaves out of order, and updates " +
 			"extensions.\nThe Job NAME-finish runs it; a person has no need to.",
-		RunE: func(c *cobra.Command, _ []string) error { return worker.Finish(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error { return work.Finish(c.Context(), o) },
 	})
 	f := c.Flags()
 	f.StringVar(&o.Plan, "plan", filepath.Join(naming.PathConfig, naming.KeyInit), "file with the hosts")
@@ -311,7 +311,7 @@ func Finish() *cobra.Command {
 }
 
 // podFlags are those of each process that works on an archive; the settings are in the file of this path.
-func podFlags(f *pflag.FlagSet, o *worker.PodOptions, settings string) {
+func podFlags(f *pflag.FlagSet, o *work.PodOptions, settings string) {
 	f.StringVar(&o.Settings, "settings", settings, "file with the settings")
 	authorityFlag(f, &o.Authority)
 	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory for keys and the socket")
@@ -321,7 +321,7 @@ func podFlags(f *pflag.FlagSet, o *worker.PodOptions, settings string) {
 }
 
 // formerFlags say that a backup is of a former major version.
-func formerFlags(f *pflag.FlagSet, into *worker.Former) {
+func formerFlags(f *pflag.FlagSet, into *work.Former) {
 	f.StringVar(&into.Archive, "archive", "", "path of the archive, if it is that of a former major version")
 	f.IntVar(&into.Major, "major", 0, "that major version of PostgreSQL")
 }

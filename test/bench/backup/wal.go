@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"

@@ -15,11 +15,11 @@ import (
 
 	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/agent/status"
-	"toban.dev/internal/finish"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/maintenance"
 )
 
 const (
@@ -89,7 +89,7 @@ func firstStatus(name string, leads bool) protocol.Status {
 	}
 	if leads {
 		s.Role, s.Streaming, s.Reason = protocol.RolePrimary, false, "Leader"
-		s.Election.Leading, s.Collations = true, &finish.Report{}
+		s.Election.Leading, s.Collations = true, &maintenance.Report{}
 	}
 	return s
 }

@@ -22,8 +22,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 )
 
 const (

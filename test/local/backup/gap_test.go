@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 )
 
 // copiedLater is an archive as another's program has copied it: all objects got there at one time.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 )
 
 // counting is a bucket that counts what is read of it by the names of the objects, and has each read seen before.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/bring"
 	"toban.dev/internal/postgres"
-	"toban.dev/internal/session"
+	"toban.dev/internal/postgres/sql"
+	"toban.dev/internal/work/tablerestore"
 	"toban.dev/test/local/single"
 	"toban.dev/test/releases"
 )
@@ -96,7 +96,7 @@ func (p *pair) want(value, query string) {
 	}
 }
 
-func connect(s *single.Server) bring.Connect {
+func connect(s *single.Server) tablerestore.Connect {
 	return func(ctx context.Context, database string) (*pgx.Conn, error) {
 		conn, err := s.Dial(ctx, database, "postgres", "")
 		if err != nil {
@@ -104,7 +104,7 @@ func connect(s *single.Server) bring.Connect {
 		}
 		config := conn.Config()
 		_ = conn.Close(ctx)
-		config.RuntimeParams = session.Settings("postgres", nil)
+		config.RuntimeParams = sql.Settings("postgres", nil)
 		return pgx.ConnectConfig(ctx, config)
 	}
 }
@@ -115,7 +115,7 @@ func (p *pair) host(s *single.Server) string {
 	return s.Ask(p.T, "postgres", "select current_setting('unix_socket_directories')")
 }
 
-func (p *pair) options(tables ...string) bring.Options {
+func (p *pair) options(tables ...string) tablerestore.Options {
 	p.Helper()
 	port := func(s *single.Server) string { return "PGPORT=" + strconv.Itoa(int(s.Port)) }
 	major, err := strconv.Atoi(p.primary.Ask(p.T, "postgres",
@@ -123,7 +123,7 @@ func (p *pair) options(tables ...string) bring.Options {
 	if err != nil {
 		p.Fatal(err)
 	}
-	return bring.Options{
+	return tablerestore.Options{
 		Copy: connect(p.former), Primary: connect(p.primary),
 		CopyEnv:    []string{"PGHOST=" + p.host(p.former), port(p.former), "PGUSER=postgres"},
 		PrimaryEnv: []string{"PGHOST=127.0.0.1", port(p.primary), "PGSSLMODE=require"},
@@ -134,7 +134,7 @@ func (p *pair) options(tables ...string) bring.Options {
 }
 
 // replace is the same, in place.
-func (p *pair) replace(tables ...string) bring.Options {
+func (p *pair) replace(tables ...string) tablerestore.Options {
 	p.Helper()
 	o := p.options(tables...)
 	o.Replace = true
@@ -142,9 +142,9 @@ func (p *pair) replace(tables ...string) bring.Options {
 }
 
 // bring runs a restore to its end.
-func (p *pair) bring(o bring.Options) []bring.Object {
+func (p *pair) bring(o tablerestore.Options) []tablerestore.Object {
 	p.Helper()
-	result, err := bring.Run(p.Context(), o)
+	result, err := tablerestore.Run(p.Context(), o)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func (p *pair) bring(o bring.Options) []bring.Object {
 }
 
 // one runs the restore of one object.
-func (p *pair) one(o bring.Options) bring.Object {
+func (p *pair) one(o tablerestore.Options) tablerestore.Object {
 	p.Helper()
 	objects := p.bring(o)
 	if len(objects) != 1 {
@@ -162,10 +162,10 @@ func (p *pair) one(o bring.Options) bring.Object {
 }
 
 // refused fails the test unless a restore is refused with some words.
-func (p *pair) refused(o bring.Options, words ...string) {
+func (p *pair) refused(o tablerestore.Options, words ...string) {
 	p.Helper()
-	_, err := bring.Run(p.Context(), o)
-	if !errors.Is(err, bring.ErrRefused) {
+	_, err := tablerestore.Run(p.Context(), o)
+	if !errors.Is(err, tablerestore.ErrRefused) {
 		p.Fatalf("it is not refused: %v", err)
 	}
 	for _, w := range words {

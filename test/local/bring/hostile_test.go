@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/bring"
+	"toban.dev/internal/work/tablerestore"
 	"toban.dev/test/local/single"
 )
 
@@ -64,10 +64,10 @@ func (p *pair) innocent(noted string) {
 
 func TestAUsersCodeRunsAsItsOwner(t *testing.T) {
 	stories := map[string]func(*pair){}
-	for name, o := range map[string]func(*pair) bring.Options{
-		"beside":     func(p *pair) bring.Options { return p.options("t") },
-		"in place":   func(p *pair) bring.Options { return p.replace("t") },
-		"the schema": func(p *pair) bring.Options { o := p.options(); o.Schemas = []string{"public"}; return o },
+	for name, o := range map[string]func(*pair) tablerestore.Options{
+		"beside":     func(p *pair) tablerestore.Options { return p.options("t") },
+		"in place":   func(p *pair) tablerestore.Options { return p.replace("t") },
+		"the schema": func(p *pair) tablerestore.Options { o := p.options(); o.Schemas = []string{"public"}; return o },
 	} {
 		stories[name] = func(p *pair) {
 			p.asApp(p.former, hostile)
@@ -123,7 +123,7 @@ func TestAUserKeepsNoRestoreOut(t *testing.T) {
 			o, second := p.options("t"), error(nil)
 			o.At = func(point string) {
 				if point == "loader" {
-					_, second = bring.Run(p.Context(), p.options("t"))
+					_, second = tablerestore.Run(p.Context(), p.options("t"))
 				}
 			}
 			p.one(o)

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"testing"
 
-	"toban.dev/internal/bring"
+	"toban.dev/internal/work/tablerestore"
 )
 
 var errKilled = errors.New("killed")
 
 // killedAt ends a restore at one of the points that it passes, with all its sessions, as when its process is killed. It
 // says where, "" if the restore has come to its end before.
-func (p *pair) killedAt(o bring.Options, stop int) (at string) {
+func (p *pair) killedAt(o tablerestore.Options, stop int) (at string) {
 	p.Helper()
 	ctx, kill := context.WithCancelCause(p.Context())
 	defer kill(nil)
@@ -26,15 +26,15 @@ func (p *pair) killedAt(o bring.Options, stop int) (at string) {
 			where pid <> pg_backend_pid() and backend_type = 'client backend'`)
 		kill(errKilled)
 	}
-	_, err := bring.Run(ctx, o)
-	if errors.Is(err, bring.ErrRefused) || at == "" && err != nil {
+	_, err := tablerestore.Run(ctx, o)
+	if errors.Is(err, tablerestore.ErrRefused) || at == "" && err != nil {
 		p.Fatalf("after %q: %v", at, err)
 	}
 	return at
 }
 
 // through kills a restore at each point in turn, each time in what the one before has left.
-func (p *pair) through(o bring.Options) bring.Object {
+func (p *pair) through(o tablerestore.Options) tablerestore.Object {
 	p.Helper()
 	var points []string
 	for stop := 1; ; stop++ {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/bring"
+	"toban.dev/internal/work/tablerestore"
 )
 
 // A migration that is under way when a table is put in its place commits while the restore waits for its lock.
@@ -55,7 +55,7 @@ func TestATableIsAlteredWhileItsLockIsWaitedFor(t *testing.T) {
 }
 
 // migrate begins a transaction at a point of the restore, and commits it when somebody waits for its locks.
-func (p *pair) migrate(o *bring.Options, at string, statements ...string) <-chan error {
+func (p *pair) migrate(o *tablerestore.Options, at string, statements ...string) <-chan error {
 	ended := make(chan error, 1)
 	begun := false
 	o.At = func(point string) {

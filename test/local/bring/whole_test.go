@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"toban.dev/internal/bring"
+	"toban.dev/internal/work/tablerestore"
 )
 
 // sales is a schema with objects of two owners.
@@ -24,7 +24,7 @@ const sales = `
 	reset role; create table sales.others (a int); alter table sales.others owner to other;
 	grant usage on schema sales to other;`
 
-func (p *pair) schema(replace bool) bring.Options {
+func (p *pair) schema(replace bool) tablerestore.Options {
 	p.Helper()
 	o := p.options()
 	o.Schemas, o.Replace = []string{"sales"}, replace

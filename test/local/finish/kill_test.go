@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"toban.dev/internal/finish"
+	"toban.dev/internal/work/maintenance"
 )
 
 // errKilled ends a try where a test wants it to end.
@@ -18,7 +18,7 @@ func (s *server) killedAt(stop int) (points []string) {
 	s.Helper()
 	ctx, kill := context.WithCancelCause(s.Context())
 	defer kill(nil)
-	j := s.job(finish.Statistics, finish.Indexes)
+	j := s.job(maintenance.Statistics, maintenance.Indexes)
 	j.At = func(point string) {
 		if points = append(points, point); len(points) == stop {
 			s.do("postgres", `select pg_terminate_backend(pid) from pg_stat_activity
@@ -73,7 +73,7 @@ func TestWhatACutOffTryLeavesIsDropped(t *testing.T) {
 			create index mine_ccnew on items (name);
 			update pg_index set indisvalid = false where indexrelid = 'mine_ccnew'::regclass;`)
 		s.resort()
-		result := s.run(s.job(finish.Indexes))
+		result := s.run(s.job(maintenance.Indexes))
 		const left = "select string_agg(relname, ' ') from pg_class where relname like '%ccnew%'"
 		if got := s.ask(left); got != "mine_ccnew" || result.Rebuilt != 2 {
 			t.Errorf("left is %s; %+v", got, result)
@@ -101,7 +101,7 @@ func TestDuplicatesAreNamed(t *testing.T) {
 		if twice == 0 {
 			t.Fatal("the unique index has kept all out")
 		}
-		result := s.run(s.job(finish.Indexes))
+		result := s.run(s.job(maintenance.Indexes))
 		if len(result.Duplicates) != 1 || result.Rebuilt != 1 ||
 			!strings.Contains(result.Duplicates[0], "items_pkey on public.items (name) in database shop") ||
 			strings.Contains(result.Duplicates[0], "x10") {
@@ -114,7 +114,7 @@ func TestDuplicatesAreNamed(t *testing.T) {
 			t.Error("a leftover is there")
 		}
 		s.do("shop", "set enable_indexscan = off; set enable_bitmapscan = off; delete from items where note = 'twice'")
-		if result := s.run(s.job(finish.Indexes)); result.Rebuilt != 1 || len(result.Duplicates) > 0 {
+		if result := s.run(s.job(maintenance.Indexes)); result.Rebuilt != 1 || len(result.Duplicates) > 0 {
 			t.Errorf("again, the result is %+v", result)
 		}
 		if r := s.look(); r.Changed() {
@@ -129,7 +129,7 @@ func TestBackToTheFormerLibrary(t *testing.T) {
 		s.do("shop", numbered)
 		actual := s.ask("select datcollversion from pg_database where datname = 'shop'")
 		s.resort()
-		j := s.job(finish.Indexes)
+		j := s.job(maintenance.Indexes)
 		ctx, kill := context.WithCancel(t.Context())
 		j.At = func(point string) {
 			if point == "check items_note" { // the primary key is rebuilt
@@ -143,7 +143,7 @@ func TestBackToTheFormerLibrary(t *testing.T) {
 		if r := s.look(); !r.Changed() || r.Indexes != 1 {
 			t.Fatalf("it is seen: %+v", r)
 		}
-		if result := s.run(s.job(finish.Indexes)); result.Rebuilt != 1 || s.count() != 3000 {
+		if result := s.run(s.job(maintenance.Indexes)); result.Rebuilt != 1 || s.count() != 3000 {
 			t.Errorf("%+v, and %d rows are found", result, s.count())
 		}
 		if r := s.look(); r.Changed() {
@@ -165,7 +165,7 @@ func TestAVersionThatIsNotOnRecord(t *testing.T) {
 		if r := s.look(); len(r.Databases) != 1 || r.Databases[0].Actual != "" {
 			t.Errorf("it is seen: %+v", r)
 		}
-		if result := s.run(s.job(finish.Indexes)); result.Rebuilt != 2 || result.Broken != 0 {
+		if result := s.run(s.job(maintenance.Indexes)); result.Rebuilt != 2 || result.Broken != 0 {
 			t.Errorf("the result is %+v", result)
 		}
 		if r := s.look(); r.Changed() || len(r.Unrecorded) > 0 {
@@ -180,7 +180,7 @@ func TestStatisticsAndExtensions(t *testing.T) {
 		s.do("shop", numbered+`alter table items set (autovacuum_enabled = off); analyze items;
 			create extension pg_trgm version '1.3'; delete from pg_statistic;`)
 		var points []string
-		j := s.job(finish.Statistics)
+		j := s.job(maintenance.Statistics)
 		j.At = func(point string) { points = append(points, point) }
 		if result := s.run(j); result.Analyzed == 0 {
 			t.Errorf("the result is %+v", result)
@@ -190,14 +190,14 @@ func TestStatisticsAndExtensions(t *testing.T) {
 		if first < 0 || last < first || s.ask("select count(*) from pg_stats where tablename = 'items'") != "2" {
 			t.Errorf("it has passed %s", all)
 		}
-		if result := s.run(s.job(finish.Statistics)); result.Analyzed != 0 {
+		if result := s.run(s.job(maintenance.Statistics)); result.Analyzed != 0 {
 			t.Errorf("again, the result is %+v", result)
 		}
-		result := s.run(s.job(finish.Extensions))
+		result := s.run(s.job(maintenance.Extensions))
 		if len(result.Older) != 1 || !strings.Contains(result.Older[0], "pg_trgm in database shop (1.3") {
 			t.Errorf("the result is %+v", result)
 		}
-		j = s.job(finish.Extensions)
+		j = s.job(maintenance.Extensions)
 		j.UpdateExtensions = true
 		if result := s.run(j); len(result.Updated) != 1 || len(result.Older) > 0 {
 			t.Errorf("the result is %+v", result)
@@ -215,7 +215,7 @@ func TestAnExclusionConstraintAndAForeignSchema(t *testing.T) {
 			create table t (s span, exclude using gist (s with &&)); insert into t values ('[a,b]')`)
 		s.resort()
 		s.do("postgres", "create role mallory; create schema toban authorization mallory")
-		_, err := s.job(finish.Indexes).Run(t.Context())
+		_, err := s.job(maintenance.Indexes).Run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "schema toban") {
 			t.Errorf("it is %v", err)
 		}
@@ -223,7 +223,7 @@ func TestAnExclusionConstraintAndAForeignSchema(t *testing.T) {
 			t.Errorf("it is seen: %+v", r)
 		}
 		s.do("postgres", "drop schema toban")
-		if result := s.run(s.job(finish.Indexes)); result.Rebuilt != 1 {
+		if result := s.run(s.job(maintenance.Indexes)); result.Rebuilt != 1 {
 			t.Errorf("the result is %+v", result)
 		}
 		if r := s.look(); r.Changed() || r.Indexes > 0 {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"toban.dev/internal/finish"
+	"toban.dev/internal/work/maintenance"
 )
 
 // count asks how many of the rows a session that uses indexes only finds by their primary key.
@@ -41,7 +41,7 @@ func TestRowsAreFoundAgain(t *testing.T) {
 			s.Fatal("all rows are found: nothing is out of order")
 		}
 		s.seesChange()
-		result := s.run(s.job(finish.Indexes))
+		result := s.run(s.job(maintenance.Indexes))
 		if result.Rebuilt != 2 || result.Checked != 2 || result.Broken != 2 || !result.Done {
 			s.Errorf("the result is %+v", result)
 		}
@@ -54,7 +54,7 @@ func TestRowsAreFoundAgain(t *testing.T) {
 		if n := s.ask("select count(*) from pg_extension where extname = 'amcheck'"); n != "0" {
 			s.Error("amcheck is left in the database")
 		}
-		if result := s.run(s.job(finish.Indexes)); result.Rebuilt != 0 {
+		if result := s.run(s.job(maintenance.Indexes)); result.Rebuilt != 0 {
 			s.Errorf("again, it does %+v", result)
 		}
 	})
@@ -111,7 +111,7 @@ func TestWhatDependsOnAnOrder(t *testing.T) {
 			s.Errorf("changed are %v, %v", r.Databases, r.Collations)
 		}
 		var rebuilt []string
-		j := s.job(finish.Indexes)
+		j := s.job(maintenance.Indexes)
 		j.At = func(point string) {
 			if name, is := strings.CutPrefix(point, "rebuilt "); is {
 				rebuilt = append(rebuilt, name)

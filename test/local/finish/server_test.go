@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/finish"
-	"toban.dev/internal/session"
+	"toban.dev/internal/postgres/sql"
+	"toban.dev/internal/work/maintenance"
 	"toban.dev/test/local/single"
 	"toban.dev/test/releases"
 )
@@ -55,14 +55,14 @@ func (s *server) connect(ctx context.Context, database string) (*pgx.Conn, error
 	}
 	config := conn.Config()
 	_ = conn.Close(ctx)
-	config.RuntimeParams = session.Settings("postgres", nil)
+	config.RuntimeParams = sql.Settings("postgres", nil)
 	return pgx.ConnectConfig(ctx, config)
 }
 
 // look is what the agent sees.
-func (s *server) look() finish.Report {
+func (s *server) look() maintenance.Report {
 	s.Helper()
-	r, err := finish.Look(s.Context(), s.connect)
+	r, err := maintenance.Look(s.Context(), s.connect)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -70,14 +70,14 @@ func (s *server) look() finish.Report {
 }
 
 // job is the work of some parts.
-func (s *server) job(parts ...finish.Part) *finish.Job {
-	return &finish.Job{
+func (s *server) job(parts ...maintenance.Part) *maintenance.Job {
+	return &maintenance.Job{
 		Connect: s.connect, Parts: parts, Patience: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}
 }
 
 // run does it to its end.
-func (s *server) run(j *finish.Job) finish.Result {
+func (s *server) run(j *maintenance.Job) maintenance.Result {
 	s.Helper()
 	result, err := j.Run(s.Context())
 	if err != nil {

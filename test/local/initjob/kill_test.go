@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/initjob"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/work/initjob"
 )
 
 // child is what a killed process has to know.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/initjob"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/work/initjob"
 )
 
 // plan with a source for each of the texts.

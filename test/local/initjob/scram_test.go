@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"toban.dev/internal/scram"
+	"toban.dev/internal/postgres/scram"
 )
 
 // passwords that SASLprep treats in different ways.

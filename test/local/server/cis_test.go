@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/desired"
+	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/postgres"
 )
 

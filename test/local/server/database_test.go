@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"toban.dev/internal/database"
+	"toban.dev/internal/postgres/database"
 )
 
 // foodb is a database as the PostgreSQL default/foodb declares it.

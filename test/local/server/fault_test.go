@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/drill"
+	"toban.dev/internal/work/drill"
 )
 
 // breakable is the node's process, as an agent breaks it for a FaultDrill.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/bluegreen"
+	"toban.dev/internal/work/bluegreen"
 )
 
 // forged is the schema of a blue/green upgrade as the owner of a database can make it, with its comment and with what

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"toban.dev/internal/bluegreen"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/work/bluegreen"
 	"toban.dev/test/local/aspostgres"
 )
 

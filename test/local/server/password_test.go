@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"toban.dev/internal/database"
-	"toban.dev/internal/scram"
+	"toban.dev/internal/postgres/database"
+	"toban.dev/internal/postgres/scram"
 )
 
 // setPassword gives a role a password, as the operator has the primary's agent do.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/bluegreen"
-	"toban.dev/internal/upgrade"
+	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/work/bluegreen"
 )
 
 // A database that is written all the time moves to another major version: a copy is made up to a position, follows,

@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/bluegreen"
-	"toban.dev/internal/upgrade"
+	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/bluegreen"
 )
 
 // A table and a partition whose CREATE is under way when the tables are listed are in the copy, because the slots wait

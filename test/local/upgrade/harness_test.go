@@ -17,10 +17,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/former"
-	"toban.dev/internal/major"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/former"
+	"toban.dev/internal/work/major"
 	"toban.dev/test/local/aspostgres"
 )
 

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"toban.dev/internal/bluegreen"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/bluegreen"
 )
 
 // The side that follows leaves, is upgraded in place while the other one is written all the time, and returns: nothing

@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/bluegreen"
 	"toban.dev/internal/postgres"
-	"toban.dev/internal/session"
+	"toban.dev/internal/postgres/sql"
+	"toban.dev/internal/work/bluegreen"
 )
 
 // A trigger at login is a user's code, which can keep everybody out. Our own roles get in all the same: backups,
@@ -55,7 +55,7 @@ func (i *instance) logsIn(role string) error {
 	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s dbname=postgres sslmode=disable", i.Server.Run,
 		i.Port, role))
 	must(i, err)
-	config.RuntimeParams = session.SettingsAt(i.Programs.Major, role, nil)
+	config.RuntimeParams = sql.SettingsAt(i.Programs.Major, role, nil)
 	conn, err := pgx.ConnectConfig(i.Context(), config)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"toban.dev/internal/major"
+	"toban.dev/internal/work/major"
 	"toban.dev/test/local/aspostgres"
 	"toban.dev/test/releases"
 )

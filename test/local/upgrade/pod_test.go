@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/former"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/worker"
+	"toban.dev/internal/work"
+	"toban.dev/internal/work/former"
 )
 
 // house has what the Pods of a SampleDB are given.
@@ -45,7 +45,7 @@ func newHouse(t *testing.T) *house {
 }
 
 // pod are the options of a Pod with settings.
-func (h *house) pod(i *instance, s protocol.UpgradeSettings) worker.PodOptions {
+func (h *house) pod(i *instance, s protocol.UpgradeSettings) work.PodOptions {
 	h.Helper()
 	h.Setenv("PATH", programs(h.T, s.To).Dir+":"+os.Getenv("PATH")) // as in the new image
 	s.ID, s.Instance, s.From, s.Operator = id, "db-0", i.Programs.Major, string(h.operator.CertPEM())
@@ -56,7 +56,7 @@ func (h *house) pod(i *instance, s protocol.UpgradeSettings) worker.PodOptions {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(h, err)
 	must(h, listener.Close())
-	return worker.PodOptions{Settings: settings, Authority: h.folder, Run: i.Server.Run, Address: "127.0.0.1",
+	return work.PodOptions{Settings: settings, Authority: h.folder, Run: i.Server.Run, Address: "127.0.0.1",
 		Listen: listener.Addr().String(), Termination: filepath.Join(h.folder, "result.json")}
 }
 
@@ -99,11 +99,11 @@ func TestAPodBeginsWhenTheOperatorSaysSo(t *testing.T) {
 	stop := i.start(i.Programs, i.Data())
 	i.fill()
 	want := i.facts()
-	options := worker.UpgradeOptions{PodOptions: h.pod(i, protocol.UpgradeSettings{To: 18}),
+	options := work.UpgradeOptions{PodOptions: h.pod(i, protocol.UpgradeSettings{To: 18}),
 		Former: formerFolder(t, 15), Volume: i.Volume}
 	before := listing(t, i.Volume)
 	ended := make(chan error, 1)
-	go func() { ended <- worker.Upgrade(t.Context(), options) }()
+	go func() { ended <- work.Upgrade(t.Context(), options) }()
 	early := false
 	operator := h.client(h.operator, naming.IdentityOperator, options.Listen)
 	i.eventually("it waits", func() bool {
@@ -134,7 +134,7 @@ func TestAPodBeginsWhenTheOperatorSaysSo(t *testing.T) {
 	if r.Error != "" || r.Method != protocol.MethodLink || !strings.HasPrefix(r.From, "15.") || len(r.Steps) != 5 {
 		t.Errorf("%+v", r)
 	}
-	must(t, worker.Back(t.Context(), options))
+	must(t, work.Back(t.Context(), options))
 	if r := read[protocol.UpgradeBack](h); r.Error != "" || r.Forked {
 		t.Errorf("%+v", r)
 	}
@@ -193,7 +193,7 @@ func (h *house) check(i *instance, to int, parameters map[string]string) protoco
 	must(h, err)
 	h.Cleanup(func() { _ = os.RemoveAll(run) })
 	o.Run = run
-	err = worker.CheckUpgrade(i.Context(), worker.UpgradeCheckOptions{
+	err = work.CheckUpgrade(i.Context(), work.UpgradeCheckOptions{
 		PodOptions: o, Former: formerFolder(i.T, i.Programs.Major), Scratch: h.TempDir(),
 		Volume: i.Volume, Port: uint16(i.Port)})
 	r := read[protocol.UpgradeCheck](h)

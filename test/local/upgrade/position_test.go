@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/bluegreen"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/bluegreen"
 )
 
 // A position may be anywhere behind the starts of the slots, also exactly where a commit begins: then that commit is

@@ -14,12 +14,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/backup"
-	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
-	"toban.dev/internal/worker"
+	"toban.dev/internal/work"
 )
 
 // archived takes a backup of a server that runs, with the WAL up to its end, into an archive of its own.
@@ -131,14 +131,14 @@ func (r *rehearsal) rehearseIn(
 		must(r, os.WriteFile(path, text, 0o600))
 		return path
 	}
-	o := worker.RehearseOptions{
+	o := work.RehearseOptions{
 		Settings: write("upgrade.json", protocol.UpgradeSettings{ID: id, Instance: "db-0", To: to, Method: method,
 			From: r.from.Programs.Major}),
 		Backup: write("backup.json", protocol.BackupSettings{Verify: protocol.Verification{Assertions: asks}}),
 		Former: formerFolder(r.T, r.from.Programs.Major), Volume: r.volume, Run: r.run,
 		Termination: filepath.Join(folder, "result.json"),
 	}
-	failed := worker.Rehearse(ctx, o)
+	failed := work.Rehearse(ctx, o)
 	var result protocol.RehearsalResult
 	text, err := os.ReadFile(o.Termination)
 	must(r, err)
@@ -239,7 +239,7 @@ func TestRehearsal(t *testing.T) {
 // notKnown fails unless it is told that it is not known whether there are problems, so that another Pod tries.
 func notKnown(t *testing.T, got protocol.RehearsalResult, err error) {
 	t.Helper()
-	if err == nil || worker.Refused(err) || len(got.Problems) > 0 || got.Error == "" {
+	if err == nil || work.Refused(err) || len(got.Problems) > 0 || got.Error == "" {
 		t.Errorf("that it is not known is told as %q, %q, %v", got.Problems, got.Error, err)
 	}
 }
@@ -290,7 +290,7 @@ func TestARehearsalWithoutRoomHasFoundNothing(t *testing.T) {
 	must(t, syscall.Fallocate(int(filler.Fd()), 0, 0, int64(stat.Bavail)*stat.Bsize-(24<<20)))
 	must(t, filler.Close())
 	got, err := r.rehearse(17, protocol.MethodCopy)
-	if !worker.Refused(err) || len(got.Problems) > 0 || !strings.Contains(got.Error, "spec.backup.verification.size") {
+	if !work.Refused(err) || len(got.Problems) > 0 || !strings.Contains(got.Error, "spec.backup.verification.size") {
 		t.Errorf("it says %q, %q, %v", got.Problems, got.Error, err)
 	}
 }

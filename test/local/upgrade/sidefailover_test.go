@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/bluegreen"
+	"toban.dev/internal/work/bluegreen"
 )
 
 // When another instance of blue is elected, the link goes on there if the slots came along, and green is the same row

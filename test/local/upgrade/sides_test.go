@@ -15,11 +15,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/bluegreen"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/session"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/bluegreen"
 )
 
 // sides are two servers, of which one is made from the other.
@@ -112,7 +112,7 @@ func (i *instance) side(name string) bluegreen.Side {
 			if err != nil {
 				return nil, err
 			}
-			config.RuntimeParams = session.Settings("postgres", map[string]string{"application_name": "toban upgrade"})
+			config.RuntimeParams = sql.Settings("postgres", map[string]string{"application_name": "toban upgrade"})
 			return pgx.ConnectConfig(ctx, config)
 		}}
 }

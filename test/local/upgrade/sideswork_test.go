@@ -19,7 +19,7 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
-	"toban.dev/internal/worker"
+	"toban.dev/internal/work"
 )
 
 // The addresses of the sides, which have the same port.
@@ -86,36 +86,36 @@ func (p *pods) serve(i *instance, address string, clients *pki.Authority, lines 
 }
 
 // options are those of a Pod.
-func (p *pods) options(work protocol.SidesWork, fromGreen bool) worker.SidesOptions {
+func (p *pods) options(step protocol.SidesWork, fromGreen bool) work.SidesOptions {
 	p.Helper()
 	text, err := json.Marshal(p.settings)
 	must(p, err)
 	settings := filepath.Join(p.house.folder, "sides.json")
 	must(p, os.WriteFile(settings, text, 0o600))
-	return worker.SidesOptions{Work: work, FromGreen: fromGreen, GreenAuthority: p.folder, ServersFile: p.servers,
-		Port: uint16(p.port), PodOptions: worker.PodOptions{Settings: settings, Authority: p.house.folder,
+	return work.SidesOptions{Work: step, FromGreen: fromGreen, GreenAuthority: p.folder, ServersFile: p.servers,
+		Port: uint16(p.port), PodOptions: work.PodOptions{Settings: settings, Authority: p.house.folder,
 			Run: p.house.folder, Address: "127.0.0.1", Listen: fmt.Sprintf("127.0.0.1:%d", freePort(p.T)),
 			Termination: filepath.Join(p.house.folder, "result.json")}}
 }
 
 // ends runs a Pod, and returns its result.
-func (p *pods) ends(work protocol.SidesWork, fromGreen bool) protocol.SidesResult {
+func (p *pods) ends(step protocol.SidesWork, fromGreen bool) protocol.SidesResult {
 	p.Helper()
-	err := worker.Sides(p.ctx, p.options(work, fromGreen))
+	err := work.Sides(p.ctx, p.options(step, fromGreen))
 	r := read[protocol.SidesResult](p.house)
 	if err != nil || r.Error != "" {
-		p.Fatalf("%s: %v: %+v", work, err, r)
+		p.Fatalf("%s: %v: %+v", step, err, r)
 	}
-	p.Logf("%s: %+v", work, r)
+	p.Logf("%s: %+v", step, r)
 	return r
 }
 
-// does runs a Pod whose work is done, twice: the second one finds it done.
-func (p *pods) does(work protocol.SidesWork, fromGreen bool) (r protocol.SidesResult) {
+// does runs a Pod whose step is done, twice: the second one finds it done.
+func (p *pods) does(step protocol.SidesWork, fromGreen bool) (r protocol.SidesResult) {
 	p.Helper()
 	for range 2 {
-		if r = p.ends(work, fromGreen); !r.Done || r.Broken != "" || len(r.Refusals)+len(r.Differences) > 0 {
-			p.Fatalf("%s: %+v", work, r)
+		if r = p.ends(step, fromGreen); !r.Done || r.Broken != "" || len(r.Refusals)+len(r.Differences) > 0 {
+			p.Fatalf("%s: %+v", step, r)
 		}
 	}
 	return r
@@ -135,7 +135,7 @@ func (p *pods) changes(fromGreen bool) {
 	must(p, err)
 	operator := protocol.NewClient(pki.ClientTLS(leaf.TLS, roots, naming.IdentitySides), number)
 	ended := make(chan error, 1)
-	go func() { ended <- worker.Sides(p.ctx, o) }()
+	go func() { ended <- work.Sides(p.ctx, o) }()
 	p.until("the Pod waits", func() bool {
 		found, err := operator.Backup(p.ctx, "127.0.0.1")
 		return len(ended) > 0 || err == nil && found.Step == protocol.StepAwaitsBegin

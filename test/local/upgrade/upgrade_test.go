@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"testing"
 
-	"toban.dev/internal/agent/volume"
-	"toban.dev/internal/major"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/volume"
+	"toban.dev/internal/work/major"
 	"toban.dev/test/releases"
 )
 

@@ -26,7 +26,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
-	"toban.dev/internal/bucket"
+	"toban.dev/internal/archive/bucket"
 )
 
 // Rotating is a store whose credentials can be changed.

@@ -1,0 +1,282 @@
+package databasebackup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/index"
+	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/pods"
+	"toban.dev/internal/protocol"
+)
+
+// observed is what there is.
+type observed struct {
+	db *v1.SampleDB // nil where there is none
+	// run is the backup's own Job with its Pods; foreign says that it is one of the name that is somebody else's.
+	run     jobs.Run
+	foreign bool
+	// pods are those of all backups of the SampleDB, others those of other ones that have not ended, and backups the
+	// other backups.
+	pods     []corev1.Pod
+	others   []corev1.Pod
+	backups  []v1.DatabaseBackup
+	progress *protocol.BackupProgress // nil where the Pod could not be asked
+	result   *protocol.BackupResult   // what the last Pod left, nil where it left nothing
+	// hasAPI says that the cluster has snapshots of volumes; snapshots are those of the backup.
+	hasAPI    bool
+	snapshots []unstructured.Unstructured
+}
+
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	if err := r.observeDB(ctx, s); err != nil {
+		return err
+	}
+	if err := r.observeJob(ctx, s); err != nil {
+		return err
+	}
+	all, err := index.Backups(ctx, r.Client, s.backup.Namespace, s.backup.Spec.SampleDB)
+	if err != nil {
+		return err
+	}
+	if err := r.observeSnapshots(ctx, s); err != nil {
+		return err
+	}
+	s.seen.backups = slices.DeleteFunc(all, func(b v1.DatabaseBackup) bool { return b.UID == s.backup.UID })
+	return nil
+}
+
+func (r *Reconciler) observeDB(ctx context.Context, s *scope) error {
+	db := &v1.SampleDB{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.backup.Namespace, Name: s.backup.Spec.SampleDB}, db)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the SampleDB: %w", err)
+	}
+	s.seen.db = db
+	return nil
+}
+
+func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
+	find := r.jobs().Find
+	if s.waitsItsTurn() {
+		find = r.jobs().FindCached
+	}
+	job, err := find(ctx, client.ObjectKeyFromObject(s.backup))
+	if err != nil {
+		return err
+	}
+	s.seen.pods, err = index.Pods(ctx, r.Client, s.backup.Namespace, map[string]string{
+		naming.LabelSampleDB: s.backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
+	})
+	if err != nil {
+		return err
+	}
+	s.seen.run, s.seen.foreign = jobs.Of(job, s.seen.pods), job != nil && !metav1.IsControlledBy(job, s.backup)
+	for _, pod := range s.seen.pods {
+		own := job != nil && metav1.IsControlledBy(&pod, job)
+		if !own && !pods.Ended(&pod) {
+			s.seen.others = append(s.seen.others, pod)
+		}
+	}
+	if newest := s.seen.run.Newest(); newest != nil {
+		s.seen.result = jobs.Result[protocol.BackupResult](s.lastWords())
+		s.seen.progress = pods.Ask(ctx, r.Client, r.Pods, naming.IdentityBackup, newest)
+	}
+	return nil
+}
+
+// waitsItsTurn says that the backup was last found to wait for its turn, and is not to end now. It has no Job then, or
+// one that the cache will have: a second one of the name can't be made, and one of somebody else's is seen when it is
+// its turn.
+func (s *scope) waitsItsTurn() bool {
+	was := meta.FindStatusCondition(s.backup.Status.Conditions, v1.ConditionComplete)
+	return was != nil && was.Reason == v1.ReasonQueued && !s.backup.Spec.Cancel && s.now.Before(s.deadline())
+}
+
+// lastWords is what the newest Pod that has ended left.
+func (s *scope) lastWords() string {
+	left := s.seen.run.Left(naming.ContainerBackup)
+	if len(left) == 0 {
+		return ""
+	}
+	return left[len(left)-1]
+}
+
+// said is what any of its Pods has left: each may have removed backups.
+func (s *scope) said() (out []protocol.BackupResult) {
+	for _, text := range s.seen.run.Left(naming.ContainerBackup) {
+		if r := jobs.Result[protocol.BackupResult](text); r != nil {
+			out = append(out, *r)
+		}
+	}
+	return out
+}
+
+// view is what the decision depends on.
+func (s *scope) view() view {
+	return view{
+		name: s.backup.Name, now: s.now, deadline: s.deadline(), cancel: s.backup.Spec.Cancel,
+		db: s.dbView(), job: s.jobView(), snapshot: s.snapshotView(), before: s.before(),
+	}
+}
+
+func (s *scope) dbView() dbView {
+	db := s.seen.db
+	if db == nil {
+		return dbView{}
+	}
+	out := dbView{found: true}
+	archiving := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionArchiving)
+	switch {
+	case db.DeletionTimestamp != nil && s.backup.Name != naming.FinalBackup(db.Name, string(db.UID)):
+		out.notReady = "the SampleDB is being deleted"
+	case db.Stops():
+		out.notReady = "the SampleDB is stopped (spec.stopped): it is taken after the start"
+	case desired.Backup(db) == nil:
+		out.notReady = "the SampleDB has no archive (spec.backup.none)"
+	case archiving == nil:
+		out.notReady = "the archive has not been set up yet"
+	case archiving.Status == metav1.ConditionTrue, archiving.Reason == v1.ReasonArchiveGap,
+		archiving.Reason == v1.ReasonArchiveBehind:
+	default:
+		out.notReady = "the archive does not work: " + archiving.Message
+	}
+	return out
+}
+
+func (s *scope) jobView() jobView {
+	job, state := s.seen.run.Job, s.seen.run.State()
+	switch {
+	case state == jobs.None:
+		return jobView{}
+	case s.seen.foreign && job.DeletionTimestamp == nil:
+		return jobView{
+			jobForeign, fmt.Sprintf("Job %s does not belong to this backup: delete it, or rename the backup", job.Name),
+		}
+	case s.seen.foreign:
+		return jobView{jobEnding, fmt.Sprintf("Job %s is still being removed", job.Name)}
+	case state == jobs.Complete:
+		return jobView{jobComplete, s.completed()}
+	case job.DeletionTimestamp != nil:
+		return jobView{jobEnding, fmt.Sprintf("Job %s was deleted; it will be created again", job.Name)}
+	case state == jobs.Late:
+		return jobView{jobLate, s.failure()}
+	case state == jobs.Failed:
+		return jobView{jobFailed,
+			cmp.Or(s.failure(), s.seen.run.Failure().Message, "its Job has failed without saying why")}
+	}
+	return jobView{jobRunning, s.howFar()}
+}
+
+func (s *scope) completed() string {
+	r := s.seen.result
+	if r == nil {
+		return "the backup is in the archive; its Pod was removed before it could say which it is"
+	}
+	if r.Snapshot != nil {
+		return "the snapshot of the volume is cut, and the archive has the WAL that it needs"
+	}
+	words := "the backup is in the archive as " + r.ID
+	for _, more := range []string{r.Warning, r.Held, r.Refused} {
+		if more != "" {
+			words += "; " + more
+		}
+	}
+	return words
+}
+
+// failure is why the last Pod that has ended had no success, "" where it is not known.
+func (s *scope) failure() string {
+	if s.seen.result != nil {
+		return s.seen.result.Error
+	}
+	return s.lastWords()
+}
+
+// howFar says in a sentence how far the backup is. Numbers are in the status, not here: a message that
+// changes every few seconds is for nobody.
+func (s *scope) howFar() string {
+	sentence := "its Pod is being started"
+	if newest := s.seen.run.Newest(); newest != nil {
+		sentence = cmp.Or(trouble(newest), sentence)
+	}
+	if p := s.seen.progress; p != nil {
+		sentence = p.Step
+	} else if was := meta.FindStatusCondition(s.backup.Status.Conditions,
+		v1.ConditionComplete); was != nil && s.running() {
+		sentence = was.Message // not known is not changed
+	}
+	if failure := s.failure(); failure != "" && !s.running() {
+		sentence += "; the Pod before has failed: " + failure
+	}
+	return sentence
+}
+
+// running says that the newest Pod runs.
+func (s *scope) running() bool {
+	newest := s.seen.run.Newest()
+	return newest != nil && newest.Status.Phase == corev1.PodRunning
+}
+
+// trouble is what keeps a Pod from running, "" where nothing is known to.
+func trouble(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return fmt.Sprintf("%s fits on no node: %s", pod.Name, c.Message)
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Message != "" {
+			return fmt.Sprintf("%s waits: %s: %s", pod.Name, w.Reason, w.Message)
+		}
+	}
+	return ""
+}
+
+// attempts is how many Pods there have been.
+func (s *scope) attempts() int32 {
+	count := int32(len(s.seen.run.Pods)) //nolint:gosec // so many Pods there never are
+	if job := s.seen.run.Job; job != nil && !s.seen.foreign {
+		count = max(count, job.Status.Failed+job.Status.Succeeded+job.Status.Active)
+	}
+	return max(count, s.backup.Status.Attempts)
+}
+
+// before names what has to end before this backup begins: one whose Pod still runs, though it may have been
+// cancelled, one that has begun, or one that was asked for earlier.
+func (s *scope) before() string {
+	for _, pod := range s.seen.others {
+		return fmt.Sprintf("waits for Pod %s of another backup to end", pod.Name)
+	}
+	for i := range s.seen.backups {
+		other := &s.seen.backups[i]
+		if other.Status.CompletedAt != nil || other.DeletionTimestamp != nil || other.BySnapshot() {
+			continue // one by a snapshot may wait long; while its Pod runs, that is seen
+		}
+		if other.Status.StartedAt != nil || earlier(other, s.backup) {
+			return fmt.Sprintf("waits for the backup %s, which comes first", other.Name)
+		}
+	}
+	return ""
+}
+
+func earlier(a, b *v1.DatabaseBackup) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
+}

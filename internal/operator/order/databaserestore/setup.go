@@ -1,0 +1,16 @@
+package databaserestore
+
+import (
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/order"
+)
+
+// Setup adds the controller to a manager.
+func (r *Reconciler) Setup(manager ctrl.Manager) error {
+	owners := jobs.Owners(naming.ComponentBring, naming.BroughtBy)
+	return order.Setup(manager, "databaserestore", &v1.DatabaseRestore{}, owners, r)
+}

@@ -1,0 +1,283 @@
+package sampledb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"toban.dev/internal/change/space"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+)
+
+// handOverAgain is how long after a refusal a primary whose volume is to be made anew is asked again.
+const handOverAgain = time.Minute
+
+// liveClaims are those of the wanted instances, by ordinal, that are not being deleted.
+func (s *scope) liveClaims() (out []*corev1.PersistentVolumeClaim) {
+	for ordinal := range desired.Instances(s.db) {
+		if claim := s.seen.claims[ordinal]; claim != nil && claim.DeletionTimestamp == nil {
+			out = append(out, claim)
+		}
+	}
+	return out
+}
+
+// keepsFormerSize says that the user has lowered the size, and that it is not decided yet that the data fits: then the
+// former size is in force. It is decided when the status says so, or a volume was made for the smaller size already.
+func (s *scope) keepsFormerSize() bool {
+	size, err := resource.ParseQuantity(s.wrote.Size)
+	if err != nil {
+		return false
+	}
+	if decided := s.db.Status.Storage; decided != nil {
+		if to, err := resource.ParseQuantity(decided.Size); err == nil && to.Cmp(size) <= 0 {
+			return false
+		}
+	}
+	smaller := false
+	for _, claim := range s.liveClaims() {
+		asks := s.wrote.Smaller(claim)
+		smaller = smaller || asks
+		if !asks && s.wrote.HasNoted(claim) {
+			return false
+		}
+	}
+	return smaller
+}
+
+// formerSize is the size that every volume has at least, where the user has lowered the size and that is not decided
+// yet; zero elsewhere.
+func (s *scope) formerSize() (least resource.Quantity) {
+	if !s.keepsFormerSize() {
+		return least
+	}
+	for n, claim := range s.liveClaims() {
+		if has := claim.Spec.Resources.Requests[corev1.ResourceStorage]; n == 0 || has.Cmp(least) < 0 {
+			least = has
+		}
+	}
+	return least
+}
+
+// anewOf is what the volume of a claim can have only by being made anew, nothing for no claim.
+func (s *scope) anewOf(claim *corev1.PersistentVolumeClaim) []string {
+	size, err := desired.Size(s.db)
+	if claim == nil || err != nil {
+		return nil
+	}
+	due := s.wrote.Anew(size, claim)
+	if s.keepsFormerSize() && s.wrote.Smaller(claim) && !slices.Contains(due, desired.AnewSize) {
+		due = append(due, desired.AnewSize)
+	}
+	return due
+}
+
+// storageNote is what a claim notes that is made now. As long as the former size is in force, it is made for that one.
+func (s *scope) storageNote() string {
+	of := s.wrote
+	if s.keepsFormerSize() {
+		of.Size = s.db.Spec.Storage.Size
+	}
+	return of.Note()
+}
+
+// noteStorage notes on a claim for which spec.storage its volume is. One that is to be made anew keeps what it has
+// noted, because that is why.
+func (s *scope) noteStorage(claim *corev1.PersistentVolumeClaim, ordinal int) {
+	note := s.storageNote()
+	if current := s.seen.claims[ordinal]; len(s.anewOf(current)) > 0 {
+		note = current.Annotations[naming.AnnotationStorage]
+	}
+	desired.NoteStorage(claim, note)
+}
+
+// anewView is what the scope knows of volumes that are to be made anew.
+func (s *scope) anewView(missing string) anewView {
+	v := anewView{
+		primary: s.primary(), votersKnown: len(s.voters()) > 0, missing: missing, busy: s.busyForAnew(),
+		undecided: s.keepsFormerSize(),
+	}
+	size, err := desired.Size(s.db)
+	v.template = err == nil && s.seen.set != nil && s.seen.set.DeletionTimestamp == nil &&
+		s.wrote.MadeBy(s.seen.set, size)
+	if last, err := time.Parse(time.RFC3339, s.db.Annotations[naming.AnnotationSwitchoverAt]); err == nil &&
+		s.now.Before(last.Add(handOverAgain)) {
+		v.refused = s.db.Annotations[naming.AnnotationSwitchoverRefused]
+	}
+	for ordinal, is := range s.fleet().instances {
+		claim, i := s.seen.claims[ordinal], anewInstance{name: is.name, exists: is.exists, ready: is.ready}
+		i.due, i.counts, i.aside = s.anewOf(claim), s.counts(is.name), s.dataAside(ordinal)
+		i.going = claim != nil && claim.DeletionTimestamp != nil
+		i.bound = claim != nil && claim.Status.Phase == corev1.ClaimBound
+		v.instances = append(v.instances, i)
+	}
+	v.fit = s.fitAnew(v)
+	return v
+}
+
+// counts says that the primary counts an instance with the data that is on its volume now: one of the same name that
+// has lost its volume is another voter.
+func (s *scope) counts(name string) bool {
+	primary, is := s.seen.answers[s.primary()].Election, s.seen.answers[name].Election
+	return slices.Contains(s.voters(), name) && is.Voter != "" && primary.Configuration.Has(is.Voter)
+}
+
+// fitAnew is whether the data fits on the volumes that spec.storage asks for, by what the instances that count say.
+func (s *scope) fitAnew(v anewView) space.Fit {
+	wants := s.db.Spec.Storage.Size
+	if v.undecided {
+		wants = s.wrote.Size
+	}
+	size, err := resource.ParseQuantity(wants)
+	if err != nil {
+		return space.Fit{Answer: space.NotKnown, Message: err.Error()}
+	}
+	counting := slices.DeleteFunc(s.volumes(), func(r space.Volume) bool {
+		return slices.ContainsFunc(v.instances, func(i anewInstance) bool {
+			return naming.ClaimOf(i.name) == r.Name && !i.counts
+		})
+	})
+	return space.FitsOn(counting, size.Value())
+}
+
+// busyForAnew is what is under way that a copy onto a new volume would disturb, "" for nothing.
+func (s *scope) busyForAnew() string {
+	switch {
+	case s.blocked:
+		return "what keeps other changes from being made: Ready says what that is"
+	case s.moving != "":
+		return "another instance to take over: " + s.moving
+	case s.decision.action != "" && s.decision.action != actionNone:
+		return "a restart: " + cmp.Or(s.decision.message, s.decision.reason)
+	case s.restartAsked():
+		return "the restart that was asked for"
+	case s.restoreWanted():
+		return "the restore"
+	case s.scaling.message != "":
+		return "instances to be removed: " + s.scaling.message
+	}
+	return s.busyForHandOver()
+}
+
+// applyAnew does the next step towards volumes that are as spec.storage wants them, where they have to be made anew
+// for it. Nothing is remembered of it but the size in force: what is left follows from the claims.
+func (r *Reconciler) applyAnew(ctx context.Context, s *scope) error {
+	if s.starting() {
+		return nil
+	}
+	missing := ""
+	if s.wrote.StorageClassName != nil {
+		class, err := r.storageClass(ctx, s.wrote.StorageClassName)
+		if err != nil {
+			return err
+		}
+		missing = class.missing
+	}
+	d := decideAnew(s.anewView(missing))
+	if d.reason == anewReplaced {
+		var err error
+		if d, err = r.lookAgain(ctx, s, d); err != nil {
+			return err
+		}
+	}
+	s.anew = d
+	if d.reason == anewCurrent {
+		return nil
+	}
+	s.storage = d.verdict()
+	switch d.reason {
+	case anewRefused:
+		s.anewNext = s.now.Add(handOverAgain)
+	case anewTemplate:
+		return r.removeTemplate(ctx, s)
+	case anewHandOver:
+		return r.handOverForAnew(ctx, s, d)
+	case anewReplaced:
+		return r.replaceVolume(ctx, s, d)
+	}
+	return nil
+}
+
+// lookAgain reads the claims past the cache before a volume goes: it can't be brought back.
+func (r *Reconciler) lookAgain(ctx context.Context, s *scope, d anewStep) (anewStep, error) {
+	for ordinal := range s.instances() {
+		name := naming.Instance(s.db.Name, ordinal)
+		claim, err := find(ctx, r.Reader, s.db, naming.ClaimOf(name), &corev1.PersistentVolumeClaim{})
+		if err != nil {
+			return d, err
+		}
+		if name == d.target {
+			aside := desired.DataAside(s.db, name, s.config.Restored, claim)
+			if aside.What != "" && claim != nil && claim.DeletionTimestamp == nil {
+				return d.keeps(name, aside), nil
+			}
+			continue
+		}
+		if seen := s.seen.claims[ordinal]; claim == nil || claim.DeletionTimestamp != nil || claim.UID != seen.UID {
+			d.reason = anewOthers
+			d.message = fmt.Sprintf("%s is next when the volume %s is there again", d.target, naming.ClaimOf(name))
+			return d, nil
+		}
+	}
+	return d, nil
+}
+
+// removeTemplate deletes the StatefulSet, whose template for claims can't be changed. Its Pods stay, and belong to the
+// one that is made in its place.
+func (r *Reconciler) removeTemplate(ctx context.Context, s *scope) error {
+	set := s.seen.set
+	if set == nil || set.DeletionTimestamp != nil {
+		return nil
+	}
+	err := r.Client.Delete(ctx, set, client.Preconditions{UID: &set.UID},
+		client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete StatefulSet %s, to make it anew: %w", set.Name, err)
+	}
+	return nil
+}
+
+// handOverForAnew asks for a switchover, as a user would: so it goes on, ends, or is refused in the same way.
+func (r *Reconciler) handOverForAnew(ctx context.Context, s *scope, d anewStep) error {
+	to := naming.SwitchoverAny
+	if order := s.preferredOrder(s.instances()); order != nil {
+		to = order[slices.IndexFunc(order, func(name string) bool { return name != d.target })]
+	}
+	err := r.annotate(ctx, s, map[string]string{
+		naming.AnnotationSwitchover: to, naming.AnnotationSwitchoverAt: s.now.UTC().Format(time.RFC3339),
+		naming.AnnotationSwitchoverRefused: "",
+	})
+	if err != nil {
+		return fmt.Errorf("ask for a switchover before the volume of the primary is made anew: %w", err)
+	}
+	return nil
+}
+
+// replaceVolume deletes the claim and the Pod of an instance. The claim goes when the Pod is gone; then both are made
+// anew, as they are wanted now.
+func (r *Reconciler) replaceVolume(ctx context.Context, s *scope, d anewStep) error {
+	ordinal, _ := naming.Ordinal(d.target)
+	claim, pod := s.seen.claims[ordinal], s.seen.pods[ordinal]
+	if claim.DeletionTimestamp == nil {
+		why := strings.Join(s.anewOf(claim), " and ")
+		if err := r.deleteClaim(ctx, claim); err != nil {
+			return err
+		}
+		s.addEvent(eventReplacingVolume, fmt.Sprintf("%s: storage.%s changed, and %s copies its data anew", claim.Name,
+			why, d.target))
+	}
+	if pod == nil || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	return r.replace(ctx, s, pod, "its volume is made anew")
+}

@@ -1,0 +1,218 @@
+package sampledb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/index"
+)
+
+// observeBackups reads the DatabaseBackups that name this SampleDB, whoever made them, and what is being restored.
+func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
+	if s.backup == nil {
+		return nil
+	}
+	all, err := index.Backups(ctx, r.Client, s.db.Namespace, s.db.Name)
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		if b.BySnapshot() { // none is in the archive, and no rule counts on one
+			s.seen.snapshots = append(s.seen.snapshots, b)
+		} else {
+			s.seen.backups = append(s.seen.backups, b)
+		}
+	}
+	s.seen.restores, err = index.Restores(ctx, r.Client, s.db.Namespace)
+	return err
+}
+
+// applyBackups creates the DatabaseBackup that is due. Its name is made of when it was due, so that an operator which
+// ends between creating and noting it, or does not see it yet, makes no second one.
+func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
+	if s.backup == nil {
+		return nil
+	}
+	plan := s.backupPlan()
+	decided, invalid := plan.decide()
+	begun, err := r.beginBackup(ctx, s, decided)
+	s.planned, s.scheduled = decided, s.keepsSchedule(plan, begun, invalid)
+	return errors.Join(err, r.applyVerification(ctx, s))
+}
+
+// beginBackup creates the DatabaseBackup that is due, nil where none is.
+func (r *Reconciler) beginBackup(
+	ctx context.Context, s *scope, decided plannedBackup,
+) (*v1.DatabaseBackup, error) {
+	if decided.due.IsZero() {
+		return nil, nil //nolint:nilnil // none is due, and that is no error
+	}
+	backup := desired.ScheduledBackup(s.db, decided.due)
+	backup.Spec.Full = decided.full
+	err := r.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return backup, nil
+	}
+	if err != nil {
+		return nil, refused(err, "DatabaseBackup", backup.Name)
+	}
+	s.addEvent(eventBackup, fmt.Sprintf("%s is taken: %s", backup.Name, decided.reason))
+	return backup, nil
+}
+
+// keepsSchedule is the condition Scheduled, empty where there is no schedule. begun is the backup that was created just
+// now, nil for none; invalid is what is wrong with the schedule.
+func (s *scope) keepsSchedule(plan backupPlan, begun *v1.DatabaseBackup, invalid error) verdict {
+	switch {
+	case plan.schedule == "":
+		return verdict{}
+	case invalid != nil:
+		return no(v1.ReasonScheduleInvalid, invalid.Error())
+	}
+	schedule, err := parseSchedule("spec.backup.schedule", plan.schedule, plan.zone)
+	if err != nil {
+		return no(v1.ReasonScheduleInvalid, err.Error())
+	}
+	if words := s.promise(timetable{schedule, plan.spread}, begun).overdue(); words != "" {
+		return no(v1.ReasonBackupOverdue, words)
+	}
+	return yes(v1.ReasonScheduled, "backups are taken by the schedule "+plan.schedule)
+}
+
+// backupPlan is what the next backup depends on. Since when the archive works is read from the status, where it is
+// on record, and not from what is just being seen.
+func (s *scope) backupPlan() backupPlan {
+	out := backupPlan{
+		schedule: s.backup.Schedule, zone: s.backup.TimeZone, spread: spreadOf(s.db, ofBackups), now: s.now,
+	}
+	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil &&
+		archiveWorks(c) && !s.starting() && !s.archiveLeft() {
+		out.working = s.workingSince(c.LastTransitionTime.Time)
+		if c.Reason == v1.ReasonArchiveGap {
+			out.anew, out.why = c.LastTransitionTime.Time, "the archive has a gap"
+		}
+	}
+	s.beginAnew(&out)
+	for i := range s.seen.backups {
+		b := &s.seen.backups[i]
+		if b.Labels[naming.LabelOwner] == string(s.db.UID) && !s.ofFormer(b) || s.inArchive(b) {
+			if at := dueAt(b); at.After(out.last) {
+				out.last = at
+			}
+		}
+		out.complete = out.complete || s.inArchive(b)
+		out.busy = out.busy || !ended(b)
+	}
+	out.full = out.full || !out.complete && len(s.archives().Former) > 0
+	return out
+}
+
+// beginAnew has a backup be needed at once where what there is does not do any more.
+func (s *scope) beginAnew(a *backupPlan) {
+	broken, key, moved := s.newestBroken(), s.keyChanged(), s.storeChanged()
+	// Else it would be the change from what can't be restored, need the former key, or lack WAL of the time between.
+	a.full = !broken.IsZero() || !key.IsZero() || !moved.IsZero()
+	a.since(s.leftBranch(), "the database was restored in place")
+	a.since(moved, "the archive is in another store")
+	a.since(broken, "objects of the newest backup, or WAL since, are broken")
+	a.since(key, "the key of the archive was changed")
+}
+
+// since has a backup be needed at once since a moment, zero for none, unless something later needs one.
+func (a *backupPlan) since(at time.Time, why string) {
+	if at.After(a.anew) {
+		a.anew, a.why = at, why
+	}
+}
+
+// leftBranch is when the database was restored in place, zero where it was not, or where a backup since is complete.
+// Those from before may be of what was left.
+func (s *scope) leftBranch() time.Time {
+	r := s.db.Status.Restore
+	if r == nil || r.ID == "" || r.CompletedAt == nil {
+		return time.Time{}
+	}
+	for i := range s.seen.backups {
+		if b := &s.seen.backups[i]; s.inArchive(b) && !dueAt(b).Before(r.CompletedAt.Time) {
+			return time.Time{}
+		}
+	}
+	return r.CompletedAt.Time
+}
+
+// archiveWorks says that a backup can be taken: WAL reaches the archive, late or after a gap.
+func archiveWorks(c *metav1.Condition) bool {
+	return c.Status == metav1.ConditionTrue || c.Reason == v1.ReasonArchiveGap || c.Reason == v1.ReasonArchiveBehind
+}
+
+// dueAt is for when a backup was due by the schedule, or when it was asked for.
+func dueAt(b *v1.DatabaseBackup) time.Time {
+	if at, err := time.Parse(time.RFC3339, b.Annotations[naming.AnnotationDue]); err == nil {
+		return at
+	}
+	return b.CreationTimestamp.Time
+}
+
+// ended says that a backup is over, well or not.
+func ended(b *v1.DatabaseBackup) bool {
+	return b.Status.CompletedAt != nil || b.DeletionTimestamp != nil
+}
+
+// archiveChanges are the events about the archive.
+func archiveChanges(old, now v1.SampleDBStatus) []event {
+	out := archivingChanges(turned(old, now, v1.ConditionArchiving))
+	if now.Backup != nil {
+		out = append(out, backupChanges(old.Backup, now.Backup)...)
+	}
+	if c := turned(old, now, v1.ConditionRetentionApplied); c != nil && c.Status == metav1.ConditionFalse &&
+		c.Reason != v1.ReasonRetentionHeld {
+		out = append(out, event{corev1.EventTypeWarning, eventNotRemoved, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
+	}
+	out = append(out, copyChanges(old, now)...)
+	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
+		out = append(out, event{corev1.EventTypeWarning, scheduleEvents[c.Reason], c.Message})
+	}
+	return out
+}
+
+// archivingChanges is the event that tells of another state of the condition Archiving, nil for none.
+func archivingChanges(c *metav1.Condition) []event {
+	switch {
+	case c == nil:
+	case c.Status == metav1.ConditionTrue:
+		return []event{{corev1.EventTypeNormal, eventArchiving, c.Message}}
+	case c.Reason == v1.ReasonArchiveGap:
+		return []event{{corev1.EventTypeWarning, eventArchiveGap, c.Message}}
+	case c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonArchiveStarting:
+		return []event{{corev1.EventTypeWarning, eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message)}}
+	}
+	return nil
+}
+
+// backupChanges are the events that tell of another archive, and of why retention is held. There may be no status of
+// before.
+func backupChanges(old, now *v1.BackupStatus) (out []event) {
+	if moved := now.StoreSince; moved != nil && (old == nil || !moved.Equal(old.StoreSince)) {
+		out = append(out, event{corev1.EventTypeNormal, eventArchiving,
+			fmt.Sprintf("the archive is in another store, %s, and begins there with a full backup", now.Store)})
+	} else if old != nil && old.Archive != "" && old.Archive != now.Archive {
+		out = append(out, event{corev1.EventTypeNormal, eventArchiving,
+			fmt.Sprintf("the archive of PostgreSQL %d is %s, and begins with a full backup; what %s has stays until "+
+				"retention removes it", now.Version, now.Archive, old.Archive)})
+	}
+	if now.Retention != "" && (old == nil || old.Retention != now.Retention) {
+		out = append(out, event{corev1.EventTypeWarning, eventRetentionHeld, now.Retention})
+	}
+	return out
+}

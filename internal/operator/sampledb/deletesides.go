@@ -1,0 +1,159 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/index"
+)
+
+// endUpgrades has no upgrade of a SampleDB that is being deleted go on, and names what the deletion waits for, "" for
+// nothing. The instance whose volume an upgrade in place works on undoes that when it starts for the last backup; what
+// it runs already, it runs on. A second side that follows goes without a trace. One that serves has the last writes:
+// it goes first, with the last backup (docs/bluegreen.md, "Deleted in the middle").
+func (r *Reconciler) endUpgrades(ctx context.Context, s *scope) (waiting string, err error) {
+	if s.upgrade == nil {
+		return "", nil
+	}
+	if err := r.endUpgrade(ctx, s); err != nil {
+		return "", err
+	}
+	if err := r.keepSidesJobs(ctx, s, sidesWork{}); err != nil {
+		return "", err
+	}
+	if s.fate.spares() { // the second side's kind goes too, and its volumes stay
+		return "", nil
+	}
+	green, err := find(ctx, r.Client, s.db, naming.Green(s.db.Name), &v1.SampleDB{})
+	switch {
+	case err != nil || green == nil || !ours(green, s.db):
+		return "", err
+	case !s.db.Status.Upgrade.GreenServes():
+		return r.deleteFollowing(ctx, s, green)
+	}
+	if err := r.deleteServing(ctx, s, green); err != nil || desired.DeletionPolicy(s.db) != v1.DeletionSnapshot {
+		return "", err
+	}
+	return waitsForGreen(s.db.Name, green), r.keepUp(ctx, s)
+}
+
+// deleteFollowing deletes a second side that does not serve, by what is on record now: a cache may be late.
+func (r *Reconciler) deleteFollowing(ctx context.Context, s *scope, green *v1.SampleDB) (waiting string, err error) {
+	if green.DeletionTimestamp != nil {
+		return "", nil
+	}
+	now := &v1.SampleDB{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.db), now); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read which side serves: %w", err)
+	}
+	if now.Status.Upgrade.GreenServes() {
+		return "it to be seen here that " + green.Name + " serves", nil
+	}
+	return "", r.deleteGreen(ctx, s, green)
+}
+
+// deleteServing deletes the second side that serves. It lets no client in from then on, and what spec.deletionPolicy
+// says holds for its data too, also where that is changed later.
+func (r *Reconciler) deleteServing(ctx context.Context, s *scope, green *v1.SampleDB) error {
+	if green.DeletionTimestamp != nil {
+		return r.letGreenGo(ctx, s, green)
+	}
+	if err := r.applyGreen(ctx, s, sidesWork{green: green}); err != nil {
+		return err
+	}
+	err := r.Client.Delete(ctx, green, client.Preconditions{UID: &green.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete SampleDB %s: %w", green.Name, err)
+	}
+	s.addEvent(eventCleaningUp, fmt.Sprintf("the SampleDB %s, which serves, goes first", green.Name))
+	return nil
+}
+
+// letGreenGo tells the second side where the user does without a last backup.
+func (r *Reconciler) letGreenGo(ctx context.Context, s *scope, green *v1.SampleDB) error {
+	policy := s.db.Spec.DeletionPolicy
+	if desired.DeletionPolicy(s.db) == v1.DeletionSnapshot || policy == green.Spec.DeletionPolicy {
+		return nil
+	}
+	changed := green.DeepCopy()
+	changed.Spec.DeletionPolicy = policy
+	if err := r.Client.Patch(ctx, changed, client.MergeFrom(green)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("have SampleDB %s go without a last backup: %w", green.Name, err)
+	}
+	return nil
+}
+
+// waitsForGreen is what the deletion of a SampleDB waits for whose second side serves.
+func waitsForGreen(name string, green *v1.SampleDB) string {
+	words := fmt.Sprintf("the SampleDB %s, which has served and goes first, with the last backup", green.Name)
+	if c := meta.FindStatusCondition(green.Status.Conditions, v1.ConditionReady); c != nil &&
+		c.Reason == v1.ReasonDeleting {
+		words += fmt.Sprintf(" (%s)", c.Message)
+	}
+	return words + fmt.Sprintf(". If it can't be mended, set the spec.deletionPolicy of %s to Retain: its volumes "+
+		"stay, and the last backup is that of %s's own instances, which may lack what was written last",
+		green.Name, name)
+}
+
+// savedByGreen says that the second side has served to the end and has left a last backup, which has all.
+func (r *Reconciler) savedByGreen(ctx context.Context, s *scope) (bool, error) {
+	if !s.db.Status.Upgrade.GreenServes() {
+		return false, nil
+	}
+	all, err := index.Backups(ctx, r.Client, s.db.Namespace, naming.Green(s.db.Name))
+	if err != nil {
+		return false, err
+	}
+	for i := range all {
+		if isLastOfGreen(&all[i], s.db) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// isLastOfGreen says that a backup is the last one of the second side, is complete, and was begun after that side began
+// to serve. A second side that somebody has deleted in an earlier upgrade may have left one too: it lacks all that was
+// written since.
+func isLastOfGreen(b *v1.DatabaseBackup, db *v1.SampleDB) bool {
+	owner, since := b.Labels[naming.LabelOwner], db.Status.Upgrade.CompletedAt
+	return owner != "" && b.Name == naming.FinalBackup(naming.Green(db.Name), owner) &&
+		desired.SideOfBackup(b).UID == string(db.UID) &&
+		meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete) &&
+		since != nil && b.CreationTimestamp.Unix() >= since.Unix()
+}
+
+// tellFinal tells that the last backup is taken, and what it may lack.
+func (s *scope) tellFinal(name string) {
+	words := name + " is taken: the SampleDB is being deleted"
+	if !s.db.Status.Upgrade.GreenServes() {
+		s.addEvent(eventBackup, words)
+		return
+	}
+	s.events = append(s.events, event{corev1.EventTypeWarning, eventBackup, fmt.Sprintf("%s, and %s, which has "+
+		"served, has left no last backup: what was written there last may be missing", words, naming.Green(s.db.Name))})
+}
+
+// otherSideStays says where the last writes are of a SampleDB that goes and leaves its data, while its second side
+// serves; "" where there is nothing to say.
+func (s *scope) otherSideStays() string {
+	green := naming.Green(s.db.Name)
+	switch {
+	case !s.db.Status.Upgrade.GreenServes():
+		return ""
+	case s.fate.reason == fateOrphaned:
+		return fmt.Sprintf("clients are led to the SampleDB %s, which is one of its own now", green)
+	case desired.DeletionPolicy(s.db) == v1.DeletionRetain:
+		return fmt.Sprintf("what was written last is on the volumes of %s, which has served: a SampleDB of that name "+
+			"takes them over", green)
+	}
+	return ""
+}

@@ -1,0 +1,388 @@
+package sampledb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/work/maintenance"
+)
+
+const (
+	// finishSettles is how long after the Job what the primary said before it may still be there.
+	finishSettles = time.Minute
+	// restoredLately is how long after its first start what is wrong in a restored SampleDB is from the restore.
+	restoredLately = 24 * time.Hour
+)
+
+// dueFinish notes that an act has left something to do in the databases: applyFinish does it as soon as the SampleDB is
+// Ready. The sentence says what has made it due, for instance "17 to 18".
+func (s *scope) dueFinish(sentence string, parts ...v1.FinishPart) {
+	if s.finish != nil && s.finish.Step != v1.FinishDone {
+		sentence = cmp.Or(s.finish.For, sentence)
+		parts = append(slices.Clone(s.finish.Parts), parts...)
+	}
+	var once []v1.FinishPart
+	for _, part := range []v1.FinishPart{v1.FinishStatistics, v1.FinishIndexes, v1.FinishExtensions} {
+		if slices.Contains(parts, part) {
+			once = append(once, part)
+		}
+	}
+	if s.finish != nil && s.finish.Step == v1.FinishRunning {
+		s.finish.Parts = once // those that the Job does not do are left when it has ended
+		return
+	}
+	s.finish = &v1.FinishStatus{For: sentence, Parts: once}
+	s.setFinishStep(v1.FinishWaiting, "")
+}
+
+// setFinishStep changes the step.
+func (s *scope) setFinishStep(step, message string) {
+	if s.finish.Step != step || s.finish.Since == nil {
+		at := metav1.NewTime(s.now).Rfc3339Copy()
+		s.finish.Since = &at
+	}
+	s.finish.Step, s.finish.Message = step, message
+}
+
+// finishDue says that something is left to do that an act has made due.
+func (s *scope) finishDue() bool { return s.finish != nil && s.finish.Step != v1.FinishDone }
+
+// finishing says that the Job works.
+func (s *scope) finishing() bool { return s.finish != nil && s.finish.Step == v1.FinishRunning }
+
+// applyFinish does the next step of what is left in the databases after a change of the image (docs/upgrade.md).
+func (r *Reconciler) applyFinish(ctx context.Context, s *scope) error {
+	if s.starting() {
+		return nil
+	}
+	s.noteLibraries()
+	s.noteSorting()
+	permission, err := s.permission()
+	if err != nil {
+		return nil //nolint:nilerr // the phase of the update says so
+	}
+	permission.Asked = s.db.Annotations[naming.AnnotationReindex] != ""
+	permission.InWindow = s.db.Annotations[naming.AnnotationReindex] == naming.UpdateInWindow
+	job := s.job(naming.FinishJob(s.db.Name))
+	if job != nil && job.DeletionTimestamp != nil {
+		return nil // what it has left is taken over already; its end is watched
+	}
+	run := jobs.Of(job, s.seen.finishPods)
+	step, says, next := upgrade.DecideFinish(s.finishSituation(permission, run))
+	s.finishSays, s.finishNext = says, next
+	if s.finishedLately() {
+		s.finishNext = s.now.Add(finishSettles / 4)
+	}
+	switch step {
+	case upgrade.FinishBegin:
+		return r.beginFinish(ctx, s, permission.Asked)
+	case upgrade.FinishWatch:
+		s.watchFinish(job.Annotations[naming.AnnotationFinish], run)
+	case upgrade.FinishTake:
+		return r.endFinish(ctx, s, run)
+	case upgrade.FinishWait:
+		if s.finishDue() && s.finish.Step != v1.FinishFailed {
+			s.setFinishStep(v1.FinishWaiting, says)
+		}
+	case upgrade.FinishNone:
+	}
+	return nil
+}
+
+// finishedLately says that the Job ended a moment ago, so that the primary's agent looks at the indexes again soon, and
+// tells nobody.
+func (s *scope) finishedLately() bool {
+	f := s.finish
+	return f != nil && f.Step == v1.FinishDone && f.Since != nil && s.now.Sub(f.Since.Time) < 2*finishSettles
+}
+
+// finishSituation is what the decision is made of.
+func (s *scope) finishSituation(permission upgrade.Permission, run jobs.Run) upgrade.Finish {
+	f := upgrade.Finish{
+		Now: s.now, Permission: permission, Due: s.finishDue(),
+		OnRequest: desired.FinishOnRequest(s.db),
+		Ready:     ready(s).status == metav1.ConditionTrue,
+		Works:     run.State() == jobs.Running,
+		Ended:     run.Ended(),
+	}
+	if found := s.collations(); found != nil && found.Problem == "" {
+		f.Stale, f.Cramped = found.Changed(), found.Cramped && !s.finishOthers()
+	}
+	if l := s.finish; l != nil {
+		f.Left = l.Step == v1.FinishDone && len(l.Duplicates)+len(l.Failures) > 0
+		if l.Step == v1.FinishFailed {
+			f.FailedAt = l.Since.Time
+		}
+		if l.Step == v1.FinishDone && s.now.Sub(l.Since.Time) < finishSettles {
+			f.Stale = false
+		}
+	}
+	return f
+}
+
+// finishOthers says that something else is due than a rebuild.
+func (s *scope) finishOthers() bool {
+	other := func(p v1.FinishPart) bool { return p != v1.FinishIndexes }
+	return s.finishDue() && slices.ContainsFunc(s.finish.Parts, other)
+}
+
+// beginFinish makes the Job. Where there may be no room for indexes, it does what needs none.
+func (r *Reconciler) beginFinish(ctx context.Context, s *scope, asked bool) error {
+	if s.finish == nil || s.finish.Step == v1.FinishDone {
+		sentence := "another order of texts"
+		if asked {
+			sentence = "a request"
+		}
+		s.dueFinish(sentence, v1.FinishIndexes)
+	} else if asked {
+		s.dueFinish("a request", v1.FinishIndexes)
+	}
+	parts := slices.Clone(s.finish.Parts)
+	if found := s.collations(); found != nil && found.Cramped && !asked && s.finishOthers() {
+		parts = slices.DeleteFunc(parts, func(p v1.FinishPart) bool { return p == v1.FinishIndexes })
+	}
+	if err := r.jobs().Create(ctx, desired.FinishJob(s.db, r.Settings, parts)); err != nil {
+		return err
+	}
+	s.setFinishStep(v1.FinishRunning, "the Job "+naming.FinishJob(s.db.Name)+" is at work")
+	return nil
+}
+
+// watchFinish says how far the Job is, as the primary's agent sees it.
+func (s *scope) watchFinish(parts string, run jobs.Run) {
+	if s.finish == nil || s.finish.Step == v1.FinishDone {
+		s.finish = &v1.FinishStatus{For: "a request"} // the status was lost
+		for _, part := range strings.Split(parts, ",") {
+			s.finish.Parts = append(s.finish.Parts, v1.FinishPart(part))
+		}
+	}
+	s.setFinishStep(v1.FinishRunning, "the Job "+naming.FinishJob(s.db.Name)+" is at work")
+	if found := s.collations(); found != nil && found.Progress != nil {
+		s.finish.Done, s.finish.Total = int32(found.Progress.Done), int32(found.Progress.Total) //nolint:gosec // small
+		s.finish.Current = found.Progress.Current
+	}
+	if text := run.Last(naming.ContainerFinish); text != "" && run.Newest() != nil {
+		if result := jobs.Result[maintenance.Result](text); result != nil && result.Error != "" {
+			s.finish.Message = "the Job is tried again: " + result.Error
+		}
+	}
+}
+
+// endFinish takes over what the Job has left, once, and removes it, and the request that it has fulfilled.
+func (r *Reconciler) endFinish(ctx context.Context, s *scope, run jobs.Run) error {
+	if s.finish == nil || s.finishing() {
+		s.takeFinish(run)
+		did := strings.Split(run.Job.Annotations[naming.AnnotationFinish], ",")
+		if slices.Contains(did, string(v1.FinishIndexes)) {
+			if err := r.annotate(ctx, s, map[string]string{naming.AnnotationReindex: ""}); err != nil {
+				return err
+			}
+		}
+	}
+	return r.jobs().Remove(ctx, run.Job)
+}
+
+// takeFinish takes over what the Job has left.
+func (s *scope) takeFinish(run jobs.Run) {
+	result := jobs.Result[maintenance.Result](run.Last(naming.ContainerFinish))
+	if s.finish == nil {
+		s.finish = &v1.FinishStatus{For: "a request"}
+	}
+	s.finish.Current, s.finish.Done, s.finish.Total = "", 0, 0
+	if result == nil || !result.Done {
+		message := run.EndMessage()
+		if result != nil {
+			message = result.Error
+		}
+		s.setFinishStep(v1.FinishFailed, cmp.Or(message, "the Pod has left no result"))
+		s.events = append(s.events, event{corev1.EventTypeWarning, eventFinishFailed, s.finish.Message})
+		return
+	}
+	did := strings.Split(run.Job.Annotations[naming.AnnotationFinish], ",")
+	left := slices.DeleteFunc(slices.Clone(s.finish.Parts), func(p v1.FinishPart) bool {
+		return slices.Contains(did, string(p))
+	})
+	done := &v1.FinishStatus{
+		For: s.finish.For, Rebuilt: int32(result.Rebuilt), Checked: int32(result.Checked), //nolint:gosec // indexes
+		OutOfOrder: int32(result.Broken), //nolint:gosec // as above
+		Duplicates: result.Duplicates, Failures: result.Failures,
+	}
+	for _, table := range result.Partitioned {
+		done.Left = append(done.Left, "rows of "+table+" may be in a wrong partition")
+	}
+	for _, extension := range result.Older {
+		done.Left = append(done.Left, "extension "+extension)
+	}
+	s.finish = done
+	s.setFinishStep(v1.FinishDone, finishWords(*result))
+	s.addEvent(eventFinished, s.finish.Message)
+	s.finishNext = s.now.Add(finishSettles)
+	if len(left) > 0 {
+		s.dueFinish(done.For, left...)
+	}
+}
+
+// finishWords say what was done.
+func finishWords(r maintenance.Result) string {
+	words := []string{fmt.Sprintf("%d indexes are rebuilt", r.Rebuilt)}
+	if r.Checked > 0 {
+		words[0] += fmt.Sprintf("; of %d that were checked before, %d were out of order", r.Checked, r.Broken)
+	}
+	if r.Analyzed > 0 {
+		words = append(words, fmt.Sprintf("%d tables have statistics", r.Analyzed))
+	}
+	if len(r.Updated) > 0 {
+		words = append(words, "updated: "+strings.Join(r.Updated, ", "))
+	}
+	if len(r.Duplicates)+len(r.Failures)+len(r.Older)+len(r.Partitioned) > 0 {
+		words = append(words, "status.finish names what is left")
+	}
+	return strings.Join(words, ". ")
+}
+
+// collations is what the primary has found, nil where it has not said.
+func (s *scope) collations() *maintenance.Report { return s.seen.answers[s.primary()].Collations }
+
+// noteSorting notes under which image texts are sorted as on record. Where they are not any more, the change of the
+// image, or the restore, has made the rebuild due.
+func (s *scope) noteSorting() {
+	found := s.collations()
+	if found == nil || found.Problem != "" {
+		return
+	}
+	runs := s.seen.answers[s.primary()].ServerVersion
+	for _, i := range s.instanceStatuses() {
+		if i.Name == s.primary() {
+			runs = cmp.Or(i.ImageID, runs)
+		}
+	}
+	if !found.Changed() {
+		s.sortedBy = runs
+		return
+	}
+	restored := (s.db.Spec.RestoreFrom != nil || s.db.Status.Restore != nil) && s.initializedAt != nil &&
+		s.now.Sub(s.initializedAt.Time) < restoredLately && s.finish == nil
+	switch {
+	case s.sortedBy != "":
+		s.dueFinish(fmt.Sprintf("from %s to %s", s.sortedBy, runs), v1.FinishIndexes)
+	case restored:
+		s.dueFinish("a restore", v1.FinishIndexes)
+	}
+	s.sortedBy = ""
+}
+
+// noteLibraries notes which libraries the image has that runs, when that is the one that was looked into.
+func (s *scope) noteLibraries() {
+	i := s.image
+	if i != nil && i.Runs != "" && desired.Digest(i.Runs) == desired.Digest(i.Reference) {
+		i.RunsCLibrary, i.RunsICU = i.CLibrary, i.ICU
+	}
+}
+
+// sortingAhead is a sentence about what an update to the image that was looked into does to indexes, "" where it has
+// the same libraries, or that is not known.
+func (s *scope) sortingAhead() string {
+	i := s.image
+	var others []string
+	if i.RunsCLibrary != "" && i.CLibrary != "" && i.RunsCLibrary != i.CLibrary {
+		others = append(others, i.CLibrary+" instead of "+i.RunsCLibrary)
+	}
+	if i.RunsICU != "" && i.ICU != "" && i.RunsICU != i.ICU {
+		others = append(others, "ICU "+i.ICU+" instead of "+i.RunsICU)
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	count := "indexes on texts"
+	found := s.collations()
+	switch {
+	case found != nil && found.Problem == "" && found.Dependent == 0:
+		return fmt.Sprintf(". It has %s; no index depends on them", strings.Join(others, " and "))
+	case found != nil && found.Problem == "":
+		count = fmt.Sprintf("up to %d indexes", found.Dependent)
+	}
+	return fmt.Sprintf(". It has %s: %s may be out of order after it, until they are rebuilt",
+		strings.Join(others, " and "), count)
+}
+
+// collationsCurrent is the condition CollationsCurrent, empty before there is a primary for the first time. What a new
+// primary has not said yet is as it was.
+func collationsCurrent(s *scope) verdict {
+	found := s.collations()
+	last := condition(s.db.Status, v1.ConditionCollationsCurrent)
+	notRead := func(message string) verdict {
+		return verdict{metav1.ConditionUnknown, v1.ReasonCollationsNotRead, message}
+	}
+	switch {
+	case s.starting():
+		return verdict{}
+	case found == nil && last != nil:
+		return verdict{last.Status, last.Reason, last.Message}
+	case found == nil:
+		return notRead("the primary has not looked yet, or its agent is of an earlier release")
+	case found.Problem != "":
+		return notRead("the primary could not look: " + found.Problem)
+	case found.Changed():
+		return s.collationsChanged(found)
+	case len(found.Unrecorded) > 0:
+		return verdict{metav1.ConditionUnknown, v1.ReasonVersionNotRecorded, fmt.Sprintf(
+			"it is not known in which order %d indexes are: %s. Rebuild them with the annotation toban.dev/reindex=now",
+			found.Indexes, versionWords(found.Unrecorded, 0))}
+	}
+	return yes(v1.ReasonCollationsCurrent, "texts are sorted as they were when the indexes were made")
+}
+
+// collationsChanged is the condition where indexes may be out of order.
+func (s *scope) collationsChanged(found *maintenance.Report) verdict {
+	l := s.finish
+	words := fmt.Sprintf("%d indexes may be out of order: %s", found.Indexes,
+		versionWords(append(slices.Clone(found.Databases), found.Collations...), found.More))
+	switch {
+	case s.finishing():
+		return no(v1.ReasonRebuilding, words+". They are being rebuilt")
+	case l != nil && len(l.Duplicates) > 0:
+		return no(v1.ReasonDuplicateKeys, "rows have the same key: "+strings.Join(l.Duplicates, "; ")+". "+s.finishSays)
+	case l != nil && len(l.Failures) > 0:
+		return no(v1.ReasonRebuildFailed, strings.Join(l.Failures, "; ")+". "+s.finishSays)
+	case l != nil && l.Step == v1.FinishFailed:
+		return no(v1.ReasonRebuildFailed, l.Message+". "+s.finishSays)
+	}
+	return no(v1.ReasonCollationsChanged, strings.TrimSuffix(words+". "+s.finishSays, ". "))
+}
+
+func versionWords(versions []maintenance.Version, more int) string {
+	var words []string
+	for _, v := range versions {
+		words = append(words, v.String())
+	}
+	if more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
+	}
+	return cmp.Or(strings.Join(words, ", "), "the server has gone back to a former library")
+}
+
+// collationChanges are the events about the order of texts.
+func collationChanges(old, now v1.SampleDBStatus) []event {
+	c := turned(old, now, v1.ConditionCollationsCurrent)
+	was := condition(old, v1.ConditionCollationsCurrent)
+	switch {
+	case c == nil || c.Reason == v1.ReasonRebuilding:
+	case c.Status == metav1.ConditionFalse:
+		return []event{{corev1.EventTypeWarning, eventCollations, c.Reason + ": " + c.Message}}
+	case c.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
+		return []event{{corev1.EventTypeNormal, eventCollations, c.Message}}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/protocol"
+)
+
+// branch is the archive's newest one, 0 where there is one only.
+func (s *scope) branch() (newest int64) {
+	if s.db.Status.Backup == nil {
+		return 0
+	}
+	several := false
+	for _, w := range s.db.Status.Backup.Windows {
+		several = several || newest != 0 && w.Branch != newest
+		newest = max(newest, w.Branch)
+	}
+	if !several {
+		return 0
+	}
+	return newest
+}
+
+// createGreenCertificate makes the certificate that green shows clients: NAME's authority issues it, for NAME's names.
+func (r *Reconciler) createGreenCertificate(ctx context.Context, s *scope, green *v1.SampleDB) error {
+	name := naming.GreenCertificate(s.db.Name)
+	all, err := r.revisions(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	epoch, trusted := s.authority.Issuer, s.config.Authority
+	revision, err := r.keepRevision(ctx, s, name, all, desired.GreenCertificateRevision(s.db, epoch, trusted))
+	if err != nil {
+		return err
+	}
+	authority, err := r.Credentials.Authority(s.db, epoch)
+	if err != nil {
+		return fmt.Errorf("make the authority: %w", err)
+	}
+	leaf, err := authority.IssueLasting(naming.IdentityGreen, desired.GreenNames(s.db), s.now)
+	if err != nil {
+		return fmt.Errorf("issue the certificate of %s: %w", name, err)
+	}
+	secret := desired.GreenCertificateSecret(s.db, revision, leaf.CertPEM, leaf.KeyPEM, trusted)
+	_, err = r.createSecret(ctx, s, revision, secret, green != nil)
+	return err
+}
+
+// removeGreenCertificate removes it with what it belongs to.
+func (r *Reconciler) removeGreenCertificate(ctx context.Context, s *scope) error {
+	all, err := r.revisions(ctx, s, naming.GreenCertificate(s.db.Name))
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if err := r.deleteRevision(ctx, &all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configOfGreen is what green's agents are told, nil where there is none yet.
+func (r *Reconciler) configOfGreen(ctx context.Context, green *v1.SampleDB) (*protocol.Config, error) {
+	if green == nil {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	object, err := find(ctx, r.Client, green, naming.ConfigMap(green.Name), &corev1.ConfigMap{})
+	if object == nil || err != nil {
+		return nil, err
+	}
+	config, err := desired.ParseConfig(object)
+	if err != nil {
+		return nil, err
+	}
+	return &config, nil
+}

@@ -1,0 +1,74 @@
+package sampledb
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+)
+
+// applyAccess writes what the instances run as and may do.
+func (r *Reconciler) applyAccess(ctx context.Context, s *scope) error {
+	for _, object := range []client.Object{
+		desired.ServiceAccount(s.db), desired.Role(s.db, s.present()), desired.RoleBinding(s.db),
+	} {
+		if err := r.apply(ctx, s.db, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyNetwork writes how the instances are reached, and how they are not.
+func (r *Reconciler) applyNetwork(ctx context.Context, s *scope) error {
+	now, err := find(ctx, r.Client, s.db, naming.ReadWriteService(s.db.Name), &corev1.Service{})
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, service := range desired.Services(s.db, s.passedOn(now)) {
+		failed = errors.Join(failed, r.apply(ctx, s.db, service))
+	}
+	return errors.Join(failed, r.apply(ctx, s.db, desired.NetworkPolicy(s.db, r.Settings)))
+}
+
+// passedOn says that the Service NAME is to lead to all instances, whose agents pass clients on. It begins to when they
+// all do: the agent of an earlier release passes none on.
+func (s *scope) passedOn(now *corev1.Service) bool {
+	if s.db.Spec.Service.Route != v1.RouteRelay {
+		return false
+	}
+	if now != nil && now.Spec.Selector[naming.LabelRelay] != "" {
+		return true
+	}
+	for ordinal := range s.instances() {
+		if pod := s.seen.pods[ordinal]; pod == nil || pod.Labels[naming.LabelRelay] != naming.Relays {
+			return false
+		}
+	}
+	return true
+}
+
+// present is how many instances there are or should be, by ordinal: those that
+// are wanted, and those that are not gone yet.
+func (s *scope) present() int {
+	count := max(s.instances(), s.needed())
+	for ordinal := range s.seen.pods {
+		count = max(count, ordinal+1)
+	}
+	return count
+}
+
+// applyBudget writes the PodDisruptionBudget, or removes it where none is wanted.
+func (r *Reconciler) applyBudget(ctx context.Context, s *scope) error {
+	if want := desired.Budget(s.db); want != nil {
+		return r.apply(ctx, s.db, want)
+	}
+	return r.removeOwn(ctx, s, naming.Budget(s.db.Name), &policyv1.PodDisruptionBudget{})
+}

@@ -1,0 +1,117 @@
+package sampledb
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/pods"
+)
+
+// setReaders sets what the status says of readers, where some are wanted or there.
+func (s *scope) setReaders(out *v1.SampleDBStatus) {
+	x := &s.seen.readers
+	if desired.MostReaders(s.db) == 0 && x.taken == "" && x.present() == 0 {
+		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionReadersReady)
+		return
+	}
+	out.Readers = s.readersStatus()
+	s.setWhereKnown(out, v1.ConditionReadersReady, s.readersReady(*out.Readers))
+}
+
+// readersStatus are the readers that are wanted, and those that are still there.
+func (s *scope) readersStatus() *v1.ReadersStatus {
+	wanted := s.readersWanted()
+	out := &v1.ReadersStatus{Desired: int32(wanted)} //nolint:gosec // fifty at most
+	ordinals := maps.Clone(s.seen.readers.pods)
+	for ordinal := range wanted {
+		if _, there := ordinals[ordinal]; !there {
+			if ordinals == nil {
+				ordinals = map[int]*corev1.Pod{}
+			}
+			ordinals[ordinal] = nil
+		}
+	}
+	for _, ordinal := range slices.Sorted(maps.Keys(ordinals)) {
+		one := s.readerStatus(ordinal)
+		if one.Ready && ordinal < wanted {
+			out.Ready++
+		}
+		out.Instances = append(out.Instances, one)
+	}
+	return out
+}
+
+// readersWanted is how many are wanted now. Where the reconcile did not come to that, what was wanted before is.
+func (s *scope) readersWanted() int {
+	switch before := s.db.Status.Readers; {
+	case s.readers != nil:
+		return s.readers.wanted
+	case before != nil:
+		return int(before.Desired)
+	}
+	return 0
+}
+
+func (s *scope) readerStatus(ordinal int) v1.ReaderStatus {
+	out := v1.ReaderStatus{Name: naming.Reader(s.db.Name, ordinal), Ready: s.seen.readers.ready(ordinal)}
+	pod := s.seen.readers.pods[ordinal]
+	answer, known := s.seen.readers.answers[out.Name]
+	switch {
+	case pod == nil:
+		out.Reason, out.Message = "NoPod", "it has no Pod"
+	case known:
+		out.Reason, out.Message = answer.Reason, answer.Message
+	case podTrouble(pod) != nil:
+		t := podTrouble(pod)
+		out.Reason, out.Message = t.reason, t.message
+	case pods.Ready(pod):
+		out.Reason, out.Message = v1.ReasonUnknown, "its agent could not be asked"
+	default:
+		out.Reason, out.Message = "Starting", "its Pod is not ready"
+	}
+	return out
+}
+
+// readersReady is the condition ReadersReady.
+func (s *scope) readersReady(status v1.ReadersStatus) verdict {
+	switch x := &s.seen.readers; {
+	case x.taken != "":
+		return no(v1.ReasonNameTaken, x.taken)
+	case s.readers == nil:
+		if last := condition(s.db.Status, v1.ConditionReadersReady); last != nil {
+			return verdict{last.Status, last.Reason, last.Message}
+		}
+		return unknown("they have not been looked at yet")
+	case s.readers.reason != "":
+		return no(s.readers.reason, s.readers.message)
+	case status.Ready == status.Desired && len(status.Instances) == int(status.Desired):
+		return yes(v1.ReasonReadersServe, fmt.Sprintf("%d of %d serve reads", status.Ready, status.Desired))
+	}
+	message := fmt.Sprintf("%d of %d serve reads", status.Ready, status.Desired)
+	for _, one := range status.Instances {
+		if !one.Ready {
+			message += fmt.Sprintf("; %s: %s", one.Name, one.Message)
+			break
+		}
+	}
+	return no(v1.ReasonReadersComing, message)
+}
+
+// readersPause is how long until readers that do not serve are looked at again: that one streams, nobody tells. The
+// longer they have not served, the longer it is.
+func (s *scope) readersPause() time.Duration {
+	c := meta.FindStatusCondition(s.reported.Conditions, v1.ConditionReadersReady)
+	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1.ReasonStopped {
+		return pauseResting
+	}
+	return min(max(s.now.Sub(c.LastTransitionTime.Time)/12, pauseWorking), pauseStuckLong)
+}

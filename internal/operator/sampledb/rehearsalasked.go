@@ -1,0 +1,121 @@
+package sampledb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+)
+
+// rehearsing says that a rehearsal is asked for alone.
+func (s *scope) rehearsing() bool { return s.db.Annotations[naming.AnnotationRehearse] != "" }
+
+// applyRehearsal does the next step of a rehearsal that is asked for alone: nothing is upgraded after it.
+func (r *Reconciler) applyRehearsal(ctx context.Context, s *scope) error {
+	asked := s.db.Annotations[naming.AnnotationRehearse]
+	switch {
+	case asked == "" && s.rehearsal != nil && !s.rehearsal.Ended(): // it was given up
+		s.rehearsal = nil
+		return r.endRehearsals(ctx, s)
+	case asked == "" || s.starting():
+		return nil
+	}
+	x, err := s.rehearsalAsked(asked)
+	if err != nil {
+		return r.refuseRehearsal(ctx, s, err)
+	}
+	job := s.job(x.RehearsalName(s.db))
+	if job == nil && s.holdsWork() {
+		return nil // it begins after the start
+	}
+	if job != nil && s.rehearsal.Ended() && s.rehearsal.ID == string(job.UID) { // it is on record
+		if err := r.jobs().Remove(ctx, job); err != nil {
+			return err
+		}
+		return r.annotate(ctx, s, map[string]string{naming.AnnotationRehearse: ""})
+	}
+	out := rehearsed{backup: s.lastBackup()}
+	r.rehearse(ctx, s, x, upgrade.RehearsalView{Always: true}, &out)
+	if job == nil && out.status.Ended() {
+		return r.refuseRehearsal(ctx, s, errors.New(out.Says))
+	}
+	s.noteRehearsal(out.status, job)
+	if job == nil {
+		return r.startRehearsal(ctx, s, x, out.backup)
+	}
+	s.tellRehearsal(nil, s.rehearsal)
+	return nil
+}
+
+// noteRehearsal puts into the status how far the rehearsal is that a Job does, nil where it is only about to be made.
+func (s *scope) noteRehearsal(now *v1.RehearsalStatus, job *batchv1.Job) {
+	before := s.rehearsal
+	s.rehearsal = now
+	if job == nil {
+		return
+	}
+	now.ID = string(job.UID)
+	if before != nil && !before.Ended() {
+		now.Backup = cmp.Or(before.Backup, now.Backup) // of many the one with which it began
+	}
+}
+
+// rehearsalAsked is what is asked for.
+func (s *scope) rehearsalAsked(text string) (desired.Upgrade, error) {
+	from := desired.Major(s.db)
+	to, image, err := upgrade.ParseRehearsal(text, from)
+	switch {
+	case err != nil:
+		return desired.Upgrade{}, fmt.Errorf("the annotation %s: %w", naming.AnnotationRehearse, err)
+	case s.upgrading():
+		return desired.Upgrade{}, errors.New("an upgrade is wanted or under way, which is rehearsed by itself")
+	case image == "" && s.db.Spec.Image != "":
+		return desired.Upgrade{}, fmt.Errorf("spec.image is of PostgreSQL %d: name the image of %d too, in the "+
+			"annotation %s: \"%d IMAGE\"", from, to, naming.AnnotationRehearse, to)
+	}
+	image = cmp.Or(image, fmt.Sprintf("%s:%d", s.settings.PostgreSQL, to))
+	return desired.Upgrade{ID: desired.RehearsalID, From: from, To: to, Image: image}, nil
+}
+
+// refuseRehearsal says why there is none, and takes the request away.
+func (r *Reconciler) refuseRehearsal(ctx context.Context, s *scope, why error) error {
+	s.rehearsal = s.rehearsalStatus(desired.Upgrade{From: desired.Major(s.db)},
+		upgrade.RehearsalDecision{Outcome: upgrade.OutcomeNotDone, Says: why.Error()}, upgrade.RehearsalView{}, nil)
+	s.tellRehearsal(nil, s.rehearsal)
+	if err := r.endRehearsals(ctx, s); err != nil {
+		return err
+	}
+	return r.annotate(ctx, s, map[string]string{naming.AnnotationRehearse: ""})
+}
+
+// endRehearsals removes the Jobs of rehearsals, while no upgrade has one.
+func (r *Reconciler) endRehearsals(ctx context.Context, s *scope) error {
+	if s.upgrading() {
+		return nil
+	}
+	return r.keepUpgradeJobs(ctx, s)
+}
+
+// rehearsedBackups are the backups, by their ids, that a rehearsal restores.
+func (s *scope) rehearsedBackups() (ids []string) {
+	running := []*v1.RehearsalStatus{s.rehearsal}
+	if s.upgrade != nil {
+		running = append(running, s.upgrade.Rehearsal)
+	}
+	for _, r := range running {
+		if r == nil || r.Ended() {
+			continue
+		}
+		if b := s.backupOf(r.Backup); b != nil {
+			ids = append(ids, b.Status.ID)
+		}
+	}
+	return ids
+}

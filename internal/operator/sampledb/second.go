@@ -1,0 +1,151 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/protocol"
+)
+
+// copyBehind is how old what the copy has may be: several runs of a Job, each ten minutes after the one before.
+const copyBehind = time.Hour
+
+// applyCopy has a Job copy the archive into the second store. It goes ten minutes after its end, and is made again. One
+// of a former spec is removed. A database that writes does not wait for any of this.
+func (r *Reconciler) applyCopy(ctx context.Context, s *scope) error {
+	want := ""
+	if s.backup != nil && s.backup.SecondStore != nil {
+		want = desired.CopyJobName(s.db)
+	}
+	runner := jobs.Runner{Client: r.Client, Reader: r.Reader}
+	job, ending, err := runner.Keep(ctx, s.copyJobs(), s.db, want)
+	switch {
+	case err != nil:
+		return err
+	case job != nil:
+		s.copied = copyResult(jobs.Of(job, s.seen.copyPods))
+		return nil
+	case want == "" || ending || !s.hasArchived():
+		return nil
+	}
+	_, err = r.Copies.Take(ctx, client.ObjectKeyFromObject(s.db), want, s.now, func() error {
+		return r.apply(ctx, s.db, desired.CopyJob(s.db, r.Settings))
+	})
+	return err
+}
+
+// copyJobs are the Jobs that copy the archive.
+func (s *scope) copyJobs() []batchv1.Job {
+	return slices.DeleteFunc(slices.Clone(s.seen.jobs), func(j batchv1.Job) bool {
+		return j.Labels[naming.LabelComponent] != naming.ComponentSecond
+	})
+}
+
+// hasArchived says that there is something to copy.
+func (s *scope) hasArchived() bool {
+	b := s.db.Status.Backup
+	return b != nil && b.ArchivedLSN != "" && !s.archiveLeft()
+}
+
+// copyResult is what the Pod of a Job has left, nil while it runs. One that has left nothing was killed.
+func copyResult(run jobs.Run) *protocol.CopyResult {
+	if !run.Ended() {
+		return nil
+	}
+	if said := jobs.Result[protocol.CopyResult](run.Last(naming.ContainerSecond)); said != nil {
+		return said
+	}
+	return &protocol.CopyResult{Error: fmt.Sprintf("Job %s has ended without a word (%s): see kubectl logs job/%s",
+		run.Job.Name, run.EndMessage(), run.Job.Name)}
+}
+
+// copyStatus is what the status says of the copy, nil where there is no second store: what is on record of this one,
+// and what the last Job has said.
+func (s *scope) copyStatus() *v1.CopyStatus {
+	place := desired.CopyPlace(s.db, s.archivePath())
+	if place == "" {
+		return nil
+	}
+	out := &v1.CopyStatus{Place: place}
+	if b := s.db.Status.Backup; b != nil && b.Copy != nil && b.Copy.Place == place {
+		out = b.Copy.DeepCopy()
+	}
+	said := s.copied
+	if said == nil {
+		return out
+	}
+	if out.Problem = said.Error; out.Problem == "" {
+		out.Problem = said.Problem
+		out.Alone = s.lost(said.Lost)
+	}
+	if !said.Until.IsZero() {
+		at := metav1.NewTime(said.Until)
+		out.Until, out.LSN = &at, said.LSN
+	}
+	if !said.CheckedAt.IsZero() {
+		at := metav1.NewTime(said.CheckedAt)
+		out.CheckedAt, out.Objects, out.Bytes = &at, int64(said.Objects), said.Bytes
+	}
+	return out
+}
+
+// lost are backups that the archive has lost, without those that retention has removed by what is on record.
+func (s *scope) lost(ids []string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		return slices.ContainsFunc(s.seen.backups, func(b v1.DatabaseBackup) bool {
+			c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
+			return b.Status.ID == id && c != nil && c.Reason == v1.ReasonRemoved
+		})
+	})
+}
+
+// isCopied is true when the copy has all that the archive had a while ago. It has no reason where there is no second
+// store.
+func (s *scope) isCopied(now *v1.BackupStatus) verdict {
+	if now == nil || now.Copy == nil {
+		return verdict{}
+	}
+	c := now.Copy
+	switch {
+	case c.Problem != "" && !s.stop.Down():
+		return no(v1.ReasonCopyFailing, c.Problem)
+	case s.stop.Down():
+		return no(v1.ReasonCopyStopped, fmt.Sprintf("the database is stopped: the copy in %s goes on when it starts",
+			c.Place))
+	case len(c.Alone) > 0:
+		return no(v1.ReasonCopyAlone, fmt.Sprintf("the archive has lost backups that are to be kept, and that only "+
+			"the copy in %s has: %s", c.Place, strings.Join(c.Alone, ", ")))
+	case c.Until == nil:
+		return no(v1.ReasonCopyStarting, "the first copy to "+c.Place+" is under way, or there is no backup yet")
+	case s.now.Sub(c.Until.Time) > copyBehind:
+		return no(v1.ReasonCopyBehind, fmt.Sprintf("the copy in %s has what the archive had at %s, and not yet what "+
+			"it had an hour ago", c.Place, c.Until.UTC().Format(time.RFC3339)))
+	}
+	return yes(v1.ReasonCopied, "the archive is copied to "+c.Place+" every ten minutes")
+}
+
+// copyChanges is the event that tells of another state of the copy.
+func copyChanges(old, now v1.SampleDBStatus) []event {
+	c := turned(old, now, v1.ConditionCopied)
+	switch {
+	case c == nil || c.Reason == v1.ReasonCopyStarting:
+	case c.Status == metav1.ConditionTrue:
+		return []event{{corev1.EventTypeNormal, eventCopied, c.Message}}
+	default:
+		return []event{{corev1.EventTypeWarning, eventNotCopied, c.Reason + ": " + c.Message}}
+	}
+	return nil
+}

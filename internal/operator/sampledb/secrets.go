@@ -1,0 +1,246 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+)
+
+// applySecrets creates the Secrets. The operator may create Secrets but neither
+// read nor change them, so it can't know whether they are there: it tries
+// as long as some instance is not ready, less and less often, and seldom at rest, where somebody may have deleted one.
+func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
+	authority, app := s.authoritySecretsWritten()
+	resting := s.healthy() && s.rotation().written && authority && app && s.poolSecretWritten()
+	if !r.attempts.due(s.db.UID, s.now, resting) {
+		return nil
+	}
+	trusted := s.trustedEpochs()
+	there, err := r.createAuthoritySecret(ctx, s)
+	if err != nil || s.trustedEpochs() != trusted {
+		return err // where others are trusted, the config has to say so first
+	}
+	more := []func(context.Context, *scope) (bool, error){}
+	if desired.Initialises(s.db) {
+		more = append(more, r.createAppSecret)
+	}
+	if s.poolerWanted() {
+		more = append(more, r.createPoolSecret)
+	}
+	for _, create := range more {
+		one, err := create(ctx, s)
+		if err != nil {
+			return err
+		}
+		there = there || one
+	}
+	r.attempts.made(s.db.UID, s.now, there)
+	return nil
+}
+
+// createAuthoritySecret creates NAME-ca with the authority that issues certificates, and says whether one was there. A
+// former one goes with its revision.
+func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there bool, err error) {
+	all, err := r.revisions(ctx, s, naming.AuthoritySecret(s.db.Name))
+	if err != nil {
+		return false, err
+	}
+	for _, have := range all {
+		if found := have.Revision - 1; found > s.authority.Issuer { // the other records are out of date, or lost
+			s.authority.Issuer, s.authority.Epoch = found, max(s.authority.Epoch, found)
+			return true, nil // what else follows from that, the next reconcile sees to
+		}
+	}
+	epoch := s.authority.Issuer
+	authority, err := r.Credentials.Authority(s.db, epoch)
+	if err != nil {
+		return false, fmt.Errorf("make the authority: %w", err)
+	}
+	key, err := authority.KeyPEM()
+	if err != nil {
+		return false, err
+	}
+	cert := authority.Find([]byte(s.config.Authority))
+	if cert == nil {
+		cert = authority.CertPEM()
+	}
+	revision, err := r.keepRevision(ctx, s, naming.AuthoritySecret(s.db.Name), all,
+		desired.AuthorityRevision(s.db, epoch))
+	if err != nil {
+		return false, err
+	}
+	there, err = r.createSecret(ctx, s, revision, desired.AuthoritySecret(s.db, revision, cert, key),
+		s.authority.Secret == epoch)
+	if err == nil && !there {
+		s.authority.Secret = epoch
+	}
+	return there, err
+}
+
+// createSecret creates a Secret that belongs to a revision, and says whether one was there. One that may be of this
+// revision, but is not known to be, goes too: an operator that ends between the Secret and the status does not know
+// what it has written.
+func (r *Reconciler) createSecret(
+	ctx context.Context, s *scope, revision *appsv1.ControllerRevision, secret *corev1.Secret, known bool,
+) (there bool, err error) {
+	err = r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
+	switch {
+	case err == nil:
+		return false, nil
+	case !apierrors.IsAlreadyExists(err):
+		return false, refused(err, "Secret", secret.Name)
+	case !known && s.now.Sub(revision.CreationTimestamp.Time) > patienceGone:
+		return true, r.deleteRevision(ctx, revision)
+	}
+	return true, nil
+}
+
+// revisions are those of one of the SampleDB's Secrets.
+func (r *Reconciler) revisions(ctx context.Context, s *scope, secret string) ([]appsv1.ControllerRevision, error) {
+	var all appsv1.ControllerRevisionList
+	if err := r.Reader.List(ctx, &all, belongs(s.db)...); err != nil {
+		return nil, fmt.Errorf("list the revisions of the Secret %s: %w", secret, err)
+	}
+	return slices.DeleteFunc(all.Items, func(have appsv1.ControllerRevision) bool {
+		return !metav1.IsControlledBy(&have, s.db) || have.DeletionTimestamp != nil ||
+			!strings.HasPrefix(have.Name, secret+"-")
+	}), nil
+}
+
+// keepRevision is the wanted one of a Secret's revisions, made where it is not there. The others are deleted, and with
+// them the Secret.
+func (r *Reconciler) keepRevision(
+	ctx context.Context, s *scope, secret string, all []appsv1.ControllerRevision, want *appsv1.ControllerRevision,
+) (*appsv1.ControllerRevision, error) {
+	var there *appsv1.ControllerRevision
+	for i := range all {
+		if all[i].Name == want.Name {
+			there = &all[i]
+		} else if err := r.deleteRevision(ctx, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	if there != nil {
+		return there, nil
+	}
+	err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return r.revisionInTheWay(ctx, s, secret, want.Name)
+	}
+	if err != nil {
+		return nil, refused(err, "ControllerRevision", want.Name)
+	}
+	return want, nil
+}
+
+// revisionInTheWay is the revision of a name that is there already, if it is the SampleDB's. One of a former SampleDB
+// goes by itself; where it does not, the user has to delete it.
+func (r *Reconciler) revisionInTheWay(
+	ctx context.Context, s *scope, secret, name string,
+) (*appsv1.ControllerRevision, error) {
+	have, err := find(ctx, r.Reader, s.db, name, &appsv1.ControllerRevision{})
+	switch {
+	case err != nil:
+		return nil, err
+	case have == nil:
+		return nil, &problem{v1.ReasonCreating, fmt.Sprintf("ControllerRevision %s is made anew", name), waitGone}
+	case have.DeletionTimestamp == nil && s.now.Sub(s.db.CreationTimestamp.Time) > patienceFormer && !ours(have, s.db):
+		return nil, &problem{v1.ReasonNameTaken, fmt.Sprintf("ControllerRevision %s is not this SampleDB's, and the "+
+			"Secret %s needs its name: kubectl delete controllerrevision %s, or give the SampleDB another name",
+			name, secret, name), waitUser}
+	}
+	return have, mayWrite(have, s.db, "ControllerRevision")
+}
+
+func (r *Reconciler) deleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
+	err := r.Client.Delete(ctx, revision, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		client.Preconditions{UID: &revision.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete ControllerRevision %s: %w", revision.Name, err)
+	}
+	return nil
+}
+
+// attempts remembers when Secrets were last tried to be created.
+type attempts struct {
+	mu    sync.Mutex
+	tries map[types.UID]attempt
+}
+
+type attempt struct {
+	at    time.Time
+	pause time.Duration
+	rest  time.Duration
+}
+
+// Pauses between attempts. The first is short for the case that a Secret of a
+// deleted SampleDB of the same name is in the way and about to go; the last is not long, because an instance whose
+// Secret somebody has deleted can't start without.
+const (
+	firstPause = 2 * time.Second
+	lastPause  = 30 * time.Second
+	// restPause is the shortest one at rest. Each is longer by up to as much again, so that a thousand that were found
+	// at once are not tried at once.
+	restPause = 8 * time.Minute
+	// patienceGone is how long a former Secret may take to go with its revision, which is seldom more than a second.
+	patienceGone = 10 * time.Second
+	// patienceFormer is how long the objects of a former SampleDB may take to go.
+	patienceFormer = time.Minute
+)
+
+// due says that it is time for an attempt. At rest the first one is made a pause after the SampleDB was first seen.
+func (a *attempts) due(uid types.UID, now time.Time, resting bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last, known := a.tries[uid]
+	switch {
+	case !resting:
+		return !now.Before(last.at.Add(last.pause))
+	case !known:
+		a.record(uid, attempt{at: now})
+		return false
+	}
+	return !now.Before(last.at.Add(last.rest))
+}
+
+// record remembers an attempt, and how long it is to the next at rest.
+func (a *attempts) record(uid types.UID, last attempt) {
+	if a.tries == nil {
+		a.tries = map[types.UID]attempt{}
+	}
+	last.rest = restPause + rand.N(restPause) //nolint:gosec // no secret
+	a.tries[uid] = last
+}
+
+// made notes an attempt. Where a Secret was there already, it is tried again
+// sooner: it may be the former one.
+func (a *attempts) made(uid types.UID, now time.Time, there bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	pause := lastPause
+	if there {
+		pause = min(max(2*a.tries[uid].pause, firstPause), lastPause)
+	}
+	a.record(uid, attempt{at: now, pause: pause})
+}
+
+func (a *attempts) forget(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.tries, uid)
+}

@@ -1,0 +1,131 @@
+package sampledb
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/pods"
+	"toban.dev/internal/protocol"
+)
+
+// Poolers asks the poolers of SampleDBs.
+type Poolers interface {
+	// Waiting is what the poolers at some hosts have told last, without those that do not answer. From now on it is
+	// told by Changed when one of them tells something else, and no other pooler of the SampleDB is asked.
+	Waiting(cluster types.UID, hosts []string, config protocol.Config) map[string]protocol.PoolTells
+}
+
+// applySleep finds out whether the database is to sleep (docs/stop.md, "Sleep"). Whether it does is on record before
+// anything rests on it: the poolers are told to hold their clients a reconcile later.
+func (r *Reconciler) applySleep(ctx context.Context, s *scope) error {
+	v := r.sleepView(s)
+	d := decideSleep(v)
+	s.sleepNext = d.next
+	if d.sleeps != !v.asleep.IsZero() {
+		log.FromContext(ctx).Info("whether the database sleeps", "sleeps", d.sleeps, "reason", d.reason,
+			"says", d.message)
+	}
+	if !d.sleeps {
+		return nil
+	}
+	s.stopPlan.wanted, s.stopPlan.asleep = true, s.asleep()
+	if s.stopPlan.asleep == "" {
+		s.stopPlan.asleep = s.now.UTC().Format(time.RFC3339)
+	}
+	return nil
+}
+
+// asleep is since when it sleeps, or goes to sleep, "" where it does not.
+func (s *scope) asleep() string {
+	if s.stop == nil {
+		return ""
+	}
+	return s.stop.Asleep
+}
+
+// sleepView is what is known of a database that may sleep. Its poolers are asked only where that matters now.
+func (r *Reconciler) sleepView(s *scope) sleepView {
+	v := sleepView{now: s.now, after: s.db.Spec.Sleep(), ordered: s.stopPlan.wanted || s.stopPlan.unread != ""}
+	if s.stop != nil {
+		v.step = s.stop.Step
+		if s.stop.Since != nil {
+			v.since = s.stop.Since.Time
+		}
+	}
+	if at, err := time.Parse(time.RFC3339, s.asleep()); err == nil {
+		v.asleep = at
+	}
+	if started, err := s.startedAt(); err == nil {
+		v.started = started
+	}
+	v.ready = meta.IsStatusConditionTrue(s.db.Status.Conditions, v1.ConditionReady)
+	v.busy = s.busyForStop()
+	v.idle, v.unknown = s.idle()
+	if v.after > 0 && !v.ordered && (v.step != "" || len(v.unknown) == 0 && v.idle >= v.after) {
+		r.hearPoolers(s, &v)
+	} else if r.Poolers != nil {
+		r.Poolers.Waiting(s.db.UID, nil, s.config)
+	}
+	return v
+}
+
+// idle is for how long no client has done anything, and which instances and readers do not say so.
+func (s *scope) idle() (least time.Duration, unknown []string) {
+	first := true
+	see := func(name string, idle *time.Duration) {
+		switch {
+		case idle == nil:
+			unknown = append(unknown, name)
+		case first || *idle < least:
+			least, first = *idle, false
+		}
+	}
+	for _, m := range s.config.Members {
+		see(m.Name, s.seen.answers[m.Name].Idle)
+	}
+	for _, pod := range s.seen.readers.pods {
+		see(pod.Name, s.seen.readers.answers[pod.Name].Idle)
+	}
+	return least, unknown
+}
+
+// hearPoolers is what the poolers say of their clients.
+func (r *Reconciler) hearPoolers(s *scope, v *sleepView) {
+	var hosts []string
+	for i := range s.seen.poolerPods {
+		if pod := &s.seen.poolerPods[i]; listens(pod) {
+			hosts = append(hosts, pod.Status.PodIP)
+		}
+	}
+	var told map[string]protocol.PoolTells
+	if r.Poolers != nil {
+		told = r.Poolers.Waiting(s.db.UID, hosts, s.config)
+	}
+	v.held = true
+	for i := range s.seen.poolerPods {
+		pod := &s.seen.poolerPods[i]
+		if pod.DeletionTimestamp != nil || pods.Ended(pod) {
+			continue
+		}
+		v.poolers++
+		tells, known := told[pod.Status.PodIP]
+		if !known {
+			v.unheard = append(v.unheard, pod.Name)
+		}
+		v.waiting, v.active = v.waiting+tells.Waiting, v.active+tells.Active
+		v.held = v.held && tells.Held
+	}
+	v.held = v.held && v.poolers > 0
+	s.held = v.held
+}
+
+// listens says that a pooler can be asked.
+func listens(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && !pods.Ended(pod) && pod.Status.PodIP != ""
+}

@@ -1,0 +1,89 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/window"
+	"toban.dev/internal/naming"
+)
+
+// stopPlan is whether the spec wants the database to be stopped.
+type stopPlan struct {
+	wanted bool
+	// until is when the windows end because of which it is, zero where spec.stopped says so; next is when that changes
+	// by itself, zero for never.
+	until, next time.Time
+	// asleep is since when it sleeps, or goes to sleep, "" where something else wants it to be stopped.
+	asleep string
+	// unread is what of the spec can't be read, "" for nothing: then all stays as it is.
+	unread string
+}
+
+// status is until when, for the status, nil where that is not known.
+func (p stopPlan) status() *metav1.Time {
+	if p.until.IsZero() {
+		return nil
+	}
+	until := metav1.NewTime(p.until)
+	return &until
+}
+
+// applyStopWindows finds out whether the database is to be stopped. Where that can't be read, all stays as it is.
+func (r *Reconciler) applyStopWindows(_ context.Context, s *scope) error {
+	plan, err := s.planStop()
+	s.stopPlan = plan
+	if err != nil {
+		s.stopPlan.asleep = s.asleep()
+		s.stopPlan.wanted, s.stopPlan.unread = s.stop != nil && s.stop.Step != v1.StopStarting, err.Error()
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	return nil
+}
+
+// planStop says whether the database is to be stopped now: spec.stopped says so, or one of spec.stopWindows is open.
+// An error is of the spec, and for the user.
+func (s *scope) planStop() (stopPlan, error) {
+	if s.db.Spec.Stopped {
+		return stopPlan{wanted: true}, nil
+	}
+	var windows []window.Window
+	for i, w := range s.db.Spec.StopWindows {
+		parsed, err := parseWindow(w)
+		if err != nil {
+			return stopPlan{}, fmt.Errorf("spec.stopWindows[%d].%w", i, err)
+		}
+		windows = append(windows, parsed)
+	}
+	after, err := s.startedAt()
+	if err != nil {
+		return stopPlan{}, err
+	}
+	if until, open := window.Until(windows, s.now, after); open {
+		return stopPlan{wanted: true, until: until, next: until}, nil
+	}
+	return stopPlan{next: window.NextOf(windows, s.now)}, nil
+}
+
+// startedAt is the moment before which an opening of a window does not count: somebody has created or started the
+// database after it.
+func (s *scope) startedAt() (time.Time, error) {
+	created := s.db.CreationTimestamp.Time
+	text := s.db.Annotations[naming.AnnotationStarted]
+	if text == "" {
+		return created, nil
+	}
+	started, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the annotation %s is %q: it must be a time such as %s, or go",
+			naming.AnnotationStarted, text, s.now.UTC().Format(time.RFC3339))
+	}
+	if started.Before(created) {
+		return created, nil
+	}
+	return started, nil
+}

@@ -1,0 +1,280 @@
+package sampledb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/desired"
+)
+
+// annotationDefaultClass marks the StorageClass for claims that name none.
+const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
+
+// applyStorage makes the claims of the wanted instances before their Pods, grows those
+// that are too small, and removes those of instances that are gone where the
+// spec says so (see remove). What it finds out becomes the condition StorageReady.
+func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
+	classes := map[desired.Volume]class{}
+	for _, v := range desired.VolumesOf(s.db) {
+		class, err := r.storageClass(ctx, v.Class(s.db))
+		if err != nil {
+			return err
+		}
+		classes[v] = class
+		if err := r.decideGrowth(ctx, s, v, class); err != nil {
+			return err
+		}
+	}
+	for _, v := range desired.VolumesOf(s.db) {
+		if err := r.makeClaims(ctx, s, v, classes[v]); err != nil {
+			return err
+		}
+	}
+	s.storage = bound(s)
+	if classes[desired.DataVolume].unread && s.storage.reason == v1.ReasonProvisioning {
+		s.storage.message += "; whether its StorageClass exists is not known: the operator may not read StorageClasses"
+	}
+	var kept []string
+	for _, v := range []desired.Volume{desired.DataVolume, desired.WALVolume} {
+		more, err := r.keepClaims(ctx, s, v, classes[v])
+		if err != nil {
+			return err
+		}
+		kept = append(kept, more...)
+	}
+	s.storage.message += strings.Join(kept, "")
+	return nil
+}
+
+// makeClaims makes the claims of the wanted instances that are not there.
+func (r *Reconciler) makeClaims(ctx context.Context, s *scope, v desired.Volume, class class) error {
+	for ordinal := range s.instances() {
+		if s.claimsOf(v)[ordinal] != nil {
+			continue
+		}
+		if class.missing != "" {
+			s.storage = no(v1.ReasonStorageClassNotFound, class.missing)
+			return &problem{v1.ReasonStorageClassNotFound, class.missing, waitUser}
+		}
+		if err := r.applyClaim(ctx, s, v, ordinal, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepClaims makes the claims that are there as wanted, or removes them, and says why such stay that were to go.
+func (r *Reconciler) keepClaims(
+	ctx context.Context, s *scope, v desired.Volume, class class,
+) (kept []string, err error) {
+	claims := s.claimsOf(v)
+	for _, ordinal := range slices.Sorted(maps.Keys(claims)) {
+		claim := claims[ordinal]
+		if claim.DeletionTimestamp != nil {
+			continue
+		}
+		decided, err := r.decideRemoval(ctx, s, ordinal)
+		if err != nil {
+			return kept, err
+		}
+		if decided.remove {
+			if err := r.deleteClaim(ctx, claim); err != nil {
+				return kept, err
+			}
+			continue
+		}
+		if decided.message != "" {
+			kept = append(kept, fmt.Sprintf("; volume %s stays: %s", claim.Name, decided.message))
+		}
+		if v == desired.WALVolume && s.db.Spec.Storage.WAL == nil {
+			continue // of a former SampleDB, and nobody's now
+		}
+		if err := r.keepClaim(ctx, s, v, ordinal, class); err != nil {
+			return kept, err
+		}
+	}
+	return kept, nil
+}
+
+// keepClaim makes an existing claim as wanted. One that may not grow stays as it
+// is, and only that; everything else goes on.
+func (r *Reconciler) keepClaim(ctx context.Context, s *scope, v desired.Volume, ordinal int, class class) error {
+	claim := s.claimsOf(v)[ordinal]
+	grows, err := tooSmall(s.db, v, claim)
+	if err != nil {
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	if grows {
+		if class, err = r.classOf(ctx, claim, class); err != nil {
+			return err
+		}
+	}
+	if ordinal >= s.instances() || grows && class.fixed {
+		if grows && ordinal < s.instances() {
+			s.storage = no(v1.ReasonResizeRefused, fmt.Sprintf(
+				"volume %s can't grow to %s: StorageClass %s has no allowVolumeExpansion",
+				claim.Name, s.sizeOf(v), class.name))
+		}
+		return r.applyClaim(ctx, s, v, ordinal, claim)
+	}
+	err = r.applyClaim(ctx, s, v, ordinal, nil)
+	var refusal *problem
+	if grows && errors.As(err, &refusal) && refusal.reason == v1.ReasonInvalidSpec {
+		if !s.giveUpGrowth(v, refusal.message) {
+			s.storage = no(v1.ReasonResizeRefused, refusal.message)
+		}
+		return nil
+	}
+	if err == nil && grows {
+		s.noteGrowth(v)
+		s.storage = no(v1.ReasonResizing, fmt.Sprintf("volume %s grows to %s", claim.Name, s.sizeOf(v)))
+		s.addEvent(eventResizing, s.storage.message)
+	}
+	return err
+}
+
+// applyClaim writes a claim, with the size of sized where that is given.
+func (r *Reconciler) applyClaim(
+	ctx context.Context, s *scope, v desired.Volume, ordinal int, sized *corev1.PersistentVolumeClaim,
+) error {
+	claim, err := v.Claim(s.db, ordinal, s.claimsOf(v)[ordinal])
+	if err != nil {
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	if sized != nil {
+		claim.Spec.Resources.Requests = sized.Spec.Resources.Requests
+	}
+	if v == desired.DataVolume && ordinal == 0 {
+		if err := r.madeOf(ctx, s, claim); err != nil {
+			return err
+		}
+	}
+	s.markSetAside(claim, ordinal)
+	if v == desired.DataVolume {
+		s.noteStorage(claim, ordinal)
+	}
+	return r.apply(ctx, s.db, claim)
+}
+
+func tooSmall(db *v1.SampleDB, v desired.Volume, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	want, err := v.Claim(db, 0, nil)
+	if err != nil {
+		return false, err
+	}
+	have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return have.Cmp(want.Spec.Resources.Requests[corev1.ResourceStorage]) < 0, nil
+}
+
+// bound is the state of the volumes of the wanted instances.
+func bound(s *scope) verdict {
+	for ordinal := range s.instances() {
+		for _, v := range desired.VolumesOf(s.db) {
+			claim := s.claimsOf(v)[ordinal]
+			switch {
+			case claim == nil || claim.Status.Phase != corev1.ClaimBound:
+				return no(v1.ReasonProvisioning,
+					fmt.Sprintf("volume %s is being created", v.ClaimName(s.db.Name, ordinal)))
+			case claim.DeletionTimestamp != nil:
+				return no(v1.ReasonProvisioning,
+					fmt.Sprintf("volume %s is being deleted; it will be created again", claim.Name))
+			case growing(claim):
+				return no(v1.ReasonResizing, fmt.Sprintf("volume %s is growing", claim.Name))
+			case v == desired.DataVolume && len(s.anewOf(claim)) > 0:
+				return no(v1.ReasonReplacementWaits, fmt.Sprintf("volume %s is to be made anew", claim.Name))
+			}
+		}
+	}
+	return yes(v1.ReasonBound, "every volume exists and has its size")
+}
+
+// growing says that a volume has not reached the size its claim asks for.
+func growing(claim *corev1.PersistentVolumeClaim) bool {
+	capacity, known := claim.Status.Capacity[corev1.ResourceStorage]
+	return known && capacity.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0
+}
+
+func (r *Reconciler) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete PersistentVolumeClaim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// class is the StorageClass of a SampleDB's claims.
+type class struct {
+	name string
+	// missing says, for the user, that there is no such class.
+	missing string
+	// fixed says that its volumes can't grow.
+	fixed bool
+	// unread says that nothing is known of it.
+	unread bool
+}
+
+// classOf is the class of a claim that is there. The cluster's default may have been another one when it was made.
+func (r *Reconciler) classOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, wanted class) (class, error) {
+	if claim.Spec.StorageClassName == nil {
+		return wanted, nil
+	}
+	return r.storageClass(ctx, claim.Spec.StorageClassName)
+}
+
+// storageClass finds the class that claims of this name get; the cluster's
+// default for nil, and none at all for "".
+func (r *Reconciler) storageClass(ctx context.Context, name *string) (class, error) {
+	switch {
+	case name != nil && *name == "":
+		return class{fixed: true}, nil
+	case r.NoClasses: // whether volumes can grow is found out by trying
+		return class{unread: true}, nil
+	case name == nil:
+		return r.defaultClass(ctx)
+	}
+	var found storagev1.StorageClass
+	err := r.Client.Get(ctx, types.NamespacedName{Name: *name}, &found)
+	if apierrors.IsNotFound(err) {
+		return class{name: *name, missing: fmt.Sprintf(
+			"StorageClass %s does not exist: create it, or write another storage.storageClassName", *name)}, nil
+	}
+	if err != nil {
+		return class{}, fmt.Errorf("read StorageClass %s: %w", *name, err)
+	}
+	return known(found), nil
+}
+
+func (r *Reconciler) defaultClass(ctx context.Context) (class, error) {
+	var all storagev1.StorageClassList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return class{}, fmt.Errorf("list StorageClasses: %w", err)
+	}
+	var chosen *storagev1.StorageClass
+	for i := range all.Items {
+		c := &all.Items[i]
+		// Of several defaults Kubernetes takes the newest.
+		if c.Annotations[annotationDefaultClass] == "true" &&
+			(chosen == nil || chosen.CreationTimestamp.Before(&c.CreationTimestamp)) {
+			chosen = c
+		}
+	}
+	if chosen == nil {
+		return class{missing: "the cluster has no default StorageClass: mark one as the default, or write " +
+			"storage.storageClassName"}, nil
+	}
+	return known(*chosen), nil
+}
+
+func known(c storagev1.StorageClass) class {
+	return class{name: c.Name, fixed: c.AllowVolumeExpansion == nil || !*c.AllowVolumeExpansion}
+}

@@ -1,0 +1,313 @@
+package sampledb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/window"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/jobs"
+)
+
+// pullPatience is how long a node may fail to pull an image before that is taken for a failure: a registry may be away
+// for a moment.
+const pullPatience = 2 * time.Minute
+
+// updateAsked says that somebody asks for an update.
+func (s *scope) updateAsked() bool { return s.db.Annotations[naming.AnnotationUpdate] != "" }
+
+// pulling says that nodes pull the image of an update.
+func (s *scope) pulling() bool { return s.update != nil && s.update.Step == v1.UpdatePulling }
+
+// applyUpdate does the next step of an update to a newer minor version (docs/upgrade.md). That the target is on record
+// in the status is what has the instances replaced: by the same rules as any change of the spec.
+func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
+	if s.starting() || s.image == nil || s.upgrading() || s.upgrade.HasSides() {
+		return nil
+	}
+	permission, err := s.permission()
+	if err != nil {
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	pulls := s.pulls(func(version string) bool { return s.update != nil && version == s.update.To })
+	d := upgrade.Decide(s.situation(permission, pulls))
+	s.updateNext = d.At
+	s.noteUpdate(d, pulls)
+	if d.Why == upgrade.WhyPulling {
+		return r.pullImage(ctx, s, d.Target.Image, desired.Major(s.db), pulls)
+	}
+	if err := r.endPulls(ctx, s); err != nil {
+		return err
+	}
+	return r.tellUpdate(ctx, s, d)
+}
+
+// tellUpdate does what a step of an update does besides the status: it ends a request, and tells.
+func (r *Reconciler) tellUpdate(ctx context.Context, s *scope, d upgrade.Decision) error {
+	switch d.Step {
+	case upgrade.StepAdopt:
+		s.image.Runs = d.Target.Image
+	case upgrade.StepTake:
+		former := cmp.Or(s.image.Runs, "several images")
+		s.image.Runs = d.Target.Image
+		s.addEvent(eventUpdating, fmt.Sprintf("from %s (%s) to %s (%s)",
+			s.update.From, former, d.Target.Version, d.Target.Image))
+	case upgrade.StepDone:
+		s.addEvent(eventUpdated, fmt.Sprintf("all instances run %s, %s", d.Target.Version, d.Target.Image))
+	case upgrade.StepFail:
+		s.events = append(s.events, event{corev1.EventTypeWarning, eventUpdateFailed, d.Says})
+	case upgrade.StepRefuse:
+		s.events = append(s.events, event{corev1.EventTypeWarning, eventUpdateRefused, d.Says})
+	case upgrade.StepReplace, upgrade.StepNone, upgrade.StepWait, upgrade.StepPull:
+	}
+	switch d.Step {
+	case upgrade.StepReplace, upgrade.StepDone, upgrade.StepFail, upgrade.StepRefuse:
+		return r.annotate(ctx, s, map[string]string{naming.AnnotationUpdate: ""})
+	default: // the request is still needed
+		return nil
+	}
+}
+
+// permission is when the spec and a request let an update begin. An error is of the window, and for the user.
+func (s *scope) permission() (upgrade.Permission, error) {
+	p := upgrade.Permission{
+		Asked: s.updateAsked(), InWindow: s.db.Annotations[naming.AnnotationUpdate] == naming.UpdateInWindow,
+	}
+	spec := s.db.Spec.Update
+	if spec == nil || spec.Window == nil {
+		return p, nil
+	}
+	at, err := parseWindow(*spec.Window)
+	if err != nil {
+		return p, fmt.Errorf("spec.update.window.%w", err)
+	}
+	p.Window, p.Automatic = &at, spec.Mode != v1.UpdateOnRequest
+	return p, nil
+}
+
+// parseWindow reads a window. Its errors begin with the field.
+func parseWindow(w v1.Window) (window.Window, error) {
+	var days []string
+	for _, day := range w.Days {
+		days = append(days, string(day))
+	}
+	return window.Parse(days, w.Start, w.Duration.Duration, w.TimeZone)
+}
+
+// situation is what a decision about an update is made of.
+func (s *scope) situation(permission upgrade.Permission, pulls []nodePull) upgrade.Situation {
+	out := upgrade.Situation{
+		View: s.versions(), Permission: permission, Runs: s.image.Runs, Looking: s.lookStale(),
+		Ready: ready(s).status == metav1.ConditionTrue,
+	}
+	out.Pull, out.Pulled, out.Trouble = pulledSoFar(pulls)
+	switch u := s.update; {
+	case u == nil:
+	case u.Step == v1.UpdateFailed:
+		out.Failed, out.FailedAt, out.Failure = u.Image, u.Since.Time, u.Failure
+	case u.Step == v1.UpdateReplacing && u.Image == s.image.Runs: // else spec.image was changed meanwhile
+		out.Replacing = &upgrade.Target{Image: u.Image, Digest: desired.Digest(u.Image), Version: u.To}
+		out.Left = !s.templateObserved() || slices.ContainsFunc(s.fleet().instances, func(i instance) bool {
+			return len(i.outdated) > 0 || !i.ready
+		})
+	}
+	return out
+}
+
+// noteUpdate says in the status how far an update is. What waits only because there is nothing newer is none.
+func (s *scope) noteUpdate(d upgrade.Decision, pulls []nodePull) {
+	before := s.update
+	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.updateAsked()
+	if !awaited || d.Step == upgrade.StepAdopt || d.Step == upgrade.StepDone {
+		s.update = nil
+		return
+	}
+	s.update = &v1.UpdateStatus{
+		Step: updateStep(d), Reason: string(d.Why), Message: d.Says, Image: d.Target.Image, To: d.Target.Version,
+		From: s.versionsRun(), Left: s.updateLeft(d, pulls),
+	}
+	at := metav1.NewTime(s.now).Rfc3339Copy()
+	s.update.Since = &at
+	if before == nil {
+		before = &v1.UpdateStatus{}
+	}
+	if before.Step == s.update.Step && before.Image == s.update.Image && d.Step != upgrade.StepFail {
+		s.update.Since, s.update.Failure = before.Since, before.Failure
+	}
+	if d.Step == upgrade.StepReplace {
+		s.update.From = before.From
+	}
+	if d.Step == upgrade.StepFail {
+		s.update.Failure = d.Says
+	}
+}
+
+// updateStep is the step of the status.
+func updateStep(d upgrade.Decision) string {
+	switch d.Why {
+	case upgrade.WhyReplacing:
+		return v1.UpdateReplacing
+	case upgrade.WhyPulling:
+		return v1.UpdatePulling
+	case upgrade.WhyPullFailed:
+		return v1.UpdateFailed
+	}
+	return v1.UpdateWaiting
+}
+
+// versionsRun are the versions that the instances run, each once.
+func (s *scope) versionsRun() string {
+	var all []string
+	for _, i := range s.instanceStatuses() {
+		if i.Version != "" && !slices.Contains(all, i.Version) {
+			all = append(all, i.Version)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// updateLeft is what is still to be done until all instances run a target: the steps in their order.
+func (s *scope) updateLeft(d upgrade.Decision, pulls []nodePull) (left []string) {
+	if d.Target.Image == "" {
+		return nil
+	}
+	replacing := d.Step == upgrade.StepTake || d.Step == upgrade.StepReplace
+	for _, p := range pulls {
+		has := p.image == d.Target.Image && p.state == upgrade.PullDone
+		if !replacing && !has {
+			left = append(left, "pull the image on "+p.node)
+		}
+	}
+	for _, i := range slices.SortedStableFunc(slices.Values(s.fleet().instances), inOrder) {
+		switch {
+		case i.ready && s.digestOf(i.name) == d.Target.Digest:
+		case i.primary && s.instances() > 1:
+			left = append(left, fmt.Sprintf("replace %s, which hands over first", i.name))
+		default:
+			left = append(left, "replace "+i.name)
+		}
+	}
+	return left
+}
+
+// digestOf is the digest of the image that an instance runs, "" where that is not known.
+func (s *scope) digestOf(name string) string {
+	ordinal, _ := naming.Ordinal(name)
+	pod := s.seen.pods[ordinal]
+	if pod == nil {
+		return ""
+	}
+	return desired.Digest(desired.ImageID(pod, naming.ContainerPostgreSQL))
+}
+
+// nodePull is a node of instances that pulls the image of an update, for the first of them by ordinal.
+type nodePull struct {
+	ordinal int
+	node    string
+	// job is nil where there is none; image is what it pulls, "" where it is of another node.
+	job     *batchv1.Job
+	image   string
+	version string
+	state   upgrade.Pull
+	trouble string
+}
+
+// pulls are the nodes of the instances, by ordinal. What they get has to have a version that is accepted.
+func (s *scope) pulls(accepts func(version string) bool) (out []nodePull) {
+	for ordinal := range s.instances() {
+		pod := s.seen.pods[ordinal]
+		if pod == nil || pod.Spec.NodeName == "" ||
+			slices.ContainsFunc(out, func(p nodePull) bool { return p.node == pod.Spec.NodeName }) {
+			continue
+		}
+		p := nodePull{ordinal: ordinal, node: pod.Spec.NodeName, job: s.job(naming.PullJob(s.db.Name, ordinal))}
+		if p.job != nil && p.job.Spec.Template.Spec.NodeName == p.node {
+			p.image = p.job.Annotations[naming.AnnotationPulls]
+			p.version, p.state, p.trouble = s.pullState(p, accepts)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// pullState is how far a node is, and why it can't get the image. What it has got is looked into: it has to be the
+// version that the target is said to have.
+func (s *scope) pullState(p nodePull, accepts func(string) bool) (version string, state upgrade.Pull, trouble string) {
+	run := s.lookJob(p.job)
+	if run.result != nil {
+		version = run.result.Version
+	}
+	late := s.now.Sub(p.job.CreationTimestamp.Time) > pullPatience
+	switch {
+	case run.state == jobs.Ending:
+		return version, upgrade.PullNone, ""
+	case run.state == jobs.Complete && version != "" && accepts(version):
+		return version, upgrade.PullDone, ""
+	case run.state == jobs.Complete && version != "":
+		return version, upgrade.PullFailed, fmt.Sprintf("%s has PostgreSQL %s on %s", p.image, version, p.node)
+	case run.state >= jobs.Complete, run.notPulled() && late:
+		return version, upgrade.PullFailed, fmt.Sprintf("%s can't be had on %s: %s", p.image, p.node, run.problem())
+	}
+	return version, upgrade.PullRunning, ""
+}
+
+// pulledSoFar is how far all the nodes are together, with which image: one without its Job has to be asked first.
+func pulledSoFar(pulls []nodePull) (state upgrade.Pull, image, trouble string) {
+	state = upgrade.PullDone
+	for _, p := range pulls {
+		switch {
+		case p.image == "" || p.state == upgrade.PullNone || p.image != pulls[0].image:
+			return upgrade.PullNone, "", ""
+		case p.state == upgrade.PullFailed:
+			state, trouble = upgrade.PullFailed, cmp.Or(trouble, p.trouble)
+		case p.state == upgrade.PullRunning && state == upgrade.PullDone:
+			state = upgrade.PullRunning
+		}
+		image = p.image
+	}
+	return state, image, trouble
+}
+
+// pullImage has each node of the instances pull the image of a target.
+func (r *Reconciler) pullImage(ctx context.Context, s *scope, image string, major int, pulls []nodePull) error {
+	for _, p := range pulls {
+		if p.job != nil && p.image != image {
+			if err := r.jobs().Remove(ctx, p.job); err != nil {
+				return err
+			}
+		}
+		if p.job == nil {
+			job := desired.PullJob(s.db, r.Settings,
+				desired.Pull{Ordinal: p.ordinal, Node: p.node, Image: image, Major: major})
+			if err := r.jobs().Create(ctx, job); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// endPulls takes away the Jobs that pulled.
+func (r *Reconciler) endPulls(ctx context.Context, s *scope) error {
+	for i := range s.seen.jobs {
+		job := &s.seen.jobs[i]
+		if job.Annotations[naming.AnnotationPulls] == "" || !metav1.IsControlledBy(job, s.db) {
+			continue
+		}
+		if err := r.jobs().Remove(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+// Package sql has what every session of ours with a PostgreSQL server asks for when it begins, and how ours are
+// told from those of others. It must not import anything of ours.
+package sql
+
+import "maps"
+
+// superuser is the role that may set what only a superuser may.
+const superuser = "postgres"
+
+// pinned are what an owner of a database could otherwise set for our sessions there, by ALTER DATABASE … SET. What a
+// client asks for in its startup packet counts before that (PostgreSQL 17 documentation, 19.1.3), also "role" and
+// "session_authorization", with which our statements would run as somebody else.
+var pinned = map[string]string{
+	"role":                                "none",
+	"search_path":                         "pg_catalog",
+	"client_encoding":                     "UTF8",
+	"standard_conforming_strings":         "on",
+	"transform_null_equals":               "off",
+	"datestyle":                           "ISO, MDY",
+	"row_security":                        "on",
+	"synchronous_commit":                  "on",
+	"default_transaction_read_only":       "off",
+	"default_transaction_isolation":       "read committed",
+	"default_transaction_deferrable":      "off",
+	"default_tablespace":                  "",
+	"default_table_access_method":         "heap",
+	"local_preload_libraries":             "",
+	"statement_timeout":                   "0",
+	"lock_timeout":                        "0",
+	"idle_session_timeout":                "0",
+	"idle_in_transaction_session_timeout": "0",
+}
+
+// newer are pinned besides on a server of a major version that has them. Event triggers at login are a user's code, by
+// which every session of ours may fail, for ever on a standby where it writes (PostgreSQL 17 documentation, 38.1); only
+// a superuser's session may do without them (19.11.1).
+var newer = []struct {
+	since       int
+	name, value string
+	superuser   bool
+}{
+	{17, "transaction_timeout", "0", false},
+	{17, "event_triggers", "off", true},
+}
+
+// Newest is a major version that has all that is pinned.
+const Newest = 17
+
+// TriggersOn is the statement after which event triggers are fired again in a superuser's session with SettingsAt: it
+// has begun, and what it changes from now on is to be seen by those that look for changes.
+const TriggersOn = "set event_triggers = on"
+
+// SettingsAt is Settings for a server of a known major version.
+func SettingsAt(major int, role string, own map[string]string) map[string]string {
+	out := Settings(role, nil)
+	for _, n := range newer {
+		if major >= n.since && (!n.superuser || role == superuser) {
+			out[n.name] = n.value
+		}
+	}
+	maps.Copy(out, own)
+	return out
+}
+
+// Settings are the settings of a session of a role as they have to be in the startup packet, with those
+// of the caller before ours.
+func Settings(role string, own map[string]string) map[string]string {
+	out := maps.Clone(pinned)
+	out["session_authorization"] = role
+	maps.Copy(out, own)
+	return out
+}

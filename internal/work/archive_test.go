@@ -1,0 +1,238 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/backup"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
+)
+
+// authorityFolder is what the Secret NAME-ca looks like in a Pod.
+func authorityFolder(t *testing.T) string {
+	t.Helper()
+	authority, err := pki.NewAuthority(bytes.Repeat([]byte{7}, 32), "toban shop/x", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := authority.KeyPEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for name, text := range map[string][]byte{naming.KeyCA: authority.CertPEM(), naming.KeyCAKey: key} {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// openVolume opens the archive's server as somebody with an identity does.
+func openVolume(t *testing.T, authority, address, identity string) bucket.Bucket {
+	t.Helper()
+	own, err := newIssuer(authority, identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(filepath.Join(authority, naming.KeyCA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := storeConfig(t.Context(), bucket.Config{
+		Volume: &bucket.Volume{URL: "https://" + address, Identity: naming.IdentityArchive}, CA: string(ca),
+	}, own, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bucket.Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// An instance and a backup write to the SampleDB's own archive, and only read what else lies on the volume.
+func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
+	authority, address, probe, folder := authorityFolder(t), freeAddress(t), freeAddress(t), t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- ServeArchive(ctx, ArchiveOptions{
+			Folder: folder, Authority: authority, Path: "shop/x-0b5c", Listen: address, Probe: probe,
+		})
+	}()
+	waitReady(t, "http://"+probe+"/readyz")
+	instance := openVolume(t, authority, address, naming.IdentityInstance)
+	if err := instance.Create(t.Context(), "shop/x-0b5c/archive.json", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if err := instance.Put(t.Context(), "shop/x-0b5d/archive.json", []byte("{}")); !errors.Is(err, bucket.ErrDenied) {
+		t.Errorf("writing to another archive: %v", err)
+	}
+	for path, mine := range map[string]bool{
+		"shop/x-0b5c-pg18/archive.json": true, "shop/x-0b5d-pg18/archive.json": false, "shop/x-0b5c-pgx/a": false,
+		"shop/x-0b5c-old/a": false, "shop/y/x-0b5c-pg18/a": false,
+	} {
+		if err := instance.Put(t.Context(), path, []byte("{}")); errors.Is(err, bucket.ErrDenied) == mine {
+			t.Errorf("writing %s: %v, expected that it may: %v", path, err, mine)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(folder, "shop/x-0aaa"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	backup := openVolume(t, authority, address, naming.IdentityBackup)
+	r, err := backup.Get(t.Context(), "shop/x-0b5c/archive.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if text, err := io.ReadAll(r); err != nil || string(text) != "{}" {
+		t.Errorf("it reads %q, %v", text, err)
+	}
+	if _, err := backup.Get(t.Context(), "shop/x-0aaa/archive.json"); !errors.Is(err, bucket.ErrNotExist) {
+		t.Errorf("reading what a former SampleDB has left: %v", err)
+	}
+	if _, err := openVolume(t, authority, address, naming.IdentityInit).Get(t.Context(),
+		"shop/x-0b5c/archive.json"); !errors.Is(err, bucket.ErrDenied) {
+		t.Errorf("the init Job reads: %v", err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+func waitReady(t *testing.T, url string) {
+	t.Helper()
+	for range 100 {
+		answer, err := http.Get(url) //nolint:noctx // of a test
+		if err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatal("the server does not become ready")
+}
+
+// As long as a backup.json is there, all of its backup must be: it goes before the rest, and alone.
+func TestObjectsAreDeletedInTheirOrder(t *testing.T) {
+	names := []string{
+		"base/a/backup.json", "base/a/1", "base/a/2", "base/b/backup.json", "base/b/1", "wal/00000001/x",
+		"wal/00000001/lineage.json",
+	}
+	want := [][]string{{names[0]}, {names[1], names[2]}, {names[3]}, {names[4]}, {names[5]}, {names[6]}}
+	if got := backup.Batches(names); !slices.EqualFunc(got, want, slices.Equal[[]string]) {
+		t.Errorf("got %v", got)
+	}
+	many := slices.Repeat([]string{"wal/x"}, 2*backup.DeleteBatch+1)
+	if got := backup.Batches(many); len(got) != 3 || len(slices.Concat(got...)) != len(many) {
+		t.Errorf("%d batches", len(got))
+	}
+	if got := backup.Batches(nil); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
+	history := []ha.TermStart{{Term: 1, LSN: 0, Timeline: 1}, {Term: 5, LSN: 1000, Timeline: 2}}
+	for name, c := range map[string]struct {
+		lsn      wal.LSN
+		timeline wal.Timeline
+		fits     bool
+	}{
+		"before the switch":                  {900, 1, true},
+		"at the switch, on the old one":      {1000, 1, true},
+		"behind the switch":                  {1001, 2, true},
+		"behind the switch, on the old one":  {1001, 1, false},
+		"on a timeline that nobody has seen": {1001, 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := onTimeline(history, c.lsn, c.timeline); (err == nil) != c.fits {
+				t.Errorf("it says %v", err)
+			}
+		})
+	}
+}
+
+// The kubelet cuts at 4096 bytes, and JSON that was cut says nothing.
+func TestAResultStaysWhole(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	for name, text := range map[string]string{
+		"short": "no", "long": strings.Repeat("long ", 4000), "quoted": strings.Repeat("\x01\"日", 3000),
+	} {
+		result := protocol.BackupResult{Error: text, Warning: text, ID: "20261120T031500Z-3f2a"}
+		if err := leave(file, &result, &result.Error, &result.Warning); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back protocol.BackupResult
+		if err := json.Unmarshal(raw, &back); err != nil || len(raw) > maxTermination ||
+			back.ID == "" || back.Error == "" {
+			t.Errorf("%s: %d bytes, %+v, %v", name, len(raw), back, err)
+		}
+	}
+}
+
+// The operator, and nobody else, may ask a backup how far it is.
+func TestTheOperatorAsksABackupHowFarItIs(t *testing.T) {
+	own, err := newIssuer(authorityFolder(t), naming.IdentityBackup, "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator, err := pki.NewAuthority(bytes.Repeat([]byte{9}, 32), naming.IdentityOperator, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p progressServer
+	p.set(protocol.BackupProgress{Step: "copies", Done: 5, Total: 10})
+	stop, port, err := p.serve(t.Context(), own, string(operator.CertPEM()), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	leaf, err := operator.Issue(naming.IdentityOperator, nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := protocol.NewClient(pki.ClientTLSBy(leaf.TLS, own.roots, naming.IdentityBackup), port)
+	if got, err := asks.Backup(t.Context(), "127.0.0.1"); err != nil || got.Done != 5 || got.Step != "copies" {
+		t.Errorf("it says %+v, %v", got, err)
+	}
+	other := protocol.NewClient(pki.ClientTLSBy(own.certificate, own.roots, naming.IdentityBackup), port)
+	if _, err := other.Backup(t.Context(), "127.0.0.1"); err == nil {
+		t.Error("another backup was answered")
+	}
+}

@@ -1,0 +1,161 @@
+package bluegreen
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/change/upgrade"
+)
+
+// schema has what a link needs in each database.
+const schema = "toban_sides"
+
+// ofUsers says of a relation c in a schema n that it is neither PostgreSQL's nor Toban's. Those of extensions are
+// carried as all others.
+const ofUsers = `c.oid >= 16384 and n.nspname not in ('pg_catalog', 'information_schema', 'toban_sides')
+	and n.nspname !~ '^pg_(toast|temp)' and not ` + kept
+
+// kept says of a relation c in a schema n that it is one of those in which Toban keeps what is about one side alone
+// (packages database and finish). They are known by their owner, and are in the database postgres only, where no
+// application may make anything: elsewhere a schema that is called toban is a user's.
+const kept = `(current_database() = 'postgres' and n.nspname = 'toban' and pg_get_userbyid(n.nspowner) = 'postgres'
+	and pg_get_userbyid(c.relowner) = 'postgres' and c.relname in ('claim', 'rebuilt', 'analyzed'))`
+
+// What is asked once.
+const (
+	queryPrepared = `select gid || ' (' || database || ')' from pg_prepared_xacts order by 1`
+	querySlots    = `select slot_name::text from pg_replication_slots where slot_type = 'logical' and not temporary
+		and slot_name !~ '^toban_to_(green|blue)_' order by 1`
+	// A link that is there has its slots already.
+	queryFree = `select current_setting('max_replication_slots')::int
+		- (select count(*)::int from pg_replication_slots where slot_name !~ '^toban_to_(green|blue)_')`
+)
+
+// identity is a valid index that is a primary key, or the replica identity. One that is checked late finds no row.
+const (
+	primaryKey = `exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary and i.indimmediate
+		and i.indisvalid)`
+	chosenIndex = `exists (select from pg_index i where i.indrelid = c.oid and i.indisreplident and i.indimmediate
+		and i.indisvalid)`
+)
+
+// What is asked in each database. The types are those without an equality in an index (typcache.c, eq_opr).
+const (
+	queryNoIdentity = `select format('%I.%I', n.nspname, c.relname)
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where ` + ofUsers + ` and c.relkind = 'r' and c.relpersistence = 'p' and (c.relreplident = 'n'
+		or c.relreplident = 'd' and not ` + primaryKey + `
+		or c.relreplident = 'i' and not ` + chosenIndex + `) order by 1`
+	queryIncomparable = `select format('%I.%I (%I %s)', n.nspname, c.relname, a.attname, format_type(a.atttypid, null))
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+		join pg_type t on t.oid = a.atttypid left join pg_type b on b.oid = t.typbasetype
+		where ` + ofUsers + ` and c.relkind = 'r' and c.relreplident = 'f' and not ` + primaryKey + `
+		and (t.oid = any ($1::regtype[]) or t.typelem = any ($1::regtype[]) and t.typlen = -1
+		or b.oid = any ($1::regtype[]))
+		order by 1`
+	incomparable  = `{json,xml,point,line,lseg,box,path,polygon,circle}`
+	queryUnlogged = `select format('%I.%I', n.nspname, c.relname)
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where ` + ofUsers + ` and c.relkind in ('r', 'S') and c.relpersistence = 'u' order by 1`
+	queryForced = `select format('%I.%I', n.nspname, c.relname)
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where ` + ofUsers + ` and c.relkind = 'r' and c.relrowsecurity and c.relforcerowsecurity order by 1`
+	queryAlways = `select format('%I on %I.%I', t.tgname, n.nspname, c.relname)
+		from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
+		where ` + ofUsers + ` and not t.tgisinternal and t.tgenabled in ('A', 'R')
+		union all select format('%I on %I.%I', r.rulename, n.nspname, c.relname)
+		from pg_rewrite r join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
+		where ` + ofUsers + ` and r.ev_enabled in ('A', 'R') order by 1`
+	querySubscriptions = `select subname::text from pg_subscription s join pg_database d on d.oid = s.subdbid
+		where d.datname = current_database() and subname not in ('` + nameForward + `', '` + nameBack + `') order by 1`
+	queryExtensions = `select extname::text from pg_extension order by 1`
+	queryLarge      = `select count(*) from pg_largeobject_metadata`
+)
+
+// queryTaken says that the schema is not that of an upgrade, or a publication not that of a link.
+const queryTaken = `select ` + foreignPublication + ` or exists (select from pg_namespace n
+	where n.nspname = '` + schema + `' and (not ` + isOwn + `
+	or coalesce(obj_description(n.oid, 'pg_namespace'), '') !~ '^` + markPrefix + `'))`
+
+// Examine finds out what there is on a side that is not carried.
+func Examine(ctx context.Context, side Side) (f upgrade.CarryFacts, err error) {
+	conn, err := side.Connect(ctx, "postgres")
+	if err != nil {
+		return f, err
+	}
+	defer hangUp(conn)
+	if f.From, err = majorOf(ctx, conn); err != nil {
+		return f, err
+	}
+	if f.Prepared, err = texts(ctx, conn, "ask for prepared transactions", queryPrepared); err != nil {
+		return f, err
+	}
+	if f.Slots, err = texts(ctx, conn, "ask for slots", querySlots); err != nil {
+		return f, err
+	}
+	if err := conn.QueryRow(ctx, queryFree).Scan(&f.FreeSlots); err != nil {
+		return f, fmt.Errorf("ask how many slots there may be: %w", err)
+	}
+	f.Databases, err = gather(ctx, side, func(conn *pgx.Conn, d database) (upgrade.CarryDatabase, error) {
+		return examine(ctx, conn, d.Name)
+	})
+	return f, err
+}
+
+// carries says what there is on a side that is not carried, as an error.
+func carries(ctx context.Context, side Side) error {
+	facts, err := Examine(ctx, side)
+	if err != nil {
+		return err
+	}
+	return refuse(facts)
+}
+
+// carriesAll says what there is in one database that is not carried, as an error.
+func carriesAll(ctx context.Context, conn *pgx.Conn, d database) error {
+	found, err := examine(ctx, conn, d.Name)
+	if err != nil {
+		return err
+	}
+	return refuse(upgrade.CarryFacts{From: upgrade.OldestToFollowBack, FreeSlots: 1,
+		Databases: []upgrade.CarryDatabase{found}})
+}
+
+func refuse(facts upgrade.CarryFacts) error {
+	refusals := upgrade.CheckCarry(facts)
+	if len(refusals) == 0 {
+		return nil
+	}
+	r := refusals[0]
+	return InTheWay{r.Reason, fmt.Sprintf("%s: %s", r.Message, strings.Join(r.Objects, ", "))}
+}
+
+// examine asks in one database.
+func examine(ctx context.Context, conn *pgx.Conn, name string) (upgrade.CarryDatabase, error) {
+	d := upgrade.CarryDatabase{Name: name}
+	for _, q := range []struct {
+		into  *[]string
+		query string
+		args  []any
+	}{
+		{&d.NoIdentity, queryNoIdentity, nil}, {&d.Incomparable, queryIncomparable, []any{incomparable}},
+		{&d.Unlogged, queryUnlogged, nil}, {&d.Forced, queryForced, nil}, {&d.Always, queryAlways, nil},
+		{&d.Subscriptions, querySubscriptions, nil}, {&d.Extensions, queryExtensions, nil},
+	} {
+		var err error
+		if *q.into, err = texts(ctx, conn, "look for what is not carried", q.query, q.args...); err != nil {
+			return d, err
+		}
+	}
+	if err := conn.QueryRow(ctx, queryLarge).Scan(&d.LargeObjects); err != nil {
+		return d, fmt.Errorf("count large objects: %w", err)
+	}
+	if err := conn.QueryRow(ctx, queryTaken).Scan(&d.Taken); err != nil {
+		return d, fmt.Errorf("look for the schema %s: %w", schema, err)
+	}
+	return d, nil
+}

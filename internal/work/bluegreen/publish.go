@@ -1,0 +1,264 @@
+package bluegreen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/wal"
+)
+
+// markPrefix is how the comment of the schema begins. That it belongs to the superuser is what counts (isOwn); this
+// tells it from one that a person has made as that.
+const markPrefix = "made by Toban for a blue/green upgrade: "
+
+// failoverSince is the first major version whose slots can come along when another instance is elected.
+const failoverSince = 17
+
+// ErrLongTransaction says that a slot has waited in vain for the transactions that were under way.
+var ErrLongTransaction = errors.New("a transaction is under way for too long")
+
+// notes are what notices a change of the schema. What concerns temporary objects, and what Toban makes, is none. It
+// runs as its owner, a superuser, with no search path but PostgreSQL's, and reads no table of a user.
+const notes = `
+create schema toban_sides;
+comment on schema toban_sides is %s;
+create table toban_sides.barrier (id int primary key, n bigint not null);
+insert into toban_sides.barrier values (1, 0);
+create table toban_sides.noted (
+	id bigint generated always as identity primary key, at timestamptz not null default clock_timestamp(),
+	tag text not null, object text not null
+);
+%s;
+revoke all on function toban_sides.note() from public;
+create event trigger toban_sides_end on ddl_command_end execute function toban_sides.note();
+alter event trigger toban_sides_end enable always;
+create event trigger toban_sides_drop on sql_drop execute function toban_sides.note();
+alter event trigger toban_sides_drop enable always`
+
+// noting is the function that writes a note, and what it does after that.
+const noting = `
+create or replace function toban_sides.note() returns event_trigger language plpgsql security definer
+	set search_path = pg_catalog, pg_temp as $function$
+declare
+	n bigint;
+	-- What Toban keeps in the database postgres is about one side alone. See ofUsers.
+	ours constant boolean := current_database() = 'postgres' and session_user = 'postgres';
+	kept constant text := '^toban(\.(claim|rebuilt|analyzed|verifier)($|_pkey$|[.(]).*)?$';
+begin
+	if tg_tag = 'REINDEX' or tg_tag = 'ALTER COLLATION' and session_user = 'postgres'
+		and current_setting('application_name') = 'toban init' then -- the Job that rebuilds indexes
+		return;
+	end if;
+	if tg_event = 'sql_drop' then
+		insert into toban_sides.noted (tag, object)
+			select tg_tag, object_identity from pg_event_trigger_dropped_objects()
+			where original and not is_temporary and coalesce(schema_name, '') <> 'toban_sides'
+				and object_identity not in ('toban_to_green', 'toban_to_blue', 'toban_sides')
+				and not (ours and object_identity ~ kept);
+	else
+		insert into toban_sides.noted (tag, object)
+			select tg_tag, coalesce(object_identity, object_type) from pg_event_trigger_ddl_commands()
+			where coalesce(schema_name, '') not in ('pg_temp', 'toban_sides')
+				and coalesce(object_identity, '') not in ('toban_to_green', 'toban_to_blue', 'toban_sides')
+				and not (ours and coalesce(object_identity, '') ~ kept);
+	end if;
+	get diagnostics n = row_count;
+	%s
+end $function$`
+
+// refusing lets superusers alone change the schema, and notes that. A materialized view may be refreshed.
+const refusing = `if n > 0 and tg_tag <> 'REFRESH MATERIALIZED VIEW'
+		and not (select rolsuper from pg_roles where rolname = session_user) then
+		raise exception 'the schema can''t be changed (%) while the former side of an upgrade follows', tg_tag
+			using errcode = 'object_not_in_prerequisite_state', hint = 'Accept the upgrade, or take it back, and try '
+			|| 'again when that is done: kubectl toban upgrade NAME --accept, or --back.';
+	end if;`
+
+// HoldSchema has the serving side refuse to change its schema: the following one would not have the change, and there
+// would be no way back. Superusers may change it all the same.
+func (l Link) HoldSchema(ctx context.Context) error {
+	return each(ctx, l.Serving, func(conn *pgx.Conn, _ database) error {
+		there, err := hasNotes(ctx, conn)
+		if err != nil || !there {
+			return err
+		}
+		return do(ctx, conn, "hold the schema", fmt.Sprintf(noting, refusing))
+	})
+}
+
+// Publish makes what the following side reads: in each database the notes, a publication of all tables that there are,
+// and a slot. It returns the position: whoever has all WAL up to it, and nothing from it on, can follow.
+//
+// A table whose CREATE was under way when the tables were listed is in no list, and nobody has noted it; but it is in
+// the copy, because a slot waits for the transactions that were under way. So once the slots are there the tables are
+// looked at again, and where one is missing it begins anew: no other can come without a note.
+func (l Link) Publish(ctx context.Context, patience time.Duration) (position wal.LSN, err error) {
+	for range beginnings {
+		position, missing, err := l.publishOnce(ctx, patience)
+		if err != nil || len(missing) == 0 {
+			return position, err
+		}
+		if err := l.beginAnew(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return 0, InTheWay{SchemaChanged, "tables are made all the time. Wait until that has ended"}
+}
+
+// beginnings is how often a publication is begun before it is given up.
+const beginnings = 5
+
+// publishOnce makes what is missing, and returns the tables that are not published for all that.
+func (l Link) publishOnce(ctx context.Context, patience time.Duration) (at wal.LSN, missing []string, err error) {
+	err = each(ctx, l.Serving, func(conn *pgx.Conn, d database) error { return l.publish(ctx, conn, d) })
+	if err != nil {
+		return 0, nil, err
+	}
+	starts, err := gather(ctx, l.Serving, func(conn *pgx.Conn, d database) (wal.LSN, error) {
+		return l.makeSlot(ctx, conn, d, patience)
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	lacking, err := gather(ctx, l.Serving, func(conn *pgx.Conn, _ database) ([]string, error) {
+		return l.unpublished(ctx, conn)
+	})
+	if missing = slices.Concat(lacking...); err != nil || len(missing) > 0 {
+		return 0, missing, err
+	}
+	return slices.Max(starts), nil, l.pass(ctx)
+}
+
+// beginAnew drops the slots, which begin too early for a table that is to be published: what was written there before
+// would be neither in the copy nor sent. The publications go after them, so that whoever comes next sees the same,
+// wherever this one was cut off. Where somebody reads a slot, it is too late for that.
+func (l Link) beginAnew(ctx context.Context) error {
+	conn, err := l.Serving.Connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	var read bool
+	if err := conn.QueryRow(ctx, "select exists (select "+slotsOfLink+" and active)", l.Name).Scan(&read); err != nil {
+		return fmt.Errorf("look for who reads the slots: %w", err)
+	}
+	if read {
+		return InTheWay{TablesDiffer, "a table is not published, and the other side follows already"}
+	}
+	gone := func() (bool, error) { return l.dropSlots(ctx, conn) }
+	if err := wait(ctx, "remove the slots of "+l.Serving.Name, gone); err != nil {
+		return err
+	}
+	return each(ctx, l.Serving, func(conn *pgx.Conn, _ database) error {
+		return do(ctx, conn, "remove the publication", "drop publication if exists "+l.Name)
+	})
+}
+
+// publish makes the notes and the publication of one database, where they are missing.
+func (l Link) publish(ctx context.Context, conn *pgx.Conn, d database) error {
+	noted, err := own(ctx, conn)
+	if errors.Is(err, errForeign) { // whoever owns a publication says what is sent
+		return InTheWay{upgrade.NameTaken, conn.Config().Database + ": " + err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	var published bool
+	err = conn.QueryRow(ctx, "select exists (select from pg_publication where pubname = $1)", l.Name).Scan(&published)
+	if err != nil {
+		return fmt.Errorf("look for the publication: %w", err)
+	}
+	if !noted {
+		statements := fmt.Sprintf(notes, literal(markPrefix+l.Mark), fmt.Sprintf(noting, ""))
+		if err := do(ctx, conn, "make the notes", statements); err != nil {
+			return err
+		}
+	}
+	if published {
+		return nil
+	}
+	missing, err := l.unpublished(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if err := carriesAll(ctx, conn, d); err != nil { // a table that is seen only now was not looked at before
+		return err
+	}
+	return do(ctx, conn, "make the publication",
+		fmt.Sprintf("create publication %s for table only %s", l.Name, strings.Join(missing, ", only ")))
+}
+
+// makeSlot makes the slot of a database, if it is not there, and returns where it starts.
+func (l Link) makeSlot(ctx context.Context, conn *pgx.Conn, d database, patience time.Duration) (wal.LSN, error) {
+	major, err := majorOf(ctx, conn)
+	if err != nil {
+		return 0, err
+	}
+	failover := ""
+	if major >= failoverSince {
+		failover = ", failover => true"
+	}
+	var start string
+	err = conn.QueryRow(ctx, "select confirmed_flush_lsn::text from pg_replication_slots where slot_name = $1",
+		l.slot(d)).Scan(&start)
+	if errors.Is(err, pgx.ErrNoRows) {
+		limit := fmt.Sprintf("set statement_timeout = %d", patience.Milliseconds())
+		if err := do(ctx, conn, "limit the time", limit); err != nil {
+			return 0, err
+		}
+		err = conn.QueryRow(ctx, fmt.Sprintf("select lsn::text from pg_create_logical_replication_slot(%s, "+
+			"'pgoutput'%s)", literal(l.slot(d)), failover)).Scan(&start)
+	}
+	const canceled = "57014"
+	if state(err) == canceled && ctx.Err() == nil {
+		return 0, fmt.Errorf("%w: %s", ErrLongTransaction, oldest(ctx, l.Serving))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("make a slot: %w", err)
+	}
+	return wal.ParseLSN(start)
+}
+
+// oldest names the transaction that is under way for the longest time.
+func oldest(ctx context.Context, side Side) string {
+	const unknown = "it is not known which"
+	conn, err := side.Connect(ctx, "postgres")
+	if err != nil {
+		return unknown
+	}
+	defer hangUp(conn)
+	var words string
+	err = conn.QueryRow(ctx, `select format('process %s of %s in %s, since %s', pid, usename, datname, xact_start)
+		from pg_stat_activity where backend_xid is not null order by xact_start limit 1`).Scan(&words)
+	if err != nil {
+		return unknown
+	}
+	return words
+}
+
+// pass writes something behind the position, so that a server that replays up to it comes to know that it is there.
+func (l Link) pass(ctx context.Context) error {
+	conn, err := l.Serving.Connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	return do(ctx, conn, "write behind the position", "select pg_logical_emit_message(true, 'toban', 'position')")
+}
+
+// SwitchWAL ends the file of WAL that a side writes, so that the archive gets it.
+func SwitchWAL(ctx context.Context, side Side) error {
+	conn, err := side.Connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	return do(ctx, conn, "switch the WAL", "select pg_switch_wal()")
+}

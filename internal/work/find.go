@@ -1,0 +1,60 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/backup"
+	"toban.dev/internal/protocol"
+)
+
+// FindOptions are what is told to the process that looks for backups.
+type FindOptions struct {
+	// Settings are protocol.FindSettings in JSON, Key is the folder with the key of the archives.
+	Settings, Key string
+}
+
+// Find looks for backups in a store, in a Pod that a person's command has made, and writes a line for each.
+func Find(ctx context.Context, o FindOptions, out io.Writer) error {
+	lines := json.NewEncoder(out)
+	err := o.find(ctx, func(f backup.Found) error {
+		if err := lines.Encode(protocol.FoundLine{Backup: foundBackup(f)}); err != nil {
+			return fmt.Errorf("write what was found: %w", err)
+		}
+		return nil
+	})
+	last := protocol.FoundLine{End: err == nil}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	return errors.Join(err, lines.Encode(last))
+}
+
+func (o FindOptions) find(ctx context.Context, found func(backup.Found) error) error {
+	var settings protocol.FindSettings
+	if err := json.Unmarshal([]byte(o.Settings), &settings); err != nil {
+		return fmt.Errorf("understand the settings: %w", err)
+	}
+	decoder, err := decoderOf(settings.Encrypted, o.Key)
+	if err != nil {
+		return err
+	}
+	store, err := bucket.Open(ctx, settings.Bucket)
+	if err != nil {
+		return err
+	}
+	return backup.Find(ctx, store, settings.Folder, decoder, found)
+}
+
+func foundBackup(f backup.Found) *protocol.FoundBackup {
+	b := f.Backup
+	return &protocol.FoundBackup{
+		Namespace: f.Owner.Namespace, Name: f.Owner.Name, UID: f.Owner.UID, Path: f.Path,
+		ID: b.ID, Trigger: b.Trigger, Stopped: b.Stopped, StopLSN: b.StopLSN.String(),
+		ServerVersion: b.ServerVersion, Bytes: b.RawBytes, SampleDB: f.SampleDB, Problem: f.Problem,
+	}
+}

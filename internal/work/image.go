@@ -1,0 +1,121 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// ImageOptions are all that a look into an image needs.
+type ImageOptions struct {
+	// Major is the major version of the programs that are looked for.
+	Major int
+	// Termination is the file for the result.
+	Termination string
+}
+
+// Image looks what is in the image that it runs in, and leaves that where the kubelet finds it, whatever came of it.
+func Image(ctx context.Context, o ImageOptions) error {
+	result, err := lookIntoImage(ctx, o.Major)
+	if err != nil {
+		result.Error = err.Error()
+	}
+	fit(&result)
+	return errors.Join(err, leave(o.Termination, result, &result.Error))
+}
+
+func lookIntoImage(ctx context.Context, major int) (protocol.ImageResult, error) {
+	programs, err := postgres.FindPrograms(ctx, major)
+	if err != nil {
+		return protocol.ImageResult{}, err
+	}
+	return protocol.ImageResult{
+		Version: programs.Version, CLibrary: cLibrary(ctx), ICU: icu("/"), Extensions: extensions(ctx, programs),
+	}, nil
+}
+
+// fit leaves out extensions, the last ones first, until the result fits into a termination message.
+func fit(result *protocol.ImageResult) {
+	for {
+		text, err := json.Marshal(result)
+		if err != nil || len(text) <= maxTermination || len(result.Extensions) == 0 {
+			return
+		}
+		result.Extensions = result.Extensions[:len(result.Extensions)-1]
+	}
+}
+
+// cLibrary is the C library: glibc says its version itself (getconf, GNU_LIBC_VERSION); musl is known by its loader.
+func cLibrary(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "getconf", "GNU_LIBC_VERSION").Output()
+	if text := strings.TrimSpace(string(out)); err == nil && text != "" && text != "undefined" {
+		return text
+	}
+	if found, _ := filepath.Glob("/lib/ld-musl-*.so.1"); len(found) > 0 {
+		return "musl"
+	}
+	return ""
+}
+
+// icuLibrary is a library of ICU by its full version, to which the shorter names are links.
+var icuLibrary = regexp.MustCompile(`^libicuuc\.so\.(\d+\.\d+)`)
+
+// icu is the version of ICU below a root, "" where none is found.
+func icu(root string) string {
+	for _, pattern := range []string{"usr/lib/*/libicuuc.so.*", "usr/lib/libicuuc.so.*", "usr/lib64/libicuuc.so.*"} {
+		found, _ := filepath.Glob(filepath.Join(root, pattern)) // only a malformed pattern is an error
+		for _, path := range found {
+			if match := icuLibrary.FindStringSubmatch(filepath.Base(path)); match != nil {
+				return match[1]
+			}
+		}
+	}
+	return ""
+}
+
+// defaultVersion is the line of a control file that says it (PostgreSQL 18 documentation, "Extension Files").
+var defaultVersion = regexp.MustCompile(`(?m)^\s*default_version\s*=\s*'([^']*)'`)
+
+// extensions are those that can be created, by the control files in the folder of PostgreSQL's shared files.
+func extensions(ctx context.Context, programs postgres.Programs) []string {
+	var out []string
+	for _, folder := range shared(ctx, programs) {
+		files, _ := filepath.Glob(filepath.Join(folder, "extension", "*.control"))
+		for _, path := range files {
+			text, err := os.ReadFile(path)
+			match := defaultVersion.FindSubmatch(text)
+			if err == nil && match != nil {
+				out = append(out, fmt.Sprintf("%s %s", strings.TrimSuffix(filepath.Base(path), ".control"), match[1]))
+			}
+		}
+		if len(out) > 0 {
+			break
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// shared are the folders in which the shared files may be: where pg_config says, else where Debian and a build with a
+// prefix of its own have them.
+func shared(ctx context.Context, programs postgres.Programs) []string {
+	folders := []string{
+		fmt.Sprintf("/usr/share/postgresql/%d", programs.Major),
+		filepath.Join(programs.Dir, "../share/postgresql"), filepath.Join(programs.Dir, "../share"),
+	}
+	out, err := exec.CommandContext(ctx, filepath.Join(programs.Dir, "pg_config"), "--sharedir").Output()
+	if err != nil {
+		return folders
+	}
+	return append([]string{strings.TrimSpace(string(out))}, folders...)
+}

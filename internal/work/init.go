@@ -1,0 +1,86 @@
+package work
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/work/bluegreen"
+	"toban.dev/internal/work/initjob"
+)
+
+// InitOptions are what the init Job is told.
+type InitOptions struct {
+	// Plan is the file with what to do, Termination that for the result.
+	Plan, Termination string
+	// Authority is the folder with the SampleDB's authority, App that with the application's credentials.
+	Authority, App string
+	// Port is that of the PostgreSQL servers.
+	Port uint16
+	// Patience is how long to wait for an instance that takes writes.
+	Patience time.Duration
+}
+
+// Init sets up the database of a new SampleDB, in the init Job, and leaves its result where the kubelet finds it,
+// whatever came of it.
+func Init(ctx context.Context, o InitOptions) error {
+	work := o.work(ctx)
+	if err := writeResult(o.Termination, initjob.Report(work)); err != nil && work == nil {
+		return err
+	}
+	return work
+}
+
+func (o InitOptions) work(ctx context.Context) error {
+	text, err := os.ReadFile(o.Plan)
+	if err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	var plan initjob.Plan
+	if err := json.Unmarshal(text, &plan); err != nil {
+		return fmt.Errorf("understand the plan %s: %w", o.Plan, err)
+	}
+	config, err := initTLS(o.Authority, plan.Given)
+	if err != nil {
+		return err
+	}
+	password, err := os.ReadFile(filepath.Join(o.App, naming.KeyPassword))
+	if err != nil {
+		return fmt.Errorf("read the password: %w", err)
+	}
+	job := initjob.Job{
+		Plan:     plan,
+		Port:     o.Port,
+		TLS:      config,
+		Password: string(password),
+		Patience: o.Patience,
+		Log:      slog.New(slog.NewJSONHandler(os.Stderr, nil)),
+	}
+	if plan.Restored {
+		job.Unlink = unlink
+	}
+	return job.Run(ctx)
+}
+
+// unlink removes what a backup has of the links of a blue/green upgrade: there is one side again.
+func unlink(ctx context.Context, connect func(context.Context, string) (*pgx.Conn, error)) error {
+	return removeLinks(ctx, bluegreen.Side{Name: "the primary", Connect: connect})
+}
+
+// initTLS shows certificates of the SampleDB's own authority.
+func initTLS(folder, given string) (*tls.Config, error) {
+	own, err := newIssuer(folder, naming.IdentityInit)
+	if err != nil {
+		return nil, err
+	}
+	return pki.DatabaseTLS(own.certificate, own.roots, naming.IdentityInstance, given)
+}

@@ -1,0 +1,72 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// inspectWorkers is how much of a database is looked through side by side at most.
+const inspectWorkers = 4
+
+// InspectOptions are all that is needed: no authority, no key and no store.
+type InspectOptions struct {
+	// Settings is the file with the settings, Volume the scratch volume.
+	Settings, Volume string
+	// Run is a folder in memory for the socket.
+	Run string
+	// Backup is the name of the backup in the archive, Termination the file for the result.
+	Backup, Termination string
+	Former
+}
+
+// Inspect looks through what Verify has restored and asks it the assertions, in the container of a verification that
+// runs SQL. It leaves what was found before and now where the kubelet finds it, whatever came of it.
+func Inspect(ctx context.Context, o InspectOptions) error {
+	var result protocol.VerifyResult
+	err := o.inspect(ctx, &result)
+	if err != nil {
+		result.Error = err.Error()
+	}
+	return errors.Join(err, leaveVerified(o.Termination, &result))
+}
+
+func (o InspectOptions) inspect(ctx context.Context, result *protocol.VerifyResult) error {
+	text, err := os.ReadFile(filepath.Join(o.Volume, naming.FileVerified))
+	if err != nil {
+		return fmt.Errorf("read what was found before: %w", err)
+	}
+	if err := json.Unmarshal(text, result); err != nil {
+		return fmt.Errorf("understand what was found before: %w", err)
+	}
+	var settings protocol.BackupSettings
+	if err := readSettings(o.Settings, &settings); err != nil {
+		return err
+	}
+	o.of(&settings)
+	programs, err := postgres.FindPrograms(ctx, settings.Verify.Major)
+	if err != nil {
+		return err
+	}
+	options := backup.InspectOptions{
+		Backup: o.Backup, Folder: scratchFolder(o.Volume), Run: o.Run, Programs: programs,
+		Parameters: settings.Verify.Parameters, Workers: min(inspectWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
+	}
+	for _, a := range settings.Verify.Assertions {
+		options.Assertions = append(options.Assertions, backup.Assertion(a))
+	}
+	report, err := backup.Inspect(ctx, options)
+	recordReport(result, report)
+	slog.New(slog.NewJSONHandler(os.Stdout, nil)).Info("inspected", "backup", o.Backup, "steps", result.Steps)
+	return err
+}

@@ -1,0 +1,149 @@
+package work
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/bluegreen"
+)
+
+// muchFound is a result with far more than a termination message has room for.
+func muchFound(long string) protocol.SidesResult {
+	much := protocol.SidesResult{Error: long, Broken: long}
+	for i := range 300 {
+		much.Differences = append(much.Differences, fmt.Sprint(i, long))
+		f := protocol.UpgradeFinding{Reason: fmt.Sprint("Reason", i), Message: long}
+		for range 10 {
+			f.Objects = append(f.Objects, long)
+		}
+		much.Refusals = append(much.Refusals, f)
+	}
+	return much
+}
+
+// Whatever a step has found, its result fits into a termination message, is whole, and says why it is not done.
+func TestAResultOfSidesFits(t *testing.T) {
+	long := strings.Repeat("\"\\<日本>", 2000)
+	much := muchFound(long)
+	path := filepath.Join(t.TempDir(), "result")
+	for name, r := range map[string]protocol.SidesResult{
+		"all": much, "an error": {Error: long}, "broken": {Broken: long},
+		"differences": {Differences: much.Differences},
+		"refusals":    {Refusals: much.Refusals, Tables: 7, Rows: 1 << 40},
+		"one refusal": {Refusals: much.Refusals[:1]},
+	} {
+		want := r
+		r.Refusals = append([]protocol.UpgradeFinding{}, r.Refusals...)
+		r.Differences = append([]string{}, r.Differences...)
+		shortenSides(&r)
+		if err := leave(path, &r, &r.Error); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got protocol.SidesResult
+		if err := json.Unmarshal(text, &got); err != nil || len(text) > maxTermination {
+			t.Errorf("%s: %d bytes, %v", name, len(text), err)
+		}
+		if (got.Error == "") != (want.Error == "") || (got.Broken == "") != (want.Broken == "") ||
+			len(want.Refusals) > 0 && (len(got.Refusals) == 0 || got.Refusals[0].Reason != "Reason0") ||
+			len(want.Differences) > 0 && len(got.Differences) == 0 || got.Tables != want.Tables ||
+			got.Rows != want.Rows {
+			t.Errorf("%s: it lacks something: %s", name, text)
+		}
+	}
+}
+
+// What is in the way, and what is broken, is no error that another try may mend.
+func TestSidesJudge(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want protocol.SidesResult
+	}{
+		"done": {nil, protocol.SidesResult{Done: true}},
+		"in the way": {fmt.Errorf("x: %w", bluegreen.InTheWay{Reason: "SchemaChanged", Message: "m"}),
+			protocol.SidesResult{Refusals: []protocol.UpgradeFinding{{Reason: "SchemaChanged", Message: "m"}}}},
+		"ahead": {fmt.Errorf("x: %w", bluegreen.ErrAhead),
+			protocol.SidesResult{Broken: "x: " + bluegreen.ErrAhead.Error()}},
+		"another": {errors.New("away"), protocol.SidesResult{Error: "away"}},
+	} {
+		s := newSides(SidesOptions{})
+		s.judge(c.err)
+		got, _ := json.Marshal(s.result)
+		if want, _ := json.Marshal(c.want); string(got) != string(want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	s := newSides(SidesOptions{})
+	s.result.Broken = "its slot is gone"
+	if s.judge(nil); s.result.Done {
+		t.Error("a broken link is done")
+	}
+}
+
+func TestTheServersKnowTheRoleOfLinks(t *testing.T) {
+	if bluegreen.Role != naming.RoleLink {
+		t.Errorf("%q and %q", bluegreen.Role, naming.RoleLink)
+	}
+}
+
+// What a comparison has found is told by the names of the sides, and of many tables the first.
+func TestWhatAComparisonHasFound(t *testing.T) {
+	s := newSides(SidesOptions{FromGreen: true})
+	s.connectSides()
+	found := bluegreen.Compared{Tables: 40, Rows: 7, NotCompared: []string{"shop: app.held"}}
+	for i := range 30 {
+		found.Differ = append(found.Differ, bluegreen.Difference{Database: "shop", Table: fmt.Sprint("app.t", i),
+			Serving: 3, Following: 2, OnlyServing: []string{"17", "18"}, OnlyFollowing: []string{"17"}})
+	}
+	s.compared(found)
+	s.judge(nil)
+	r := s.result
+	if want := "shop: app.t0 has 3 rows on green and 2 on blue; only green has 17, 18; only blue has 17"; r.Done ||
+		len(r.Differences) != mostDifferences+1 || r.Differences[0] != want ||
+		r.Differences[mostDifferences] != "20 more tables differ" {
+		t.Errorf("%+v", r)
+	}
+	if len(r.Refusals) != 1 || r.Refusals[0].Reason != NotCompared || r.Refusals[0].Objects[0] != "shop: app.held" {
+		t.Errorf("%+v", r.Refusals)
+	}
+}
+
+// A server sends the password to none but one that has proved its name, whatever the name of the database is.
+func TestHowASideIsReached(t *testing.T) {
+	a := &sideAccess{hosts: []string{"db-0.x", "db-1.x"}, port: 5432, servers: "/run/servers.crt"}
+	if text := a.reach("shop"); strings.Contains(text, "password") {
+		t.Error(text)
+	}
+	a.password = "secret"
+	text := a.reach(`it's \ x`)
+	for _, want := range []string{"host=db-0.x,db-1.x ", "user=toban_link ",
+		`dbname='it\'s \\ x' `, "sslmode=verify-full ",
+		"sslrootcert='/run/servers.crt' ", "require_auth=scram-sha-256 ", "target_session_attrs=read-write ",
+		" password=secret"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %s", text, want)
+		}
+	}
+}
+
+// A Pod that can't do its work says why, as an error that another try may mend.
+func TestAPodOfSidesWithoutSettings(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "result")
+	err := Sides(t.Context(), SidesOptions{Work: protocol.SidesPublish,
+		PodOptions: PodOptions{Settings: filepath.Join(t.TempDir(), "none"), Termination: path}})
+	text, _ := os.ReadFile(path)
+	var r protocol.SidesResult
+	if unread := json.Unmarshal(text, &r); err == nil || unread != nil || r.Error == "" || r.Done {
+		t.Errorf("%v, %v: %s", err, unread, text)
+	}
+}

@@ -1,0 +1,301 @@
+package tablerestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/naming"
+)
+
+// database is one that comes back as a whole.
+type database struct {
+	// as is its name while it is loaded.
+	as string
+	// properties is its row of pg_database in the copy, of which each version has other columns.
+	properties map[string]any
+	owner      string
+	comment    *string
+	object     Object
+}
+
+func (d *database) property(name string) string {
+	if text, is := d.properties[name].(string); is {
+		return text
+	}
+	return ""
+}
+
+func (r *run) bringDatabase(ctx context.Context) ([]Object, error) {
+	d := &database{as: named(r.Database, r.Suffix), object: Object{Name: r.Database}}
+	d.object.As = d.as
+	if r.Replace {
+		d.object.As = r.Database
+	}
+	if err := r.findDatabase(ctx, d); err != nil {
+		return nil, err
+	}
+	names := []string{d.as}
+	if r.Replace {
+		names = []string{r.Database, d.as}
+	}
+	for _, name := range names {
+		there, m, err := r.databaseState(ctx, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case m != nil && m.State == stateArrived && m.Object != nil:
+			return []Object{*m.Object}, nil
+		case there && name == r.Database && r.Replace:
+			return nil, refuse("the database %s is there, and another can't take its place under its sessions: "+
+				"restore it beside, stop the applications, then ALTER DATABASE … RENAME both", r.Database)
+		}
+	}
+	if err := r.makeDatabase(ctx, d); err != nil {
+		return nil, err
+	}
+	if err := r.loadDatabase(ctx, d); err != nil {
+		if errors.Is(refusal(err), ErrRefused) { // nobody tries again, who would drop it
+			_ = r.dropDatabase(ctx, d.as) // the first error is told
+		}
+		return nil, err
+	}
+	return []Object{d.object}, nil
+}
+
+// findDatabase reads what the database was like.
+func (r *run) findDatabase(ctx context.Context, d *database) error {
+	err := r.copy.QueryRow(ctx, `select to_jsonb(d) || jsonb_build_object('encoding', pg_encoding_to_char(d.encoding)),
+			pg_get_userbyid(d.datdba)::text, shobj_description(d.oid, 'pg_database')
+		from pg_database d where d.datname = current_database()`).Scan(&d.properties, &d.owner, &d.comment)
+	if err != nil {
+		return fmt.Errorf("look at the database %s: %w", r.Database, err)
+	}
+	var there bool
+	if err := r.primary.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", d.owner).
+		Scan(&there); err != nil {
+		return fmt.Errorf("look for the role %s: %w", d.owner, err)
+	}
+	if !there && r.databaseOwner == "" {
+		return refuse("the owner %s of database %s is not there any more: create the role", d.owner, r.Database)
+	}
+	if there {
+		r.databaseOwner = d.owner
+	} else {
+		d.object.say("The owner %s is not there any more: it belongs to %s.", d.owner, r.databaseOwner)
+	}
+	return nil
+}
+
+// databaseState is a database of the primary: whether it is there, and its mark as far as that counts.
+func (r *run) databaseState(ctx context.Context, name string) (there bool, m *mark, err error) {
+	var owner string
+	var comment *string
+	err = r.primary.QueryRow(ctx, `select count(*) > 0, coalesce(max(pg_get_userbyid(datdba)::text), ''),
+		max(shobj_description(oid, 'pg_database')) from pg_database where datname = $1`, name).
+		Scan(&there, &owner, &comment)
+	if err != nil {
+		return false, nil, fmt.Errorf("look for the database %s: %w", name, err)
+	}
+	m, _ = r.readMark(comment)
+	return there, ofOurs(m, owner, r.databaseOwner), nil
+}
+
+// dropDatabase drops a database that is not complete.
+func (r *run) dropDatabase(ctx context.Context, name string) error {
+	there, m, err := r.databaseState(ctx, name)
+	switch {
+	case err != nil || !there:
+		return err
+	case m == nil || m.State != stateWork:
+		return refuse("the database %s is there and was not made by this restore: rename or drop it", name)
+	}
+	return do(ctx, r.primary, "drop what a former try has left", "drop database "+quote(name)+" with (force)")
+}
+
+// makeDatabase makes an empty one. Until it has its mark it belongs to the role of this run, which is one too, and then
+// to the superuser: who owns it could put code into it before its extensions are made.
+func (r *run) makeDatabase(ctx context.Context, d *database) error {
+	if err := r.dropDatabase(ctx, d.as); err != nil {
+		return err
+	}
+	create := fmt.Sprintf("create database %s template template0 owner %s encoding %s lc_collate %s lc_ctype %s",
+		quote(d.as), quote(r.loader.name), literal(d.property("encoding")), literal(d.property("datcollate")),
+		literal(d.property("datctype")))
+	locale := d.property("datlocale") + d.property("daticulocale") // the name until version 16
+	switch d.property("datlocprovider") {
+	case "i":
+		create += " locale_provider icu icu_locale " + literal(locale)
+		if rules := d.property("daticurules"); rules != "" {
+			create += " icu_rules " + literal(rules)
+		}
+	case "b":
+		create += " locale_provider builtin builtin_locale " + literal(locale)
+	case "c":
+		create += " locale_provider libc"
+	}
+	if err := do(ctx, r.primary, "make database "+d.as, create); err != nil {
+		return err
+	}
+	r.passed("created")
+	if err := do(ctx, r.primary, "make database "+d.as,
+		"comment on database "+quote(d.as)+" is "+literal(r.comment("", mark{State: stateWork})),
+		"alter database "+quote(d.as)+" owner to "+quote(naming.RoleSuperuser),
+		"revoke connect on database "+quote(d.as)+" from public",
+		"grant connect on database "+quote(d.as)+" to "+quote(r.loader.name)); err != nil {
+		return err
+	}
+	r.passed("staged")
+	return nil
+}
+
+// loadDatabase loads all that is in it.
+func (r *run) loadDatabase(ctx context.Context, d *database) error {
+	r.step("dumps database %s", r.Database)
+	if err := r.dump(ctx); err != nil {
+		return err
+	}
+	entries, err := r.contents(ctx)
+	if err != nil {
+		return err
+	}
+	owners, err := r.mapOwners(ctx, &d.object, entries)
+	if err != nil {
+		return err
+	}
+	admin, err := r.Primary(ctx, d.as)
+	if err != nil {
+		return err
+	}
+	defer hangUp(admin)
+	r.target = d.as
+	to := &dumped{entries: entries, schemas: map[string]string{}, owners: owners, admin: admin, object: &d.object}
+	if err := r.prepareDatabase(ctx, to); err != nil {
+		return err
+	}
+	if err := do(ctx, r.primary, "give the database "+d.as+" to its owner",
+		"alter database "+quote(d.as)+" owner to "+quote(r.databaseOwner)); err != nil {
+		return err
+	}
+	r.passed("prepared")
+	r.step("loads database %s", r.Database)
+	if err := r.loadAll(ctx, to); err != nil {
+		return err
+	}
+	for schema := range to.schemas {
+		if err := r.compareAll(ctx, to, schema, schema); err != nil {
+			return err
+		}
+	}
+	if err := do(ctx, admin, "drop what is the role's of this restore", "drop owned by "+quote(r.loader.name)+
+		" cascade"); err != nil {
+		return err
+	}
+	hangUp(admin)
+	return r.openDatabase(ctx, d)
+}
+
+// prepareDatabase makes the schemas and the extensions, while nobody's code is in the database.
+func (r *run) prepareDatabase(ctx context.Context, d *dumped) error {
+	rows, err := r.copy.Query(ctx, `select nspname::text, pg_get_userbyid(nspowner)::text from pg_namespace
+		where nspname !~ '^pg_' and nspname <> 'information_schema'`)
+	if err != nil {
+		return fmt.Errorf("look for the schemas: %w", err)
+	}
+	var name, owner string
+	var schemas []string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &owner}, func() error {
+		d.schemas[name], schemas = owner, append(schemas, name)
+		return nil
+	}); err != nil {
+		return fmt.Errorf("look for the schemas: %w", err)
+	}
+	statements := lend(schemas, d.owners)
+	if !has(schemas, "public") {
+		statements = append(statements, "drop schema public")
+	}
+	if err := do(ctx, d.admin, "make the schemas", statements...); err != nil {
+		return err
+	}
+	extensions, err := r.copy.Query(ctx, `select e.extname::text, n.nspname::text, e.extversion from pg_extension e
+		join pg_namespace n on n.oid = e.extnamespace where e.extname <> 'plpgsql' order by e.oid`)
+	if err != nil {
+		return fmt.Errorf("look for the extensions: %w", err)
+	}
+	type extension struct{ Name, Schema, Version string }
+	found, err := pgx.CollectRows(extensions, pgx.RowToStructByPos[extension])
+	if err != nil {
+		return fmt.Errorf("look for the extensions: %w", err)
+	}
+	for _, e := range found {
+		if err := do(ctx, d.admin, fmt.Sprintf("make extension %s %s", e.Name, e.Version),
+			fmt.Sprintf("create extension if not exists %s schema %s version %s", quote(e.Name), quote(e.Schema),
+				quote(e.Version))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openDatabase gives the database its rights, its limit and its name.
+func (r *run) openDatabase(ctx context.Context, d *database) error {
+	var settings int
+	if err := r.copy.QueryRow(ctx, `select count(*) from pg_db_role_setting s
+		join pg_database d on d.oid = s.setdatabase where d.datname = current_database()`).Scan(&settings); err != nil {
+		return fmt.Errorf("look for settings of the database: %w", err)
+	}
+	if settings > 0 {
+		d.object.say("It had settings by ALTER DATABASE … SET or ALTER ROLE … IN DATABASE: they do not come along.")
+	}
+	statements := []string{"begin"}
+	grants, err := r.databaseGrants(ctx, d)
+	if err != nil {
+		return err
+	}
+	own := ""
+	if d.comment != nil {
+		own = *d.comment
+	}
+	statements = append(statements, grants...)
+	statements = append(statements,
+		fmt.Sprintf("alter database %s connection limit %v", quote(d.as), d.properties["datconnlimit"]),
+		"comment on database "+quote(d.as)+" is "+literal(r.comment(own, mark{State: stateArrived, Object: &d.object})))
+	if r.Replace {
+		statements = append(statements, "alter database "+quote(d.as)+" rename to "+quote(r.Database))
+	}
+	if err := do(ctx, r.primary, "open database "+d.as, append(statements, "commit")...); err != nil {
+		_ = do(ctx, r.primary, "roll back", "rollback") // the first error is told
+		return err
+	}
+	r.passed("arrived " + r.Database)
+	return nil
+}
+
+// databaseGrants are the rights that roles had on the database, of those that are there.
+func (r *run) databaseGrants(ctx context.Context, d *database) ([]string, error) {
+	found, err := column(ctx, r.copy, `select format('%s%s', lower(a.privilege_type), case when a.grantee = 0
+			then ' public' else ' ' || pg_get_userbyid(a.grantee) end)
+		from pg_database d, aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+		where d.datname = current_database() order by 1`)
+	if err != nil {
+		return nil, err
+	}
+	roles, err := column(ctx, r.primary, "select rolname::text from pg_roles")
+	if err != nil {
+		return nil, err
+	}
+	out := []string{"revoke all on database " + quote(d.as) + " from public"}
+	for _, one := range found {
+		right, role, _ := strings.Cut(one, " ")
+		switch {
+		case role == "public":
+			out = append(out, "grant "+right+" on database "+quote(d.as)+" to public")
+		case has(roles, role):
+			out = append(out, "grant "+right+" on database "+quote(d.as)+" to "+quote(role))
+		}
+	}
+	return out, nil
+}

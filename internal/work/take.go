@@ -1,0 +1,457 @@
+package work
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/backup"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
+)
+
+const (
+	// archivedPoll is the first pause between looks at the archive for WAL, and archivedPollMost the longest: each
+	// look lists all WAL.
+	archivedPoll     = time.Second
+	archivedPollMost = 15 * time.Second
+	// abandonPatience is how long a backup that has failed may remove what it has left: less than its Pod has to end.
+	abandonPatience = 20 * time.Second
+	// mostWindows bounds how many windows it names.
+	mostWindows = 8
+)
+
+// TakeOptions are what a backup is told.
+type TakeOptions struct {
+	PodOptions
+	// Port is that of the PostgreSQL servers.
+	Port uint16
+	// Primary has the primary copied though there may be standbys, Full has a full backup taken whatever the settings
+	// say, and Prove has it read with the key before it counts.
+	Primary, Full, Prove bool
+	// Snapshot has a snapshot of the primary's volume cut in place of a copy.
+	Snapshot bool
+	// Key is the folder with the key of the archive, Trigger why the backup is taken.
+	Key, Trigger string
+}
+
+// Take takes a base backup, in the Pod of a DatabaseBackup, and leaves the result where the kubelet finds it, whatever
+// came of it.
+func Take(ctx context.Context, o TakeOptions) error {
+	t := &take{
+		pod: newPod(o.PodOptions), port: o.Port, primary: o.Primary, full: o.Full, prove: o.Prove, key: o.Key,
+		trigger: o.Trigger, bySnapshot: o.Snapshot,
+	}
+	t.progress.more = map[string]http.HandlerFunc{"POST " + protocol.PathCut: t.onCut}
+	err := t.do(ctx)
+	if err != nil {
+		t.result.Error = err.Error()
+	}
+	left := leave(o.Termination, &t.result, t.words(&t.result.Error, &t.result.Warning)...)
+	if left != nil && err == nil {
+		return left
+	}
+	return err
+}
+
+// take is one run.
+type take struct {
+	pod
+	port                 uint16
+	primary, full, prove bool
+	key, trigger         string
+	settings             protocol.BackupSettings
+	tls                  *tls.Config   // by which the servers are known
+	store                bucket.Bucket // with all archives
+	archive              bucket.Bucket // rooted at the archive
+	owner                backup.Owner  // of the archive
+	result               protocol.BackupResult
+	// bySnapshot has a snapshot of the volume cut, and cut is what it waits for then.
+	bySnapshot bool
+	cut        awaitedCut
+	// unfinished is after how long a backup that did not end is given up; 0 is givenUp.
+	unfinished time.Duration
+	// damaged are the hosts whose data could not be copied, and why.
+	damaged map[string]error
+}
+
+func (t *take) do(ctx context.Context) error {
+	ctx = t.telling(ctx)
+	t.progress.step("opens the archive")
+	stop, err := t.begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	t.tls, err = pki.DatabaseTLS(t.own.certificate, t.own.roots, naming.IdentityInstance, t.settings.Given)
+	if err != nil {
+		return err
+	}
+	if err := t.open(ctx); err != nil {
+		return err
+	}
+	if t.bySnapshot {
+		return t.takeSnapshot(ctx)
+	}
+	if err := t.tryKey(); err != nil {
+		return err
+	}
+	if err := t.clean(ctx); err != nil {
+		return err
+	}
+	// Before the backup too: in a store that is full there may be no room for it otherwise.
+	if !t.keepsAll() {
+		if err := t.retain(ctx); err != nil {
+			t.log.Warn("older backups could not be removed", "error", err.Error())
+		}
+	}
+	taken, err := t.takeUsable(ctx)
+	if err != nil {
+		t.abandon(ctx)
+		return err
+	}
+	t.report(taken)
+	if err := t.retain(ctx); err != nil {
+		// The backup is there, and the next one tries again.
+		t.warn("older backups could not be removed: " + err.Error())
+	}
+	return nil
+}
+
+// takeUsable takes a backup for which the archive has the WAL.
+func (t *take) takeUsable(ctx context.Context) (backup.Backup, error) {
+	taken, err := t.takeBest(ctx)
+	if err != nil {
+		return taken, err
+	}
+	if err := t.usable(ctx, taken); err != nil {
+		// A standby's backup begins at its last restartpoint, which may lie before a gap; the primary's begins now.
+		t.log.Info("takes another backup, from the primary", "instead of", taken.ID, "reason", err.Error())
+		if taken, err = t.take(ctx, true, nil); err != nil {
+			return taken, err
+		}
+		if err := t.usable(ctx, taken); err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
+// abandon removes what a backup that has failed has left, as far as there is time for it: where the store is full, WAL
+// needs that room at once. What remains, the next backup removes.
+func (t *take) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonPatience)
+	defer cancel()
+	if err := t.clean(ctx); err != nil {
+		t.log.Warn("not all that the failed backup has left could be removed", "error", err.Error())
+	}
+}
+
+// warn adds to the warning.
+func (t *take) warn(words string) {
+	if t.result.Warning != "" {
+		words = t.result.Warning + "; " + words
+	}
+	t.result.Warning = words
+}
+
+// open opens the archive, and sees that it is the SampleDB's.
+func (t *take) open(ctx context.Context) error {
+	config, err := storeConfig(ctx, t.settings.Archive.Bucket, t.own, t.Run)
+	if err != nil {
+		return err
+	}
+	whole, err := bucket.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	t.store, t.archive = whole, bucket.Sub(whole, t.settings.Archive.Path)
+	owner, err := backup.ReadOwner(ctx, t.archive)
+	if err != nil {
+		return fmt.Errorf("see whose archive it is: %w", err)
+	}
+	if owner.UID != t.settings.Archive.Owner {
+		return &backup.TakenError{Owner: owner}
+	}
+	t.owner = owner
+	return nil
+}
+
+// keepsAll says that this Pod removes nothing: another does, with credentials of its own.
+func (t *take) keepsAll() bool { return t.settings.Archive.Bucket.KeepAll }
+
+// clean removes what backups that did not end have left, as far as the store lets it: none of it is in the way of a
+// backup. There must be no other backup under way.
+func (t *take) clean(ctx context.Context) error {
+	if t.keepsAll() {
+		return nil
+	}
+	removed, err := backup.Clean(ctx, t.archive)
+	if errors.Is(err, bucket.ErrDenied) {
+		t.log.Warn("what a backup that did not end has left stays", "error", err.Error())
+		return nil
+	}
+	if len(removed) > 0 {
+		t.log.Info("removed what a backup that did not end has left", "objects", len(removed))
+	}
+	return err
+}
+
+// storeConfig completes the configuration of a store with what only a Pod has: the certificate for a volume's
+// server, which it issues itself. All of them may change meanwhile.
+func storeConfig(ctx context.Context, config bucket.Config, own *issuer, run string) (bucket.Config, error) {
+	config.Patient = true
+	if config.Volume == nil {
+		return config, nil
+	}
+	config.Credentials = run
+	return config, own.files(ctx, run)
+}
+
+// usable is an error where the archive does not have all WAL that a backup needs.
+func (t *take) usable(ctx context.Context, b backup.Backup) error {
+	var catalogue backup.Catalogue
+	if err := backup.Patiently(ctx, func() (err error) {
+		catalogue, err = backup.Read(ctx, t.archive)
+		return err
+	}); err != nil {
+		return err
+	}
+	to, missing := catalogue.Covered(catalogue.NewestTermHistory(), b.StartLSN)
+	switch {
+	case to >= b.StopLSN:
+		return nil
+	case missing != nil:
+		return fmt.Errorf("the archive has no WAL %s, which backup %s needs", missing, b.ID)
+	}
+	return fmt.Errorf("the archive has no WAL from %s on, which backup %s needs", to, b.ID)
+}
+
+// takeBest takes an incremental backup where one is wanted and can be had, else a full one.
+func (t *take) takeBest(ctx context.Context) (backup.Backup, error) {
+	parent, err := t.parent(ctx)
+	if err != nil {
+		return backup.Backup{}, err
+	}
+	taken, err := t.take(ctx, t.primary, parent)
+	if errors.Is(err, backup.ErrNoIncrement) && !t.primary {
+		// A standby knows nothing of the time before it was copied, and begins where it was at its last restartpoint.
+		t.log.Info("asks the primary for an incremental backup", "parent", parent.ID, "reason", err.Error())
+		taken, err = t.take(ctx, true, parent)
+	}
+	if errors.Is(err, backup.ErrNoIncrement) {
+		t.log.Warn("takes a full backup", "instead of one from", parent.ID, "reason", err.Error())
+		t.warn("it is a full one: " + err.Error())
+		return t.take(ctx, t.primary, nil)
+	}
+	return taken, err
+}
+
+// parent is the backup that this one is to be the change from, nil where it is to be a full one.
+func (t *take) parent(ctx context.Context) (*backup.Backup, error) {
+	if t.full || t.settings.FullEvery == 0 {
+		return nil, nil //nolint:nilnil // no parent is a full backup
+	}
+	catalogue, err := backup.Read(ctx, t.archive)
+	if err != nil {
+		return nil, err
+	}
+	parent, ok := catalogue.Parent(catalogue.NewestTermHistory(), t.settings.FullEvery)
+	if !ok || parent.Recipient != "" && parent.Recipient != t.settings.Archive.Recipient {
+		return nil, nil //nolint:nilnil // no parent is a full backup: after a change of keys none needs the former one
+	}
+	return &parent, nil
+}
+
+// take takes the backup from the best host, or from the primary; with a parent what has changed since that.
+func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (backup.Backup, error) {
+	catalogue, err := backup.Read(ctx, t.archive)
+	if err != nil {
+		return backup.Backup{}, err
+	}
+	history := catalogue.NewestTermHistory()
+	if len(history) == 0 {
+		return backup.Backup{}, errors.New("the archive has no WAL yet")
+	}
+	for {
+		t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
+		host, err := t.choose(ctx, primary)
+		if err != nil {
+			return backup.Backup{}, err
+		}
+		taken, err := t.takeFrom(ctx, host, history[len(history)-1].Term, parent)
+		if !errors.Is(err, backup.ErrDamaged) {
+			return taken, err
+		}
+		if err := t.passOver(ctx, host, err); err != nil {
+			return backup.Backup{}, err
+		}
+	}
+}
+
+// passOver notes that an instance can't be copied, and makes room for a copy of another.
+func (t *take) passOver(ctx context.Context, host string, why error) error {
+	if t.damaged == nil {
+		t.damaged = map[string]error{}
+	}
+	t.damaged[host] = why
+	t.log.Warn("an instance is damaged: another is copied", "instance", host, "error", why.Error())
+	t.warn(fmt.Sprintf("%s could not be copied: %v", t.result.Instance, why))
+	return t.clean(ctx)
+}
+
+// takeFrom takes the backup from a host.
+func (t *take) takeFrom(
+	ctx context.Context, host string, term uint64, parent *backup.Backup,
+) (backup.Backup, error) {
+	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
+	if err != nil {
+		return backup.Backup{}, err
+	}
+	decoder, err := t.decoder(parent)
+	if err != nil {
+		return backup.Backup{}, err
+	}
+	t.result.Instance, _, _ = strings.Cut(host, ".")
+	step := "copies the data of " + t.result.Instance
+	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
+	t.log.Info("takes a backup", "from", host, "term", term)
+	return backup.Take(ctx, backup.TakeOptions{
+		Server:   t.connection(host),
+		Bucket:   t.archive,
+		Encoder:  encoder,
+		Term:     term,
+		Trigger:  t.trigger,
+		SampleDB: t.settings.SampleDB,
+		System:   t.owner.SystemIdentifier,
+		Parent:   parent,
+		Decoder:  decoder,
+		Prove:    t.prove,
+		Workers:  backup.Streams(),
+		Archived: t.awaitWAL,
+		Clock:    t.clock,
+		Progress: func(p backup.Progress) {
+			t.progress.set(protocol.BackupProgress{
+				Instance: t.result.Instance, Step: step, Done: p.Done, Total: p.Total, Rate: int64(p.Rate),
+			})
+		},
+	})
+}
+
+// decoder reads the manifest of a parent, and what is to be proved.
+func (t *take) decoder(parent *backup.Backup) (*backup.Decoder, error) {
+	if parent == nil && !t.prove {
+		return nil, nil //nolint:nilnil // nothing is read
+	}
+	decoder, err := decoderOf(t.settings.Archive.Recipient != "", t.key)
+	if err != nil && parent != nil {
+		return nil, fmt.Errorf("%w: %w", backup.ErrNoIncrement, err)
+	}
+	return decoder, err
+}
+
+// tryKey sees, before hours are spent on a copy that is to be proved, whether its key fits.
+func (t *take) tryKey() error {
+	if !t.prove {
+		return nil
+	}
+	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
+	if err != nil {
+		return err
+	}
+	decoder, err := t.decoder(nil)
+	if err != nil {
+		return err
+	}
+	if err := encoder.Try(decoder); err != nil {
+		return fmt.Errorf("%w: %w: the Secret that spec.backup.encryption.key names must have, as %s, that of %s",
+			errKey, err, naming.KeyAge, t.settings.Archive.Recipient)
+	}
+	return nil
+}
+
+// awaitWAL returns when the WAL of a timeline before an LSN is in the archive.
+func (t *take) awaitWAL(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) error {
+	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
+	if err := t.wake(ctx); err != nil {
+		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
+	}
+	for pause := archivedPoll; ; pause = min(2*pause, archivedPollMost) {
+		var catalogue backup.Catalogue
+		if err := backup.Patiently(ctx, func() (err error) {
+			catalogue, err = backup.ReadWAL(ctx, t.archive)
+			return err
+		}); err != nil {
+			return err
+		}
+		history := catalogue.NewestTermHistory()
+		if to, _ := catalogue.Covered(history, lsn-1); to >= lsn {
+			if t.written(ctx, to) {
+				return onTimeline(history, lsn, timeline)
+			}
+			// An archive that is ahead of the primary covers nothing; it may be that of one that is lost.
+			t.progress.step(fmt.Sprintf("waits: the archive goes to %s, and it is not known that the primary does", to))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// onTimeline is an error where the byte before an LSN is of another timeline: the server that was copied is not
+// one of those whose WAL is archived.
+func onTimeline(history []ha.TermStart, lsn wal.LSN, timeline wal.Timeline) error {
+	last := wal.Timeline(0)
+	for _, start := range history {
+		if start.LSN < lsn {
+			last = start.Timeline
+		}
+	}
+	if last != timeline {
+		return fmt.Errorf("the backup ends on timeline %d at %s, and the archive goes on along timeline %d",
+			timeline, lsn, last)
+	}
+	return nil
+}
+
+// report puts into the result what was taken.
+func (t *take) report(b backup.Backup) {
+	r := &t.result
+	r.Archive, r.Store = t.settings.Archive.Path, t.settings.Archive.Bucket.Place()
+	r.ID, r.Parent, r.StartLSN, r.StopLSN = b.ID, b.Parent, b.StartLSN.String(), b.StopLSN.String()
+	r.ServerVersion, r.SystemIdentifier = b.ServerVersion, b.SystemIdentifier
+	r.Recipient = b.Recipient
+	r.Started, r.Stopped, r.Bytes, r.Stored = b.Started, b.Stopped, b.RawBytes, b.StoredBytes
+}
+
+// wholeSecond is the first that is not before a time.
+func wholeSecond(at time.Time) time.Time {
+	return at.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
+}
+
+// windows are what of an archive can be restored.
+func windows(c backup.Catalogue) []protocol.Window {
+	var out []protocol.Window
+	for n, branch := range c.Branches() {
+		for i, w := range branch.Windows {
+			told := protocol.Window{
+				Branch: branch.Name, Earliest: wholeSecond(w.Since), EarliestLSN: w.From.String(),
+			}
+			if n > 0 || i > 0 || w.Missing != nil {
+				told.Latest, told.LatestLSN = w.Until.UTC().Truncate(time.Second), w.To.String()
+			}
+			out = append(out, told)
+		}
+	}
+	return out[:min(len(out), mostWindows)]
+}

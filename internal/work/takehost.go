@@ -1,0 +1,138 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres/sql"
+	"toban.dev/internal/wal"
+)
+
+// connectPatience bounds one host, so that one that swallows packets does not keep the others from being asked.
+const connectPatience = 5 * time.Second
+
+// How a server is, in the order of preference.
+const (
+	hostStreams = iota // a standby that streams: the backup takes nothing from who writes
+	hostPrimary
+	hostUseless // a standby that does not stream is behind, nobody knows how far
+)
+
+// choose is the best of the hosts, or the primary among them.
+func (t *take) choose(ctx context.Context, primary bool) (string, error) {
+	best, chosen := hostUseless, ""
+	var words []string
+	for _, host := range t.settings.Hosts {
+		if why := t.damaged[host]; why != nil {
+			words = append(words, fmt.Sprintf("%s could not be copied: %v", host, why))
+			continue
+		}
+		kind, err := t.probe(ctx, host)
+		if err != nil {
+			words = append(words, err.Error())
+			continue
+		}
+		if kind < best && (!primary || kind == hostPrimary) {
+			best, chosen = kind, host
+		}
+	}
+	if chosen == "" {
+		return "", fmt.Errorf("no instance can be copied: %s",
+			strings.Join(append(words, "no other streams or takes writes"), "; "))
+	}
+	return chosen, nil
+}
+
+// probe asks a host what it is.
+func (t *take) probe(ctx context.Context, host string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	conn, err := pgconn.ConnectConfig(ctx, t.connection(host))
+	if err != nil {
+		return hostUseless, fmt.Errorf("connect to %s: %w", host, err)
+	}
+	defer conn.Close(ctx)
+	const query = "select pg_is_in_recovery(), exists (select from pg_catalog.pg_stat_wal_receiver " +
+		"where status = 'streaming')"
+	result := conn.ExecParams(ctx, query, nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return hostUseless, fmt.Errorf("ask %s what it is: %w", host, result.Err)
+	}
+	switch row := result.Rows[0]; { // a query without from or where has one row
+	case string(row[0]) == "f":
+		return hostPrimary, nil
+	case string(row[1]) == "t":
+		return hostStreams, nil
+	}
+	return hostUseless, nil
+}
+
+// wake has the primary write something that is no idle WAL, so that what lies before it is archived soon: a backup of a
+// standby may end where nobody writes.
+func (t *take) wake(ctx context.Context) error {
+	_, err := t.askPrimary(ctx, "select pg_catalog.pg_logical_emit_message(true, 'toban backup', '')")
+	return err
+}
+
+// clock is the time of the primary, whose clock says when transactions are committed.
+func (t *take) clock(ctx context.Context) (time.Time, error) {
+	text, err := t.askPrimary(ctx, "select "+backup.ServerClock)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Parse(time.RFC3339Nano, text)
+}
+
+// written says whether the primary has WAL up to an LSN, as far as it can be asked.
+func (t *take) written(ctx context.Context, lsn wal.LSN) bool {
+	text, err := t.askPrimary(ctx, "select pg_catalog.pg_current_wal_flush_lsn()")
+	if err != nil {
+		return false
+	}
+	end, err := wal.ParseLSN(text)
+	return err == nil && end >= lsn
+}
+
+// askPrimary is the answer of the primary to a question.
+func (t *take) askPrimary(ctx context.Context, question string) (string, error) {
+	host, err := t.choose(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	conn, err := pgconn.ConnectConfig(ctx, t.connection(host))
+	if err != nil {
+		return "", fmt.Errorf("connect to %s: %w", host, err)
+	}
+	defer conn.Close(ctx)
+	result := conn.ExecParams(ctx, question, nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return "", fmt.Errorf("ask %s: %w", host, result.Err)
+	}
+	return string(result.Rows[0][0]), nil // a query without from or where has one row
+}
+
+// connection says everything itself: pgconn would fill a gap from PG… variables.
+func (t *take) connection(host string) *pgconn.Config {
+	config, err := pgconn.ParseConfig("sslmode=disable")
+	if err != nil {
+		panic(err) // the text is right
+	}
+	config.Host, config.Port, config.Fallbacks = host, t.port, nil
+	config.TLSConfig = pki.ForHost(t.tls, host)
+	config.Database, config.User, config.Password = "postgres", naming.RoleBackup, ""
+	config.ConnectTimeout = connectPatience
+	config.RuntimeParams = sql.Settings(config.User, map[string]string{
+		"application_name":    "toban backup",
+		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
+	})
+	return config
+}

@@ -1,0 +1,178 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/former"
+	"toban.dev/internal/work/major"
+)
+
+// UpgradeOptions are what an upgrade is told.
+type UpgradeOptions struct {
+	PodOptions
+	// Former is the folder with the programs of the former version, Volume the instance's volume.
+	Former, Volume string
+	// WALVolume is the one that the instance's WAL is on, "" where that is Volume.
+	WALVolume string
+}
+
+// CollectOptions are all that the collecting of programs needs.
+type CollectOptions struct {
+	// Major is the version of the programs, To the folder that gets them.
+	Major int
+	To    string
+	// Termination is the file for the error.
+	Termination string
+}
+
+// Collect copies the programs of the image that it runs in for an upgrade in another image. Where it can't, it leaves
+// an UpgradeResult that says why.
+func Collect(ctx context.Context, o CollectOptions) error {
+	programs, err := postgres.FindPrograms(ctx, o.Major)
+	if err == nil {
+		_, err = former.Collect(ctx, former.Source{Programs: programs}, o.To)
+	}
+	if err == nil {
+		return nil
+	}
+	result := protocol.UpgradeResult{Error: err.Error()}
+	return errors.Join(err, leave(o.Termination, &result, &result.Error))
+}
+
+// Upgrade moves the data of an instance to another major version, beside the old data, when the operator says that no
+// instance runs, and leaves the result where the kubelet finds it, whatever came of it.
+func Upgrade(ctx context.Context, o UpgradeOptions) error {
+	u := newUpgrade(o)
+	err := u.do(ctx)
+	if err != nil {
+		u.result.Error = err.Error()
+	}
+	shortenResult(&u.result)
+	return errors.Join(err, leave(o.Termination, &u.result, &u.result.Error))
+}
+
+// shortenResult leaves out extensions that a termination message has no room for.
+func shortenResult(result *protocol.UpgradeResult) {
+	for {
+		text, err := json.Marshal(result)
+		if err != nil || len(text) <= maxTermination/2 || len(result.Extensions) == 0 {
+			return
+		}
+		result.Extensions = result.Extensions[:len(result.Extensions)-1]
+		result.More++
+	}
+}
+
+// upgradeRun is one run. It begins when the operator says that no instance runs any more.
+type upgradeRun struct {
+	awaitingPod
+	former, volume, walVolume string
+	settings                  protocol.UpgradeSettings
+	result                    protocol.UpgradeResult
+}
+
+func newUpgrade(o UpgradeOptions) *upgradeRun {
+	u := &upgradeRun{
+		awaitingPod: awaitingPod{pod: newPod(o.PodOptions)},
+		former:      o.Former, volume: o.Volume, walVolume: o.WALVolume,
+	}
+	u.refuses = func(id string) string {
+		if id == u.settings.ID {
+			return ""
+		}
+		return fmt.Sprintf("this is the Pod of the upgrade %q", u.settings.ID)
+	}
+	u.listen(func(p protocol.BackupProgress) bool { return p.Upgrade != nil })
+	return u
+}
+
+func (u *upgradeRun) do(ctx context.Context) error {
+	u.progress.step("looks at the programs")
+	stop, err := u.begin(ctx, naming.IdentityUpgrade, &u.settings, &u.settings.Operator)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	options, err := u.options(ctx)
+	if err != nil {
+		return err
+	}
+	if err := u.awaitBegin(ctx); err != nil {
+		return err
+	}
+	u.progress.step("begins")
+	u.result, err = major.Upgrade(ctx, options)
+	if err != nil {
+		return err
+	}
+	u.log.Info("the data is upgraded", "from", u.result.From, "to", u.result.To, "method", u.result.Method,
+		"steps", u.result.Steps)
+	result := u.result
+	shortenResult(&result)
+	u.tell(ctx, protocol.BackupProgress{Step: "the data is upgraded", Upgrade: &result})
+	return nil
+}
+
+// options find the programs of both versions.
+func (u *upgradeRun) options(ctx context.Context) (major.Options, error) {
+	s := u.settings
+	programs, err := postgres.FindPrograms(ctx, s.To)
+	if err != nil {
+		return major.Options{}, err
+	}
+	_, old, err := former.Open(u.former)
+	if err != nil {
+		return major.Options{}, err
+	}
+	if old.Major != s.From {
+		return major.Options{}, fmt.Errorf("%w: the programs that were collected are of version %d, and not of %d",
+			former.ErrImage, old.Major, s.From)
+	}
+	return major.Options{
+		ID: s.ID, Instance: s.Instance, Volume: u.volume, WALVolume: u.walVolume, Run: u.Run, Former: old,
+		New: programs, Method: s.Method, Parameters: s.Parameters, Jobs: runtime.GOMAXPROCS(0), Log: os.Stderr,
+		Waits: u.waits, Step: u.step,
+	}, nil
+}
+
+func (u *upgradeRun) step(words string) {
+	u.progress.step(words)
+	u.log.Info("step", "step", words)
+}
+
+func (u *upgradeRun) waits(whom string) {
+	u.progress.step("waits for the volume: " + whom + " still works on it")
+	u.log.Warn("the volume is in use", "by", whom)
+}
+
+// Back gives the old data of an instance back, as it was before an upgrade.
+func Back(ctx context.Context, o UpgradeOptions) error {
+	u := newUpgrade(o)
+	result, err := u.back(ctx)
+	if err != nil {
+		result.Error = err.Error()
+	}
+	return errors.Join(err, leave(o.Termination, &result, &result.Error))
+}
+
+func (u *upgradeRun) back(ctx context.Context) (protocol.UpgradeBack, error) {
+	u.progress.step("gives the old data back")
+	stop, err := u.begin(ctx, naming.IdentityUpgrade, &u.settings, &u.settings.Operator)
+	if err != nil {
+		return protocol.UpgradeBack{}, err
+	}
+	defer stop()
+	return major.Back(ctx, major.Options{
+		ID: u.settings.ID, Instance: u.settings.Instance, Volume: u.volume, Run: u.Run,
+		Former: postgres.Programs{Major: u.settings.From}, New: postgres.Programs{Major: u.settings.To},
+		Log: os.Stderr, Waits: u.waits, Step: u.step,
+	})
+}

@@ -1,0 +1,162 @@
+package work
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/work/initjob"
+)
+
+// What is asked once. An invalid database is one whose removal was cut off (datconnlimit -2).
+const (
+	queryPrepared = `select gid || ' (' || database || ')' from pg_prepared_xacts order by 1`
+	querySlots    = `select slot_name::text from pg_replication_slots where slot_type = 'logical' and not temporary
+		order by 1`
+	queryRoles   = `select rolname::text from pg_roles where rolname ~ '^pg_' and oid >= 16384 order by 1`
+	queryOutside = `select spcname || ': ' || pg_tablespace_location(oid) from pg_tablespace
+		where oid >= 16384 and not starts_with(pg_tablespace_location(oid), $1 || '/') order by 1`
+	queryDatabases = `select datname::text, datconnlimit = -2, not datallowconn, datlocprovider::text, datcollate,
+		datctype, pg_database_size(oid) from pg_database order by 1`
+)
+
+// What is asked in every database.
+const (
+	queryExtensions = `select extname::text, extversion from pg_extension`
+	queryLibraries  = `select distinct probin from pg_proc p where probin is not null and p.oid >= 16384
+		and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid
+		and d.deptype = 'e') order by 1`
+	// The types are those of pg_upgrade (check_for_reg_data_type_usage).
+	queryReferences = `select format('%I.%I.%I (%s)', n.nspname, c.relname, a.attname, t.typname)
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
+		join pg_type t on t.oid = a.atttypid
+		where c.relkind in ('r', 'm', 'i') and not a.attisdropped and c.oid >= 16384
+		and n.nspname !~ '^pg_temp_' and n.nspname !~ '^pg_toast_temp_'
+		and t.typnamespace = 'pg_catalog'::regnamespace and t.typname in ('regcollation', 'regconfig', 'regdictionary',
+		'regnamespace', 'regoper', 'regoperator', 'regproc', 'regprocedure') order by 1`
+	// The options are those of ALTER TABLE … ALTER COLUMN … SET, and one of the server's own, which is not taken over.
+	// Those of indexes are of their operator classes.
+	queryOptions = `select format('%I.%I.%I (%s)', n.nspname, c.relname, a.attname, o)
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid,
+		unnest(a.attoptions) o
+		where c.oid >= 16384 and c.relkind not in ('i', 'I') and a.attnum > 0 and not a.attisdropped
+		and n.nspname !~ '^pg_temp_'
+		and split_part(o, '=', 1) not in ('n_distinct', 'n_distinct_inherited', 'pg_attver') order by 1`
+	// Relations with numbers below 16384 are those that initdb makes. pg_upgrade takes the file of pg_largeobject over
+	// as it is; the rest of these the new version writes anew.
+	queryRelations = `select count(*), coalesce(sum(pg_total_relation_size(oid)) filter (where relkind in ('r', 'm')
+		and oid < 16384 and relname <> 'pg_largeobject' and not relisshared), 0)::bigint from pg_class`
+)
+
+// ask asks the primary.
+func (c *upgradeCheck) ask(ctx context.Context) error {
+	config, err := initTLS(c.Authority, c.settings.Given)
+	if err != nil {
+		return err
+	}
+	conn, err := c.connect(ctx, config, "postgres")
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for _, q := range []struct {
+		into  *[]string
+		query string
+		args  []any
+	}{
+		{&c.facts.Prepared, queryPrepared, nil}, {&c.facts.Slots, querySlots, nil}, {&c.facts.Roles, queryRoles, nil},
+		{&c.facts.Outside, queryOutside, []any{c.options.Volume}},
+	} {
+		if *q.into, err = names(ctx, conn, q.query, q.args...); err != nil {
+			return err
+		}
+	}
+	if err := c.askDatabases(ctx, conn); err != nil {
+		return err
+	}
+	for i := range c.facts.Databases {
+		if d := &c.facts.Databases[i]; !d.Invalid && !d.Closed {
+			if err := c.askIn(ctx, config, d); err != nil {
+				return err
+			}
+		}
+	}
+	c.result.Databases, c.result.Relations = len(c.facts.Databases), c.facts.Relations
+	return nil
+}
+
+func (c *upgradeCheck) connect(ctx context.Context, config *tls.Config, database string) (*pgx.Conn, error) {
+	return initjob.Superuser(ctx, c.settings.Hosts, c.options.Port, config, database)
+}
+
+func names(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
+	rows, err := conn.Query(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("ask the primary: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("ask the primary: %w", err)
+	}
+	return all, nil
+}
+
+func (c *upgradeCheck) askDatabases(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, queryDatabases)
+	if err != nil {
+		return fmt.Errorf("ask for the databases: %w", err)
+	}
+	var d upgrade.DatabaseFacts
+	var size int64
+	_, err = pgx.ForEachRow(rows, []any{&d.Name, &d.Invalid, &d.Closed, &d.Provider, &d.Collate, &d.CType, &size},
+		func() error {
+			c.facts.Databases = append(c.facts.Databases, d)
+			c.result.Bytes += size
+			return nil
+		})
+	if err != nil {
+		return fmt.Errorf("ask for the databases: %w", err)
+	}
+	return nil
+}
+
+// askIn asks in a database.
+func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *upgrade.DatabaseFacts) error {
+	conn, err := c.connect(ctx, config, d.Name)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if d.Libraries, err = names(ctx, conn, queryLibraries); err != nil {
+		return err
+	}
+	if d.References, err = names(ctx, conn, queryReferences); err != nil {
+		return err
+	}
+	if d.Options, err = names(ctx, conn, queryOptions); err != nil {
+		return err
+	}
+	rows, err := conn.Query(ctx, queryExtensions)
+	if err != nil {
+		return fmt.Errorf("ask for the extensions in %q: %w", d.Name, err)
+	}
+	d.Extensions = map[string]string{}
+	var name, version string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &version}, func() error {
+		d.Extensions[name] = version
+		return nil
+	}); err != nil {
+		return fmt.Errorf("ask for the extensions in %q: %w", d.Name, err)
+	}
+	var relations int
+	var catalogs int64
+	if err := conn.QueryRow(ctx, queryRelations).Scan(&relations, &catalogs); err != nil {
+		return fmt.Errorf("count the relations in %q: %w", d.Name, err)
+	}
+	c.facts.Relations += relations
+	c.result.Catalogs += catalogs
+	return nil
+}

@@ -1,0 +1,198 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/backup"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// VerifyOptions are what a verification is told.
+type VerifyOptions struct {
+	PodOptions
+	// Key is the folder with the key of the archive, Volume the scratch volume, Backup the name of the backup in the
+	// archive.
+	Key, Volume, Backup string
+	Former
+	// WithoutScrub says that the rest of the archive is not read besides.
+	WithoutScrub bool
+}
+
+// Former is the archive of a former major version, and that version; empty for the present one.
+type Former struct {
+	Archive string
+	Major   int
+}
+
+// of are settings for what is verified. A former archive is not read again besides.
+func (f Former) of(settings *protocol.BackupSettings) {
+	if f.Archive != "" {
+		settings.Archive.Path, settings.Verify.Major, settings.Verify.Scrub = f.Archive, f.Major, nil
+	}
+}
+
+// Verify restores a backup into a scratch volume and checks it, in the container of a verification that has the key.
+// The one that runs SQL comes after it, and is Inspect. The result is left where the kubelet finds it, whatever came
+// of it.
+func Verify(ctx context.Context, o VerifyOptions) error {
+	v := &verify{pod: newPod(o.PodOptions), key: o.Key, volume: o.Volume, backup: o.Backup, former: o.Former,
+		withoutScrub: o.WithoutScrub}
+	err := v.do(ctx)
+	if err == nil { // for Inspect: the kubelet hands a termination message to nobody in the Pod
+		err = leave(filepath.Join(o.Volume, naming.FileVerified), &v.result)
+	}
+	if err != nil {
+		v.result.Error = err.Error()
+	}
+	return errors.Join(err, leaveVerified(o.Termination, &v.result))
+}
+
+// leaveVerified leaves the result for the kubelet, with its words and answers short enough.
+func leaveVerified(path string, result *protocol.VerifyResult) error {
+	if s := result.Scrub; s != nil {
+		s.Error = first(s.Error, 200)
+		for i := range s.Broken {
+			s.Broken[i].Problem = first(s.Broken[i].Problem, 80)
+		}
+	}
+	for i := range result.Answers {
+		a := &result.Answers[i]
+		a.Got, a.Problem = first(a.Got, 100), first(a.Problem, 100)
+	}
+	return leave(path, result, &result.Error)
+}
+
+// scratchFolder is where on the volume a backup is restored to.
+func scratchFolder(volume string) string { return filepath.Join(volume, "scratch") }
+
+// first are the first characters of a text.
+func first(text string, most int) string {
+	shorten([]*string{&text}, most)
+	return text
+}
+
+// verify is one run.
+type verify struct {
+	pod
+	key, volume, backup string
+	former              Former
+	withoutScrub        bool
+	settings            protocol.BackupSettings
+	archive             bucket.Bucket // rooted at the archive
+	decoder             *backup.Decoder
+	result              protocol.VerifyResult
+}
+
+func (v *verify) do(ctx context.Context) error {
+	ctx = v.telling(ctx)
+	v.progress.step("opens the archive")
+	stop, err := v.begin(ctx, naming.IdentityRestore, &v.settings, &v.settings.Operator)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	v.former.of(&v.settings)
+	if v.withoutScrub {
+		v.settings.Verify.Scrub = nil
+	}
+	if err := v.open(ctx); err != nil {
+		return err
+	}
+	err = v.verify(ctx)
+	v.scrub(ctx) // whatever is wrong with this backup, the rest is not to wait
+	return err
+}
+
+// open opens the archive.
+func (v *verify) open(ctx context.Context) (err error) {
+	if v.decoder, err = decoderOf(v.settings.Verify.Encrypted, v.key); err != nil {
+		return err
+	}
+	config, err := storeConfig(ctx, v.settings.Archive.Bucket, v.own, v.Run)
+	if err != nil {
+		return err
+	}
+	whole, err := bucket.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	v.archive = bucket.Sub(whole, v.settings.Archive.Path)
+	return nil
+}
+
+// verify restores the backup, and checks it.
+func (v *verify) verify(ctx context.Context) error {
+	options, err := v.options(ctx)
+	if err != nil {
+		v.result.Objects = backup.BrokenObjects(err)
+		return err
+	}
+	begin := time.Now()
+	report, err := backup.Verify(ctx, options)
+	recordReport(&v.result, report)
+	v.log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(),
+		"steps", v.result.Steps, "lsn", report.LSN)
+	return err
+}
+
+// options plan the way to the end of the archive.
+func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
+	s := v.settings.Verify
+	programs, err := postgres.FindPrograms(ctx, s.Major)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	catalogue, err := backup.Read(ctx, v.archive)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	chain, err := catalogue.Chain(v.backup)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	choice, err := catalogue.Choose(backup.Wanted{Backup: v.backup, Now: time.Now()})
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	plan, err := catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	return backup.VerifyOptions{
+		Bucket: v.archive, Decoder: v.decoder, Chain: chain, Plan: plan, Again: backup.Replan(v.archive, choice),
+		Folder: scratchFolder(v.volume), Run: v.Run, Programs: programs, Parameters: s.Parameters,
+		Workers: backup.Streams(), Log: os.Stderr, Progress: v.report,
+	}, nil
+}
+
+// report says how far a step is.
+func (v *verify) report(step string, p backup.Progress) {
+	words := map[string]string{backup.StepUnpack: "fetches the backup", backup.StepRecover: "replays WAL"}
+	v.progress.set(protocol.BackupProgress{Step: words[step], Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
+}
+
+// recordReport puts into the result what was found.
+func recordReport(result *protocol.VerifyResult, r backup.Report) {
+	if r.LSN != "" {
+		result.LSN, result.Commit = r.LSN, r.Commit
+	}
+	result.Objects = append(result.Objects, r.Objects...)
+	for _, s := range r.Steps {
+		result.Steps = append(result.Steps,
+			protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
+		if s.Name == backup.StepUnpack || s.Name == backup.StepRecover {
+			result.Recovery += s.Took.Seconds()
+		}
+	}
+	for _, a := range r.Answers {
+		result.Answers = append(result.Answers,
+			protocol.VerifyAnswer{Name: a.Name, Rows: a.Rows, Got: a.Got, Problem: a.Problem})
+	}
+}
