@@ -28,16 +28,16 @@ const (
 )
 
 // apply is the one way to write an object of a SampleDB.
-func (r *Reconciler) apply(ctx context.Context, db *v1.SampleDB, want client.Object) error {
-	return asProblem(r.writer().Apply(ctx, owner(db), want))
+func (h *hands) apply(ctx context.Context, db *v1.SampleDB, want client.Object) error {
+	return asProblem(h.writer().Apply(ctx, owner(db), want))
 }
 
 // create makes an object that nobody changes afterwards.
-func (r *Reconciler) create(ctx context.Context, db *v1.SampleDB, want client.Object) error {
-	return asProblem(r.writer().Create(ctx, owner(db), want))
+func (h *hands) create(ctx context.Context, db *v1.SampleDB, want client.Object) error {
+	return asProblem(h.writer().Create(ctx, owner(db), want))
 }
 
-func (r *Reconciler) writer() apply.Writer { return apply.Writer{Client: r.Client, Reader: r.Reader} }
+func (h *hands) writer() apply.Writer { return apply.Writer{Client: h.Client, Reader: h.Reader} }
 
 // owner is the SampleDB as the owner of its objects. A volume claim may outlive it,
 // and then belongs to the next one of the name.
@@ -88,28 +88,28 @@ func asProblem(err error) error {
 	return &problem{v1.ReasonCreating, p.Message, waitGone}
 }
 
-func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }
+func (h *hands) jobs() jobs.Runner { return jobs.Runner{Client: h.Client, Reader: h.Reader} }
 
 // keepJob is the component's Job of this name that lives, nil where there is none. Its others are removed: those of a
 // former spec.
-func (r *Reconciler) keepJob(ctx context.Context, s *scope, component, name string) (*batchv1.Job, error) {
+func (s *act) keepJob(ctx context.Context, component, name string) (*batchv1.Job, error) {
 	var all []batchv1.Job
 	for _, job := range s.seen.jobs {
 		if job.Labels[naming.LabelComponent] == component {
 			all = append(all, job)
 		}
 	}
-	current, _, err := r.jobs().Keep(ctx, all, s.db, name)
+	current, _, err := s.jobs().Keep(ctx, all, s.db, name)
 	return current, err
 }
 
 // applyRestarts decides which instance restarts now, and does it.
-func (r *Reconciler) applyRestarts(ctx context.Context, s *scope) error {
+func (s *fleetTopic) applyRestarts(ctx context.Context) error {
 	if s.stop.Closed() {
 		return nil // all of them are about to stop
 	}
 	s.decision = decide(s.fleet())
-	r.Metrics.Decided(string(s.decision.action), s.decision.reason)
+	s.Metrics.Decided(string(s.decision.action), s.decision.reason)
 	ordinal, _ := naming.Ordinal(s.decision.target)
 	pod := s.seen.pods[ordinal]
 	if pod == nil {
@@ -117,18 +117,18 @@ func (r *Reconciler) applyRestarts(ctx context.Context, s *scope) error {
 	}
 	switch s.decision.action {
 	case actionReplace:
-		return r.replace(ctx, s, pod, s.decision.message)
+		return s.replace(ctx, pod, s.decision.message)
 	case actionRestart:
-		return r.restart(ctx, s, pod, s.decision.message)
+		return s.restartServer(ctx, pod, s.decision.message)
 	case actionResize:
-		return r.resize(ctx, s, pod, s.decision.message)
+		return s.resize(ctx, pod, s.decision.message)
 	case actionNone, actionWait:
 	}
 	return nil
 }
 
 // resize gives a Pod its resources while it runs. Where the API server can't do that, the Pod is replaced.
-func (r *Reconciler) resize(ctx context.Context, s *scope, pod *corev1.Pod, why string) error {
+func (s *fleetTopic) resize(ctx context.Context, pod *corev1.Pod, why string) error {
 	resources, _ := desired.ResizesInPlace(s.db, pod, []string{desired.FacetResources})
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{
 		map[string]any{"name": naming.ContainerPostgreSQL, "resources": resources},
@@ -136,11 +136,11 @@ func (r *Reconciler) resize(ctx context.Context, s *scope, pod *corev1.Pod, why 
 	if err != nil {
 		return fmt.Errorf("write the resources of Pod %s: %w", pod.Name, err)
 	}
-	err = r.Client.SubResource("resize").Patch(ctx, pod.DeepCopy(),
+	err = s.Client.SubResource("resize").Patch(ctx, pod.DeepCopy(),
 		client.RawPatch(types.StrategicMergePatchType, patch))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsInvalid(err):
-		return r.replace(ctx, s, pod, why) // before Kubernetes 1.33, or a Pod that this does not suit
+		return s.replace(ctx, pod, why) // before Kubernetes 1.33, or a Pod that this does not suit
 	case apierrors.IsForbidden(err): // its node is too small, or a quota has no more
 		return &problem{v1.ReasonPodRefused, fmt.Sprintf("Pod %s goes on with the resources that it has, for it can't "+
 			"get others: %v. If another node has them, delete the Pod: it starts there", pod.Name, err), waitUser}
@@ -149,15 +149,15 @@ func (r *Reconciler) resize(ctx context.Context, s *scope, pod *corev1.Pod, why 
 	}
 	marked := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`,
 		naming.AnnotationFacets, desired.FacetsResized(s.db, pod))
-	if err := r.Client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, marked)); err != nil {
+	if err := s.Client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, marked)); err != nil {
 		return fmt.Errorf("annotate Pod %s: %w", pod.Name, err)
 	}
 	s.addEvent(eventPodResized, fmt.Sprintf("Pod %s, while it runs: %s", pod.Name, why))
 	return nil
 }
 
-func (r *Reconciler) replace(ctx context.Context, s *scope, pod *corev1.Pod, why string) error {
-	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+func (s *act) replace(ctx context.Context, pod *corev1.Pod, why string) error {
+	err := s.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // another Pod has its name by now
 	}
@@ -168,10 +168,10 @@ func (r *Reconciler) replace(ctx context.Context, s *scope, pod *corev1.Pod, why
 	return nil
 }
 
-func (r *Reconciler) restart(ctx context.Context, s *scope, pod *corev1.Pod, why string) error {
+func (s *act) restartServer(ctx context.Context, pod *corev1.Pod, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := r.Agents.Restart(ctx, s.db.UID, pod.Status.PodIP, s.config, why); err != nil {
+	if err := s.Agents.Restart(ctx, s.db.UID, pod.Status.PodIP, s.config, why); err != nil {
 		return fmt.Errorf("ask %s to restart its server: %w", pod.Name, err)
 	}
 	s.addEvent(eventRestarting, fmt.Sprintf("server of %s: %s", pod.Name, why))

@@ -19,6 +19,14 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// exchangeTopic gives agents the operator's program.
+type exchangeTopic struct {
+	base
+	// agents is which agents run the operator's program; agentsNext is when they are looked at again, zero for never.
+	agents     *v1.AgentsStatus
+	agentsNext time.Time
+}
+
 // AgentPrograms gives agents the operator's own program to go on as (docs/upgrade.md, "The operator and its agents").
 type AgentPrograms interface {
 	// Program is the operator's own.
@@ -180,11 +188,11 @@ func (a agentSeen) said(target protocol.Program) *protocol.ProgramFailure {
 }
 
 // applyAgents gives the next agent the operator's program.
-func (r *Reconciler) applyAgents(ctx context.Context, s *scope) error {
-	if r.Programs == nil || s.starting() {
+func (s *exchangeTopic) applyAgents(ctx context.Context) error {
+	if s.Programs == nil || s.starting() {
 		return nil
 	}
-	target, err := r.Programs.Program()
+	target, err := s.Programs.Program()
 	if err != nil {
 		return fmt.Errorf("read the operator's own program: %w", err)
 	}
@@ -192,7 +200,7 @@ func (r *Reconciler) applyAgents(ctx context.Context, s *scope) error {
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
-	if err := r.endTries(ctx, s, target); err != nil {
+	if err := s.endTries(ctx, target); err != nil {
 		return err
 	}
 	d := decideAgent(v)
@@ -200,10 +208,10 @@ func (r *Reconciler) applyAgents(ctx context.Context, s *scope) error {
 	s.agentsNext = d.at
 	switch d.reason {
 	case agentsGive:
-		return r.giveProgram(ctx, s, d, target)
+		return s.giveProgram(ctx, d, target)
 	case agentsCurrent, agentsForeign, agentsOlder, agentsFailed:
 		if v.Asked && v.busy == "" {
-			return r.annotate(ctx, s, map[string]string{naming.AnnotationReplaceAgents: ""})
+			return s.annotate(ctx, map[string]string{naming.AnnotationReplaceAgents: ""})
 		}
 	}
 	return nil
@@ -211,14 +219,14 @@ func (r *Reconciler) applyAgents(ctx context.Context, s *scope) error {
 
 // endTries forgets that agents were given a program that they run now. If a container ends later, that is another
 // matter.
-func (r *Reconciler) endTries(ctx context.Context, s *scope, target protocol.Program) error {
+func (s *exchangeTopic) endTries(ctx context.Context, target protocol.Program) error {
 	for ordinal, pod := range s.seen.pods {
 		runs := s.seen.answers[naming.Instance(s.db.Name, ordinal)].Program
 		tried, _, _ := s.triedAgent(pod, target)
 		if !tried || runs == nil || runs.SHA256 != target.SHA256 {
 			continue
 		}
-		if err := r.noteTried(ctx, pod, ""); err != nil {
+		if err := s.noteTried(ctx, pod, ""); err != nil {
 			return err
 		}
 		s.addEvent(eventAgentReplaced, fmt.Sprintf("the agent of %s runs the operator's program (%s)", pod.Name,
@@ -228,12 +236,12 @@ func (r *Reconciler) endTries(ctx context.Context, s *scope, target protocol.Pro
 }
 
 // noteTried notes on a Pod what its agent was given, "" for nothing.
-func (r *Reconciler) noteTried(ctx context.Context, pod *corev1.Pod, tried string) error {
+func (s *exchangeTopic) noteTried(ctx context.Context, pod *corev1.Pod, tried string) error {
 	changed := pod.DeepCopy()
 	if delete(changed.Annotations, naming.AnnotationAgentTried); tried != "" {
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, naming.AnnotationAgentTried, tried)
 	}
-	err := r.Client.Patch(ctx, changed, client.MergeFrom(pod), client.FieldOwner(naming.FieldOwner))
+	err := s.Client.Patch(ctx, changed, client.MergeFrom(pod), client.FieldOwner(naming.FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("note on Pod %s that its agent is given a program: %w", pod.Name, err)
 	}
@@ -241,7 +249,7 @@ func (r *Reconciler) noteTried(ctx context.Context, pod *corev1.Pod, tried strin
 }
 
 // agentView is what the scope knows of the agents' programs.
-func (s *scope) agentView(target protocol.Program) (agentView, error) {
+func (s *exchangeTopic) agentView(target protocol.Program) (agentView, error) {
 	permission, err := s.permission()
 	if err != nil {
 		return agentView{}, err
@@ -252,7 +260,7 @@ func (s *scope) agentView(target protocol.Program) (agentView, error) {
 	switch {
 	case s.decision.action != actionNone || s.moving != "" || s.pulling() || s.restoreWanted() || s.asked():
 		v.busy = "something else is being done with the instances"
-	case ready(s).status != metav1.ConditionTrue || !s.healthy():
+	case ready(s.all).status != metav1.ConditionTrue || !s.healthy():
 		v.busy = "the SampleDB is not ready"
 	}
 	leader := s.leader()
@@ -275,7 +283,7 @@ func (s *scope) agentView(target protocol.Program) (agentView, error) {
 const agentPatience = 2 * time.Minute
 
 // triedAgent says whether the agent of a Pod was given a program, and whether its container has ended since.
-func (s *scope) triedAgent(pod *corev1.Pod, target protocol.Program) (tried, late, ended bool) {
+func (s *exchangeTopic) triedAgent(pod *corev1.Pod, target protocol.Program) (tried, late, ended bool) {
 	words := strings.Fields(pod.Annotations[naming.AnnotationAgentTried])
 	if len(words) != 3 || words[0] != target.SHA256 {
 		return false, false, false
@@ -295,7 +303,7 @@ func containerID(pod *corev1.Pod) string {
 }
 
 // noteAgents says in the status which agents run the operator's program, and tells of one that can't.
-func (s *scope) noteAgents(v agentView, d agentDecision) {
+func (s *exchangeTopic) noteAgents(v agentView, d agentDecision) {
 	status := &v1.AgentsStatus{Program: short(v.target.SHA256)}
 	for _, a := range v.agents {
 		if a.runs != nil && a.runs.SHA256 == v.target.SHA256 {
@@ -316,21 +324,21 @@ func short(sha string) string { return sha[:min(12, len(sha))] }
 
 // giveProgram gives an agent the operator's program. That it was given is noted before, on its Pod: if its container
 // ends by it, no other one is given it. Of all SampleDBs one agent at a time is given it.
-func (r *Reconciler) giveProgram(ctx context.Context, s *scope, d agentDecision, target protocol.Program) error {
-	if !r.giving.TryLock() {
+func (s *exchangeTopic) giveProgram(ctx context.Context, d agentDecision, target protocol.Program) error {
+	if !s.giving.TryLock() {
 		return nil
 	}
-	defer r.giving.Unlock()
+	defer s.giving.Unlock()
 	ordinal, _ := naming.Ordinal(d.give)
 	pod := s.seen.pods[ordinal]
 	if pod == nil || !reachable(pod) {
 		return nil
 	}
 	words := []string{target.SHA256, s.now.UTC().Format(time.RFC3339), containerID(pod)}
-	if err := r.noteTried(ctx, pod, strings.Join(words, " ")); err != nil {
+	if err := s.noteTried(ctx, pod, strings.Join(words, " ")); err != nil {
 		return err
 	}
-	if err := r.Programs.GiveProgram(ctx, s.db.UID, pod.Status.PodIP, s.config); err != nil {
+	if err := s.Programs.GiveProgram(ctx, s.db.UID, pod.Status.PodIP, s.config); err != nil {
 		// Why is in the agent's own status. If it could not be asked, nothing has come of it, and it is given it again.
 		return fmt.Errorf("give the agent of %s the operator's program: %w", pod.Name, err)
 	}

@@ -47,8 +47,8 @@ type Agents interface {
 
 // syncAgents gives the agents of all Pods that can have a server running their config at once. The answers are those of
 // the agents that answered; doubted says that it is not known yet whether another one will.
-func (r *Reconciler) syncAgents(
-	ctx context.Context, s *scope, pods map[int]*corev1.Pod,
+func (s *scope) syncAgents(
+	ctx context.Context, pods map[int]*corev1.Pod,
 ) (answers map[string]protocol.Status, doubted bool) {
 	config := withAddresses(s.config, s.seen.pods)
 	answers = map[string]protocol.Status{}
@@ -62,7 +62,7 @@ func (r *Reconciler) syncAgents(
 			continue
 		}
 		wait.Go(func() {
-			status, err := r.Agents.Sync(ctx, s.db.UID, pod.Status.PodIP, config)
+			status, err := s.Agents.Sync(ctx, s.db.UID, pod.Status.PodIP, config)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

@@ -19,11 +19,20 @@ import (
 	"toban.dev/internal/operator/desired"
 )
 
+// volumesTopic replaces volumes by others of another size or class.
+type volumesTopic struct {
+	base
+	// anew is the next step towards volumes that it can have only by being
+	// made anew, anewNext when that changes by itself, zero where something tells.
+	anew     anewStep
+	anewNext time.Time
+}
+
 // handOverAgain is how long after a refusal a primary whose volume is to be made anew is asked again.
 const handOverAgain = time.Minute
 
 // liveClaims are those of the wanted instances, by ordinal, that are not being deleted.
-func (s *scope) liveClaims() (out []*corev1.PersistentVolumeClaim) {
+func (s *storageFacts) liveClaims() (out []*corev1.PersistentVolumeClaim) {
 	for ordinal := range desired.Instances(s.db) {
 		if claim := s.seen.claims[ordinal]; claim != nil && claim.DeletionTimestamp == nil {
 			out = append(out, claim)
@@ -34,7 +43,7 @@ func (s *scope) liveClaims() (out []*corev1.PersistentVolumeClaim) {
 
 // keepsFormerSize says that the user has lowered the size, and that it is not decided yet that the data fits: then the
 // former size is in force. It is decided when the status says so, or a volume was made for the smaller size already.
-func (s *scope) keepsFormerSize() bool {
+func (s *storageFacts) keepsFormerSize() bool {
 	size, err := resource.ParseQuantity(s.wrote.Size)
 	if err != nil {
 		return false
@@ -57,7 +66,7 @@ func (s *scope) keepsFormerSize() bool {
 
 // formerSize is the size that every volume has at least, where the user has lowered the size and that is not decided
 // yet; zero elsewhere.
-func (s *scope) formerSize() (least resource.Quantity) {
+func (s *storageFacts) formerSize() (least resource.Quantity) {
 	if !s.keepsFormerSize() {
 		return least
 	}
@@ -70,7 +79,7 @@ func (s *scope) formerSize() (least resource.Quantity) {
 }
 
 // anewOf is what the volume of a claim can have only by being made anew, nothing for no claim.
-func (s *scope) anewOf(claim *corev1.PersistentVolumeClaim) []string {
+func (s *storageFacts) anewOf(claim *corev1.PersistentVolumeClaim) []string {
 	size, err := desired.Size(s.db)
 	if claim == nil || err != nil {
 		return nil
@@ -83,7 +92,7 @@ func (s *scope) anewOf(claim *corev1.PersistentVolumeClaim) []string {
 }
 
 // storageNote is what a claim notes that is made now. As long as the former size is in force, it is made for that one.
-func (s *scope) storageNote() string {
+func (s *storageFacts) storageNote() string {
 	of := s.wrote
 	if s.keepsFormerSize() {
 		of.Size = s.db.Spec.Storage.Size
@@ -93,7 +102,7 @@ func (s *scope) storageNote() string {
 
 // noteStorage notes on a claim for which spec.storage its volume is. One that is to be made anew keeps what it has
 // noted, because that is why.
-func (s *scope) noteStorage(claim *corev1.PersistentVolumeClaim, ordinal int) {
+func (s *volumesTopic) noteStorage(claim *corev1.PersistentVolumeClaim, ordinal int) {
 	note := s.storageNote()
 	if current := s.seen.claims[ordinal]; len(s.anewOf(current)) > 0 {
 		note = current.Annotations[naming.AnnotationStorage]
@@ -102,7 +111,7 @@ func (s *scope) noteStorage(claim *corev1.PersistentVolumeClaim, ordinal int) {
 }
 
 // anewView is what the scope knows of volumes that are to be made anew.
-func (s *scope) anewView(missing string) anewView {
+func (s *volumesTopic) anewView(missing string) anewView {
 	v := anewView{
 		primary: s.primary(), votersKnown: len(s.voters()) > 0, missing: missing, busy: s.busyForAnew(),
 		undecided: s.keepsFormerSize(),
@@ -116,7 +125,7 @@ func (s *scope) anewView(missing string) anewView {
 	}
 	for ordinal, is := range s.fleet().instances {
 		claim, i := s.seen.claims[ordinal], anewInstance{name: is.name, exists: is.exists, ready: is.ready}
-		i.due, i.counts, i.aside = s.anewOf(claim), s.counts(is.name), s.dataAside(ordinal)
+		i.due, i.counts, i.aside = s.anewOf(claim), s.counts(is.name), s.all.dataAside(ordinal)
 		i.going = claim != nil && claim.DeletionTimestamp != nil
 		i.bound = claim != nil && claim.Status.Phase == corev1.ClaimBound
 		v.instances = append(v.instances, i)
@@ -127,13 +136,13 @@ func (s *scope) anewView(missing string) anewView {
 
 // counts says that the primary counts an instance with the data that is on its volume now: one of the same name that
 // has lost its volume is another voter.
-func (s *scope) counts(name string) bool {
+func (s *volumesTopic) counts(name string) bool {
 	primary, is := s.seen.answers[s.primary()].Election, s.seen.answers[name].Election
 	return slices.Contains(s.voters(), name) && is.Voter != "" && primary.Configuration.Has(is.Voter)
 }
 
 // fitAnew is whether the data fits on the volumes that spec.storage asks for, by what the instances that count say.
-func (s *scope) fitAnew(v anewView) space.Fit {
+func (s *volumesTopic) fitAnew(v anewView) space.Fit {
 	wants := s.db.Spec.Storage.Size
 	if v.undecided {
 		wants = s.wrote.Size
@@ -142,7 +151,7 @@ func (s *scope) fitAnew(v anewView) space.Fit {
 	if err != nil {
 		return space.Fit{Answer: space.NotKnown, Message: err.Error()}
 	}
-	counting := slices.DeleteFunc(s.volumes(), func(r space.Volume) bool {
+	counting := slices.DeleteFunc(s.all.volumes(), func(r space.Volume) bool {
 		return slices.ContainsFunc(v.instances, func(i anewInstance) bool {
 			return naming.ClaimOf(i.name) == r.Name && !i.counts
 		})
@@ -151,7 +160,7 @@ func (s *scope) fitAnew(v anewView) space.Fit {
 }
 
 // busyForAnew is what is under way that a copy onto a new volume would disturb, "" for nothing.
-func (s *scope) busyForAnew() string {
+func (s *volumesTopic) busyForAnew() string {
 	switch {
 	case s.blocked:
 		return "what keeps other changes from being made: Ready says what that is"
@@ -171,13 +180,13 @@ func (s *scope) busyForAnew() string {
 
 // applyAnew does the next step towards volumes that are as spec.storage wants them, where they have to be made anew
 // for it. Nothing is remembered of it but the size in force: what is left follows from the claims.
-func (r *Reconciler) applyAnew(ctx context.Context, s *scope) error {
+func (s *volumesTopic) applyAnew(ctx context.Context) error {
 	if s.starting() {
 		return nil
 	}
 	missing := ""
 	if s.wrote.StorageClassName != nil {
-		class, err := r.storageClass(ctx, s.wrote.StorageClassName)
+		class, err := s.all.storageClass(ctx, s.wrote.StorageClassName)
 		if err != nil {
 			return err
 		}
@@ -186,7 +195,7 @@ func (r *Reconciler) applyAnew(ctx context.Context, s *scope) error {
 	d := decideAnew(s.anewView(missing))
 	if d.reason == anewReplaced {
 		var err error
-		if d, err = r.lookAgain(ctx, s, d); err != nil {
+		if d, err = s.lookAgain(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -199,20 +208,20 @@ func (r *Reconciler) applyAnew(ctx context.Context, s *scope) error {
 	case anewRefused:
 		s.anewNext = s.now.Add(handOverAgain)
 	case anewTemplate:
-		return r.removeTemplate(ctx, s)
+		return s.removeTemplate(ctx)
 	case anewHandOver:
-		return r.handOverForAnew(ctx, s, d)
+		return s.handOverForAnew(ctx, d)
 	case anewReplaced:
-		return r.replaceVolume(ctx, s, d)
+		return s.replaceVolume(ctx, d)
 	}
 	return nil
 }
 
 // lookAgain reads the claims past the cache before a volume goes: it can't be brought back.
-func (r *Reconciler) lookAgain(ctx context.Context, s *scope, d anewStep) (anewStep, error) {
+func (s *volumesTopic) lookAgain(ctx context.Context, d anewStep) (anewStep, error) {
 	for ordinal := range s.instances() {
 		name := naming.Instance(s.db.Name, ordinal)
-		claim, err := find(ctx, r.Reader, s.db, naming.ClaimOf(name), &corev1.PersistentVolumeClaim{})
+		claim, err := find(ctx, s.Reader, s.db, naming.ClaimOf(name), &corev1.PersistentVolumeClaim{})
 		if err != nil {
 			return d, err
 		}
@@ -234,12 +243,12 @@ func (r *Reconciler) lookAgain(ctx context.Context, s *scope, d anewStep) (anewS
 
 // removeTemplate deletes the StatefulSet, whose template for claims can't be changed. Its Pods stay, and belong to the
 // one that is made in its place.
-func (r *Reconciler) removeTemplate(ctx context.Context, s *scope) error {
+func (s *act) removeTemplate(ctx context.Context) error {
 	set := s.seen.set
 	if set == nil || set.DeletionTimestamp != nil {
 		return nil
 	}
-	err := r.Client.Delete(ctx, set, client.Preconditions{UID: &set.UID},
+	err := s.Client.Delete(ctx, set, client.Preconditions{UID: &set.UID},
 		client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete StatefulSet %s, to make it anew: %w", set.Name, err)
@@ -248,12 +257,12 @@ func (r *Reconciler) removeTemplate(ctx context.Context, s *scope) error {
 }
 
 // handOverForAnew asks for a switchover, as a user would: so it goes on, ends, or is refused in the same way.
-func (r *Reconciler) handOverForAnew(ctx context.Context, s *scope, d anewStep) error {
+func (s *volumesTopic) handOverForAnew(ctx context.Context, d anewStep) error {
 	to := naming.SwitchoverAny
 	if order := s.preferredOrder(s.instances()); order != nil {
 		to = order[slices.IndexFunc(order, func(name string) bool { return name != d.target })]
 	}
-	err := r.annotate(ctx, s, map[string]string{
+	err := s.annotate(ctx, map[string]string{
 		naming.AnnotationSwitchover: to, naming.AnnotationSwitchoverAt: s.now.UTC().Format(time.RFC3339),
 		naming.AnnotationSwitchoverRefused: "",
 	})
@@ -265,12 +274,12 @@ func (r *Reconciler) handOverForAnew(ctx context.Context, s *scope, d anewStep) 
 
 // replaceVolume deletes the claim and the Pod of an instance. The claim goes when the Pod is gone; then both are made
 // anew, as they are wanted now.
-func (r *Reconciler) replaceVolume(ctx context.Context, s *scope, d anewStep) error {
+func (s *volumesTopic) replaceVolume(ctx context.Context, d anewStep) error {
 	ordinal, _ := naming.Ordinal(d.target)
 	claim, pod := s.seen.claims[ordinal], s.seen.pods[ordinal]
 	if claim.DeletionTimestamp == nil {
 		why := strings.Join(s.anewOf(claim), " and ")
-		if err := r.deleteClaim(ctx, claim); err != nil {
+		if err := s.all.deleteClaim(ctx, claim); err != nil {
 			return err
 		}
 		s.addEvent(eventReplacingVolume, fmt.Sprintf("%s: storage.%s changed, and %s copies its data anew", claim.Name,
@@ -279,5 +288,5 @@ func (r *Reconciler) replaceVolume(ctx context.Context, s *scope, d anewStep) er
 	if pod == nil || pod.DeletionTimestamp != nil {
 		return nil
 	}
-	return r.replace(ctx, s, pod, "its volume is made anew")
+	return s.replace(ctx, pod, "its volume is made anew")
 }

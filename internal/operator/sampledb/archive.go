@@ -21,28 +21,35 @@ import (
 	"toban.dev/internal/wal"
 )
 
+// archiveTopic writes what backups start from, and says what the archive has.
+type archiveTopic struct {
+	base
+	// retained is what the Job that removes what is not to be kept has said, nil where there is none, or none yet.
+	retained *retained
+}
+
 // archiveBehind is for how much longer than it may WAL waits for the archive before it is said to be behind.
 const archiveBehind = time.Minute
 
 // applyArchive writes what the backups start from, and the server of an archive that lies on a volume.
-func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
+func (s *archiveTopic) applyArchive(ctx context.Context) error {
 	if s.backup != nil {
-		manifest := desired.Manifest(s.db, r.Credentials.Credentials(s.db, s.password.Epoch))
+		manifest := desired.Manifest(s.db, s.Credentials.Credentials(s.db, s.password.Epoch))
 		settings, err := desired.BackupConfigMap(
 			s.db, s.config, manifest, s.spared(s.archivePath()), s.former()...)
 		if err != nil {
 			return err
 		}
-		for _, object := range []client.Object{settings, desired.BackupPolicy(s.db, r.Settings)} {
-			if err := r.apply(ctx, s.db, object); err != nil {
+		for _, object := range []client.Object{settings, desired.BackupPolicy(s.db, s.Settings)} {
+			if err := s.apply(ctx, s.db, object); err != nil {
 				return err
 			}
 		}
 	}
 	if !desired.OnVolume(s.db) {
-		return r.stopArchive(ctx, s)
+		return s.stopArchive(ctx)
 	}
-	claim, err := find(ctx, r.Client, s.db, naming.Archive(s.db.Name), &corev1.PersistentVolumeClaim{})
+	claim, err := find(ctx, s.Client, s.db, naming.Archive(s.db.Name), &corev1.PersistentVolumeClaim{})
 	if err != nil {
 		return err
 	}
@@ -51,9 +58,9 @@ func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
 	for _, object := range []client.Object{
-		want, desired.ArchiveDeployment(s.db, r.Settings), desired.ArchiveService(s.db), desired.ArchivePolicy(s.db),
+		want, desired.ArchiveDeployment(s.db, s.Settings), desired.ArchiveService(s.db), desired.ArchivePolicy(s.db),
 	} {
-		if err := r.apply(ctx, s.db, object); err != nil {
+		if err := s.apply(ctx, s.db, object); err != nil {
 			return err
 		}
 	}
@@ -61,7 +68,7 @@ func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 }
 
 // sparedSnapshots are those of volumes that need WAL of one of the archives.
-func (s *scope) sparedSnapshots(path string) (out []protocol.Snapshot) {
+func (s *archiveTopic) sparedSnapshots(path string) (out []protocol.Snapshot) {
 	for i := range s.seen.snapshots {
 		b := &s.seen.snapshots[i]
 		if x := desired.Snapshot(b); x != nil && b.Status.Archive != nil && b.Status.Archive.Path == path {
@@ -77,7 +84,7 @@ func (s *scope) sparedSnapshots(path string) (out []protocol.Snapshot) {
 // of the namespace, in one of its archives. Whichever store it was taken into: the second one, or a copy of the
 // archive, has it by the same id, and an id that is not there pins nothing. One that the first store has lost is pinned
 // all the same.
-func (s *scope) spared(path string) desired.Spared {
+func (s *archiveTopic) spared(path string) desired.Spared {
 	var out desired.Spared
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
@@ -111,17 +118,17 @@ func (s *scope) spared(path string) desired.Spared {
 }
 
 // stopArchive removes the server of a volume that is not used any more. The volume stays.
-func (r *Reconciler) stopArchive(ctx context.Context, s *scope) error {
-	server, err := find(ctx, r.Client, s.db, naming.Archive(s.db.Name), &appsv1.Deployment{})
+func (s *archiveTopic) stopArchive(ctx context.Context) error {
+	server, err := find(ctx, s.Client, s.db, naming.Archive(s.db.Name), &appsv1.Deployment{})
 	if err != nil || server == nil || server.DeletionTimestamp != nil || !metav1.IsControlledBy(server, s.db) {
 		return err
 	}
-	return r.deleteObject(ctx, server)
+	return s.deleteObject(ctx, server)
 }
 
 // archiveState is what the primary says of its archive, nil where that is not known: an agent that has just been told
 // of another archive may still say how far the former one is.
-func (s *scope) archiveState() *protocol.ArchiveStatus {
+func (s *archiveFacts) archiveState() *protocol.ArchiveStatus {
 	state := s.seen.answers[s.primary()].Archive
 	if state != nil && state.Place != "" && s.config.Archive != nil && state.Place != s.config.Archive.Place() {
 		return nil
@@ -130,7 +137,7 @@ func (s *scope) archiveState() *protocol.ArchiveStatus {
 }
 
 // archiving is true when the WAL reaches the archive.
-func (s *scope) archiving() verdict {
+func (s *archiveFacts) archiving() verdict {
 	primary, state := s.primary(), s.archiveState()
 	switch {
 	case s.backup == nil:
@@ -167,7 +174,7 @@ func (s *scope) archiving() verdict {
 }
 
 // openGap is the gap that the primary knows of, "" where there is none or where a backup begins behind it.
-func (s *scope) openGap() string {
+func (s *archiveFacts) openGap() string {
 	state := s.archiveState()
 	if state == nil || state.Gap == "" {
 		return ""
@@ -186,12 +193,12 @@ func (s *scope) openGap() string {
 }
 
 // inArchive says that a backup is complete and in the archive of this very SampleDB.
-func (s *scope) inArchive(b *v1.DatabaseBackup) bool {
+func (s *archiveFacts) inArchive(b *v1.DatabaseBackup) bool {
 	return complete(b) && s.isIn(b, s.archivePath())
 }
 
 // isIn says that a backup is, or was to be, in the folder of an archive in the store that is used now.
-func (s *scope) isIn(b *v1.DatabaseBackup, path string) bool {
+func (s *archiveFacts) isIn(b *v1.DatabaseBackup, path string) bool {
 	return b.Status.Archive != nil && b.Status.Archive.Path == path &&
 		desired.StoreOf(b, s.db.Name) == desired.PresentStore(s.db)
 }
@@ -203,7 +210,9 @@ func complete(b *v1.DatabaseBackup) bool {
 }
 
 // archivePath is the folder of the archive of the major version that runs.
-func (s *scope) archivePath() string { return desired.ArchivePath(s.db, desired.VersionsOf(s.config)) }
+func (s *archiveFacts) archivePath() string {
+	return desired.ArchivePath(s.db, desired.VersionsOf(s.config))
+}
 
 // archiveNewsEvery is how often the status says how far the archive has come while all goes well. It comes
 // further with every commit, and a status that said so each time would be a write to the API server that nobody
@@ -240,12 +249,12 @@ func latestAfter(latest, earliest *metav1.Time) *metav1.Time {
 }
 
 // backupStatus is what the status says of the archive, nil where there is none.
-func (s *scope) backupStatus() *v1.BackupStatus {
+func (s *archiveTopic) backupStatus() *v1.BackupStatus {
 	if s.backup == nil {
 		return nil
 	}
 	out := s.archives() // what is not known any more is not gone
-	out.NextBackupAt, out.Scrub, out.Copy = nil, s.scrub(), s.copyStatus()
+	out.NextBackupAt, out.Scrub, out.Copy = nil, s.scrub(), s.all.copyStatus()
 	if state := s.archiveState(); state != nil {
 		if state.LSN != "" && state.LSN != out.ArchivedLSN {
 			at := metav1.NewTime(s.now.Add(-time.Duration(state.LagSeconds * float64(time.Second)))).Rfc3339Copy()

@@ -17,6 +17,18 @@ import (
 	"toban.dev/internal/pki"
 )
 
+// authorityTopic rotates the certificate authority.
+type authorityTopic struct {
+	base
+	authoritySeen    bool
+	authorityRotated verdict
+	authorityNext    time.Time
+	// roots are the operator's root secrets that the SampleDB needs, none for the first one alone; rootReplaced is the
+	// condition, where there are several.
+	roots        []string
+	rootReplaced verdict
+}
+
 // patienceMounts is how long the kubelet may take to bring a changed ConfigMap or Secret to those Pods that can't be
 // asked, such as that of a backup. It is how long a step lasts at least.
 const patienceMounts = 2 * time.Minute
@@ -118,11 +130,11 @@ func (q authorityChange) missing() string {
 }
 
 // observeAuthority takes over which authorities count. The bundle (PEM) is what the agents were given last.
-func (r *Reconciler) observeAuthority(s *scope, bundle string) error {
+func (s *authorityTopic) observeAuthority(bundle string) error {
 	if known := s.db.Status.Authority; known != nil {
 		s.authority = *known.DeepCopy()
 	}
-	count, err := r.Credentials.AuthoritiesOf(s.db, bundle)
+	count, err := s.Credentials.AuthoritiesOf(s.db, bundle)
 	if err != nil {
 		return err
 	}
@@ -131,7 +143,7 @@ func (r *Reconciler) observeAuthority(s *scope, bundle string) error {
 }
 
 // count puts on record which authorities count. What was waited for before another step counts for nothing.
-func (s *scope) count(now credentials.Authorities) {
+func (s *authorityTopic) count(now credentials.Authorities) {
 	a := &s.authority
 	if a.Oldest != now.Oldest || a.Issuer != now.Issuer || a.Epoch != now.Epoch {
 		a.Since = nil
@@ -141,7 +153,7 @@ func (s *scope) count(now credentials.Authorities) {
 }
 
 // authorities are those that count.
-func (s *scope) authorities() credentials.Authorities {
+func (s *secretFacts) authorities() credentials.Authorities {
 	a := s.authority
 	return credentials.Authorities{
 		Oldest: a.Oldest, Issuer: a.Issuer, Epoch: a.Epoch, Overlap: time.Duration(a.OverlapSeconds) * time.Second,
@@ -149,7 +161,7 @@ func (s *scope) authorities() credentials.Authorities {
 }
 
 // trustedEpochs names the authorities that are trusted, "" for the first one alone.
-func (s *scope) trustedEpochs() string {
+func (s *secretFacts) trustedEpochs() string {
 	switch a := s.authority; {
 	case a.Epoch == 0:
 		return ""
@@ -161,13 +173,13 @@ func (s *scope) trustedEpochs() string {
 }
 
 // authoritySecretsWritten says that NAME-ca and NAME-app are known to have the authorities that count.
-func (s *scope) authoritySecretsWritten() (secret, app bool) {
+func (s *authorityTopic) authoritySecretsWritten() (secret, app bool) {
 	return s.authority.Secret == s.authority.Issuer,
 		!desired.Initialises(s.db) || s.appWritten()
 }
 
 // authorityChange is what the scope knows of it.
-func (r *Reconciler) authorityChange(s *scope) (authorityChange, error) {
+func (s *authorityTopic) authorityChange() (authorityChange, error) {
 	a := s.authority
 	q := authorityChange{
 		starting: s.starting(), restoring: s.restoreWanted(),
@@ -178,7 +190,7 @@ func (r *Reconciler) authorityChange(s *scope) (authorityChange, error) {
 		q.asked = true
 		_, q.wrong = overlapOf(text)
 	}
-	issuer, err := r.Credentials.Authority(s.db, a.Issuer)
+	issuer, err := s.Credentials.Authority(s.db, a.Issuer)
 	if err != nil {
 		return q, fmt.Errorf("make the authority: %w", err)
 	}
@@ -209,7 +221,7 @@ func overlapOf(text string) (overlap time.Duration, wrong string) {
 }
 
 // everyInstance is those that are wanted, and those that are there.
-func (s *scope) everyInstance() []string {
+func (s *authorityTopic) everyInstance() []string {
 	ordinals := map[int]bool{}
 	for i := range s.instances() {
 		ordinals[i] = true
@@ -225,8 +237,8 @@ func (s *scope) everyInstance() []string {
 }
 
 // applyAuthority does the next step of a rotation of the authority.
-func (r *Reconciler) applyAuthority(ctx context.Context, s *scope) error {
-	q, err := r.authorityChange(s)
+func (s *authorityTopic) applyAuthority(ctx context.Context) error {
+	q, err := s.authorityChange()
 	if err != nil {
 		return err
 	}
@@ -242,7 +254,7 @@ func (r *Reconciler) applyAuthority(ctx context.Context, s *scope) error {
 	step, reason, sentence := q.next()
 	s.authorityWaits = step == authorityWait && q.until != "" && q.missing() == ""
 	if reason == "" {
-		if reason, sentence, err = r.advanceAuthority(ctx, s, step); err != nil {
+		if reason, sentence, err = s.advanceAuthority(ctx, step); err != nil {
 			return err
 		}
 	}
@@ -257,14 +269,14 @@ func (r *Reconciler) applyAuthority(ctx context.Context, s *scope) error {
 }
 
 // advanceAuthority does a step, and says what follows from it.
-func (r *Reconciler) advanceAuthority(
-	ctx context.Context, s *scope, step authorityStep,
+func (s *authorityTopic) advanceAuthority(
+	ctx context.Context, step authorityStep,
 ) (reason, sentence string, err error) {
 	count := s.authorities()
 	switch step {
 	case authorityBegin:
 		count.Overlap, _ = overlapOf(s.db.Annotations[naming.AnnotationRotateAuthority])
-		count.Epoch = r.Credentials.Next(count.Epoch)
+		count.Epoch = s.Credentials.Next(count.Epoch)
 		reason, sentence = v1.ReasonTrustingBoth, "everybody is told to trust both authorities"
 	case authorityIssue:
 		count.Issuer = count.Epoch
@@ -274,30 +286,30 @@ func (r *Reconciler) advanceAuthority(
 		reason, sentence = v1.ReasonDroppingFormer, "everybody is told to trust the new authority alone"
 	case authorityNone, authorityWait:
 	}
-	return reason, sentence, r.countAuthorities(ctx, s, count, step == authorityBegin)
+	return reason, sentence, s.countAuthorities(ctx, count, step == authorityBegin)
 }
 
 // countAuthorities puts on record which authorities count from now on, where others do; for a new one it takes the
 // request away with the same write: it is begun once, whatever fails afterwards.
-func (r *Reconciler) countAuthorities(ctx context.Context, s *scope, now credentials.Authorities, begun bool) error {
+func (s *authorityTopic) countAuthorities(ctx context.Context, now credentials.Authorities, begun bool) error {
 	if now == s.authorities() {
 		return nil
 	}
-	record := map[string]string{naming.AnnotationAuthority: r.Credentials.AuthorityRecord(s.db, now)}
+	record := map[string]string{naming.AnnotationAuthority: s.Credentials.AuthorityRecord(s.db, now)}
 	if begun {
 		record[naming.AnnotationRotateAuthority] = ""
 	}
-	if err := r.annotate(ctx, s, record); err != nil {
+	if err := s.annotate(ctx, record); err != nil {
 		return err
 	}
 	s.count(now)
-	r.attempts.forget(s.db.UID) // the Secrets are tried at once
+	s.attempts.forget(s.db.UID) // the Secrets are tried at once
 	return nil
 }
 
 // authorityUntil is when the present step has taken its time, zero where none is under way that does, or not all have
 // done it yet.
-func (s *scope) authorityUntil() time.Time {
+func (s *authorityTopic) authorityUntil() time.Time {
 	a := s.authority
 	if a.Since == nil || a.Oldest == a.Epoch {
 		return time.Time{}
@@ -306,14 +318,14 @@ func (s *scope) authorityUntil() time.Time {
 }
 
 // changesAuthority says that a rotation is asked for or under way, and does not only take its time.
-func (s *scope) changesAuthority() bool {
+func (s *secretFacts) changesAuthority() bool {
 	asked := s.db.Annotations[naming.AnnotationRotateAuthority] != ""
 	underWay := s.authority.Epoch > 0 && (s.authority.Oldest < s.authority.Epoch || s.authority.Since == nil)
 	return (asked || underWay) && !s.authorityWaits
 }
 
 // authorityStatus is nil as long as the authority is the first one.
-func (s *scope) authorityStatus() *v1.AuthorityStatus {
+func (s *authorityTopic) authorityStatus() *v1.AuthorityStatus {
 	if s.authority.Epoch == 0 {
 		return nil
 	}

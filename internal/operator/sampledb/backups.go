@@ -18,12 +18,21 @@ import (
 	"toban.dev/internal/operator/index"
 )
 
+// backupsTopic takes backups when they are due, and says when the next one is.
+type backupsTopic struct {
+	base
+	// scheduled is the condition Scheduled, verifiesNext when the next verification
+	// is (zero where none will be).
+	scheduled    verdict
+	verifiesNext time.Time
+}
+
 // observeBackups reads the DatabaseBackups that name this SampleDB, whoever made them, and what is being restored.
-func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
+func (s *backupsTopic) observeBackups(ctx context.Context) error {
 	if s.backup == nil {
 		return nil
 	}
-	all, err := index.Backups(ctx, r.Client, s.db.Namespace, s.db.Name)
+	all, err := index.Backups(ctx, s.Client, s.db.Namespace, s.db.Name)
 	if err != nil {
 		return err
 	}
@@ -34,33 +43,33 @@ func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
 			s.seen.backups = append(s.seen.backups, b)
 		}
 	}
-	s.seen.restores, err = index.Restores(ctx, r.Client, s.db.Namespace)
+	s.seen.restores, err = index.Restores(ctx, s.Client, s.db.Namespace)
 	return err
 }
 
 // applyBackups creates the DatabaseBackup that is due. Its name is made of when it was due, so that an operator which
 // ends between creating and noting it, or does not see it yet, makes no second one.
-func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
+func (s *backupsTopic) applyBackups(ctx context.Context) error {
 	if s.backup == nil {
 		return nil
 	}
 	plan := s.backupPlan()
 	decided, invalid := plan.decide()
-	begun, err := r.beginBackup(ctx, s, decided)
+	begun, err := s.beginBackup(ctx, decided)
 	s.planned, s.scheduled = decided, s.keepsSchedule(plan, begun, invalid)
-	return errors.Join(err, r.applyVerification(ctx, s))
+	return errors.Join(err, s.applyVerification(ctx))
 }
 
 // beginBackup creates the DatabaseBackup that is due, nil where none is.
-func (r *Reconciler) beginBackup(
-	ctx context.Context, s *scope, decided plannedBackup,
+func (s *backupsTopic) beginBackup(
+	ctx context.Context, decided plannedBackup,
 ) (*v1.DatabaseBackup, error) {
 	if decided.due.IsZero() {
 		return nil, nil //nolint:nilnil // none is due, and that is no error
 	}
 	backup := desired.ScheduledBackup(s.db, decided.due)
 	backup.Spec.Full = decided.full
-	err := r.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
+	err := s.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
 		return backup, nil
 	}
@@ -73,7 +82,7 @@ func (r *Reconciler) beginBackup(
 
 // keepsSchedule is the condition Scheduled, empty where there is no schedule. begun is the backup that was created just
 // now, nil for none; invalid is what is wrong with the schedule.
-func (s *scope) keepsSchedule(plan backupPlan, begun *v1.DatabaseBackup, invalid error) verdict {
+func (s *backupsTopic) keepsSchedule(plan backupPlan, begun *v1.DatabaseBackup, invalid error) verdict {
 	switch {
 	case plan.schedule == "":
 		return verdict{}
@@ -92,13 +101,13 @@ func (s *scope) keepsSchedule(plan backupPlan, begun *v1.DatabaseBackup, invalid
 
 // backupPlan is what the next backup depends on. Since when the archive works is read from the status, where it is
 // on record, and not from what is just being seen.
-func (s *scope) backupPlan() backupPlan {
+func (s *backupsTopic) backupPlan() backupPlan {
 	out := backupPlan{
 		schedule: s.backup.Schedule, zone: s.backup.TimeZone, spread: spreadOf(s.db, ofBackups), now: s.now,
 	}
 	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil &&
 		archiveWorks(c) && !s.starting() && !s.archiveLeft() {
-		out.working = s.workingSince(c.LastTransitionTime.Time)
+		out.working = s.all.workingSince(c.LastTransitionTime.Time)
 		if c.Reason == v1.ReasonArchiveGap {
 			out.anew, out.why = c.LastTransitionTime.Time, "the archive has a gap"
 		}
@@ -119,8 +128,8 @@ func (s *scope) backupPlan() backupPlan {
 }
 
 // beginAnew has a backup be needed at once where what there is does not do any more.
-func (s *scope) beginAnew(a *backupPlan) {
-	broken, key, moved := s.newestBroken(), s.keyChanged(), s.storeChanged()
+func (s *backupsTopic) beginAnew(a *backupPlan) {
+	broken, key, moved := s.all.newestBroken(), s.all.keyChanged(), s.all.storeChanged()
 	// Else it would be the change from what can't be restored, need the former key, or lack WAL of the time between.
 	a.full = !broken.IsZero() || !key.IsZero() || !moved.IsZero()
 	a.since(s.leftBranch(), "the database was restored in place")
@@ -138,7 +147,7 @@ func (a *backupPlan) since(at time.Time, why string) {
 
 // leftBranch is when the database was restored in place, zero where it was not, or where a backup since is complete.
 // Those from before may be of what was left.
-func (s *scope) leftBranch() time.Time {
+func (s *backupsTopic) leftBranch() time.Time {
 	r := s.db.Status.Restore
 	if r == nil || r.ID == "" || r.CompletedAt == nil {
 		return time.Time{}

@@ -13,10 +13,17 @@ import (
 	v1 "toban.dev/api/v1"
 )
 
+// machinesTopic says whether the instances' machines are busy, and whether elections are in vain.
+type machinesTopic struct {
+	base
+	// machines is the condition OnTime; nothing where that is not so.
+	machines verdict
+}
+
 // onTime says whether things come on time on the machines of the instances, by the word of their agents (docs/ha.md, "A
 // machine that is busy"). While one that is not known to be late is not heard, the condition stays as it was. There is
 // none where no agent says so: those of earlier releases don't.
-func (s *scope) onTime() verdict {
+func (s *machinesTopic) onTime() verdict {
 	var late, unsaid []string
 	longest, said := time.Duration(0), 0
 	for _, m := range s.config.Members {
@@ -43,7 +50,7 @@ func (s *scope) onTime() verdict {
 
 // stillLate is the condition as it was, while some are not heard; nothing where it was about others alone, which are on
 // time now.
-func (s *scope) stillLate(unheard []string) verdict {
+func (s *machinesTopic) stillLate(unheard []string) verdict {
 	last := s.lastVerdict(v1.ConditionOnTime)
 	about := func(name string) bool {
 		return strings.Contains(last.message, name+" ") || strings.Contains(last.message, name+",")
@@ -70,7 +77,7 @@ func busySentence(late []string, slack time.Duration, alone bool) string {
 }
 
 // lastVerdict is what the status says of a condition, nothing where it is not there.
-func (s *scope) lastVerdict(kind string) verdict {
+func (s *machinesTopic) lastVerdict(kind string) verdict {
 	if last := condition(s.db.Status, kind); last != nil {
 		return verdict{last.Status, last.Reason, last.Message}
 	}
@@ -126,7 +133,7 @@ func (p *paced) forget(db types.UID) {
 }
 
 // paceMachines sets what is said of the machines of the instances, and of elections on them.
-func (r *Reconciler) paceMachines(s *scope) {
-	s.machines = r.machines.say(s.db.UID, s.now, quietPause, s.onTime())
-	s.vain = r.vain.say(s.db.UID, s.now, sentencePause, s.electionsInVain())
+func (s *machinesTopic) paceMachines() {
+	s.machines = s.pacedMachines.say(s.db.UID, s.now, quietPause, s.onTime())
+	s.vain = s.pacedVain.say(s.db.UID, s.now, sentencePause, s.electionsInVain())
 }

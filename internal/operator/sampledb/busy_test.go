@@ -37,7 +37,7 @@ func TestOnTimeDoesNotStayFalseForOneThatIsSilent(t *testing.T) {
 
 // threeOf is a SampleDB of three instances whose Pods run, with what their agents answer; nil for one that does not.
 func threeOf(answers ...*protocol.Status) *scope {
-	s := &scope{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)}
+	s := scopeOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)})
 	s.seen.answers, s.seen.pods = map[string]protocol.Status{}, map[int]*corev1.Pod{}
 	for i, a := range answers {
 		name := fmt.Sprintf("x-%d", i)

@@ -29,7 +29,7 @@ func givenAuthorities(told string, members []protocol.Member, answers map[string
 }
 
 // wantedTrust identifies the authorities that NAME-app is to tell clients besides the SampleDB's own: "" for none.
-func (s *scope) wantedTrust() string {
+func (s *secretFacts) wantedTrust() string {
 	if s.config.Given == "" {
 		return ""
 	}
@@ -37,7 +37,7 @@ func (s *scope) wantedTrust() string {
 }
 
 // certificateServed is the condition CertificateServed, where the spec gives a certificate.
-func certificateServed(s *scope) verdict {
+func (s *secretsTopic) certificateServed() verdict {
 	name := s.db.Spec.TLS.SecretName
 	if name == "" {
 		return verdict{}

@@ -74,18 +74,18 @@ func TestWhatIsSaidOfTheCertificate(t *testing.T) {
 		"one could not be asked": {nil, true, metav1.ConditionUnknown, v1.ReasonUnknown, "x-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{db: &v1.SampleDB{Spec: v1.SampleDBSpec{TLS: v1.TLSSpec{SecretName: "shop-tls"}}}}
+			s := scopeOf(core{db: &v1.SampleDB{Spec: v1.SampleDBSpec{TLS: v1.TLSSpec{SecretName: "shop-tls"}}}})
 			s.config.Members = []protocol.Member{{Name: "x-0"}, {Name: "x-1"}}
 			s.seen.answers = map[string]protocol.Status{"x-0": saying(good)}
 			if !c.silent {
 				s.seen.answers["x-1"] = saying(c.second)
 			}
-			got := certificateServed(s)
+			got := s.certificateServed()
 			if got.status != c.status || got.reason != c.reason || !strings.Contains(got.message, c.words) {
 				t.Errorf("got %+v", got)
 			}
 			s.db.Spec.TLS.SecretName = ""
-			if got := certificateServed(s); got.reason != "" {
+			if got := s.certificateServed(); got.reason != "" {
 				t.Errorf("without a Secret there is a condition: %+v", got)
 			}
 		})

@@ -31,7 +31,7 @@ func available(s *scope) verdict {
 	if s.db.DeletionTimestamp != nil {
 		return no(v1.ReasonDeleting, "the SampleDB is being deleted")
 	}
-	if lost := dataLost(s); lost != nil {
+	if lost := s.dataLost(); lost != nil {
 		return *lost
 	}
 	if s.problem != nil && s.starting() {
@@ -47,7 +47,7 @@ func available(s *scope) verdict {
 }
 
 // whyNone adds to the trouble of a Pod why none of the other instances is promoted.
-func (s *scope) whyNone(trouble string) string {
+func (s *fleetFacts) whyNone(trouble string) string {
 	switch {
 	case s.vain.reason != "":
 		return trouble + "; " + s.vain.message
@@ -87,7 +87,7 @@ func primaryPublished(s *scope) verdict {
 // refusal is why no instance is being promoted, in one word: where each instance
 // with data that answers has one, that of the first. "" where some could be promoted,
 // or where nobody has led for so short a time that an election may be under way.
-func (s *scope) refusal() string {
+func (s *core) refusal() string {
 	was := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionAvailable)
 	if was == nil || was.Status == metav1.ConditionTrue || s.now.Sub(was.LastTransitionTime.Time) < electionPatience {
 		return ""
@@ -108,7 +108,7 @@ func (s *scope) refusal() string {
 const electionPatience = 5 * time.Second
 
 // silent are the instances whose Pods are ready and whose agents did not answer.
-func (s *scope) silent() []string {
+func (s *fleetFacts) silent() []string {
 	var names []string
 	for _, i := range s.fleet().instances {
 		if i.running && !i.known {
@@ -119,7 +119,7 @@ func (s *scope) silent() []string {
 }
 
 // explain adds to a sentence what the agents say of the instances that are not ready.
-func (s *scope) explain(sentence string) string {
+func (s *fleetFacts) explain(sentence string) string {
 	for _, i := range s.fleet().instances {
 		if a, known := s.seen.answers[i.name]; known && !i.ready && a.Message != "" {
 			sentence += "; " + i.name + ": " + a.Message
@@ -133,7 +133,7 @@ func (s *scope) explain(sentence string) string {
 func ready(s *scope) verdict {
 	failed := unready(s)
 	if failed == nil {
-		failed = isUpgraded(s)
+		failed = s.isUpgraded()
 	}
 	if failed != nil {
 		if failed.status == "" {
@@ -151,7 +151,7 @@ func ready(s *scope) verdict {
 // unready is what keeps the SampleDB from being ready besides an upgrade, nil where nothing does.
 func unready(s *scope) *verdict {
 	for _, check := range []func(*scope) *verdict{
-		notDeleting, notStopped, notBlocked, hasPrimary, nothingInTheWay, allInstances, noneTooMany,
+		notDeleting, (*scope).notStopped, notBlocked, hasPrimary, nothingInTheWay, allInstances, noneTooMany,
 		isInitialized, isConfigured, hasStorage, allVote, isCurrent,
 	} {
 		if failed := check(s); failed != nil {

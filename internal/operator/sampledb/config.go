@@ -8,9 +8,9 @@ import (
 
 // applyConfig writes the ConfigMap from which agents and the init Job start. The first
 // time, the SampleDB's authority is put on record in it.
-func (r *Reconciler) applyConfig(ctx context.Context, s *scope) error {
+func (s *scope) applyConfig(ctx context.Context) error {
 	if s.config.Authority == "" {
-		authority, _, err := r.Credentials.Bundle(s.db, s.authorities(), "")
+		authority, _, err := s.Credentials.Bundle(s.db, s.authorities(), "")
 		if err != nil {
 			return err
 		}
@@ -22,5 +22,5 @@ func (r *Reconciler) applyConfig(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	return r.apply(ctx, s.db, object)
+	return s.apply(ctx, s.db, object)
 }

@@ -1,9 +1,8 @@
-// Package sampledb makes SampleDBs real: it observes what there is, tells the
-// agents what the spec wants, makes what is missing, and reports what it saw.
-// A reconcile is a row of phases over one scope, then one status and at
-// most one patch of it; at rest it writes nothing. It must not know how a
-// PostgreSQL server is run (that is the agents') nor how an object looks
-// (that is internal/operator/desired's).
+// Package sampledb makes SampleDBs real: it observes what there is, tells the agents what the spec wants, makes what is
+// missing, and reports what it saw. What is done is divided into topics (scope.go has them all), each with its own
+// fields and methods over one world (world.go), which all read. A reconcile is a row of phases of these topics, then
+// one status and at most one patch of it; at rest it writes nothing. It must not know how a PostgreSQL server is run
+// (that is the agents') nor how an object looks (that is internal/operator/desired's).
 package sampledb
 
 import (
@@ -12,7 +11,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,55 +62,48 @@ type Reconciler struct {
 	// NoClasses says that StorageClasses can't be read.
 	NoClasses bool
 
-	// giving is held while an agent is given a program: one at a time.
-	giving sync.Mutex
-
-	attempts   attempts
-	leases     leases
-	unanswered unanswered
-	machines   paced
-	vain       paced
+	memory     memory
 	statuses   freshness.Statuses[v1.SampleDBStatus]
 	identities freshness.Identities
 }
 
 // phases are the steps of a reconcile, in their order: what Pods mount is there before them.
-func (r *Reconciler) phases() []phase {
+func (s *scope) phases() []phase {
 	return []phase{
-		{"finalizer", r.claimFinalizer, gates},
-		{"stop windows", r.applyStopWindows, apart},
-		{"sleep", r.applySleep, apart},
-		{"stop", r.applyStop, gates},
-		{"witness", r.applyWitness, gates},
-		{"config", r.applyConfig, gates},
-		{"switchover", r.applySwitchover, gates},
-		{"secrets", r.applySecrets, gates},
-		{"password", r.applyPassword, apart},
-		{"authority", r.applyAuthority, apart},
-		{"access", r.applyAccess, gates},
-		{"storage", r.applyStorage, gates},
-		{"restore", r.applyRestore, gates},
-		{"upgrade", r.applyUpgrade, gates},
-		{"rehearsal", r.applyRehearsal, apart},
-		{"readers", r.applyReaders, apart},
-		{"pooler", r.applyPooler, apart},
-		{"instances", r.applyInstances, gates},
-		{"network", r.applyNetwork, apart},
-		{"init", r.applyInitial, gates},
-		{"budget", r.applyBudget, apart},
-		{"restart", r.applyRestart, gates},
-		{"restarts", r.applyRestarts, gates},
-		{"volumes", r.applyAnew, work},
-		{"agents", r.applyAgents, work},
-		{"archive", r.applyArchive, apart},
-		{"second store", r.applyCopy, work},
-		{"retention", r.applyRetention, work},
-		{"backups", r.applyBackups, work},
-		{"image", r.applyImage, work},
-		{"update", r.applyUpdate, work},
-		{"finish", r.applyFinish, work},
-		{"preferred primary", r.applyPreferred, work},
-		{"drills", r.applyDrills, work},
+		{"finalizer", s.claimFinalizer, gates},
+		{"stop windows", s.applyStopWindows, apart},
+		{"sleep", s.applySleep, apart},
+		{"stop", s.applyStop, gates},
+		{"witness", s.applyWitness, gates},
+		{"config", s.applyConfig, gates},
+		{"switchover", s.applySwitchover, gates},
+		{"secrets", s.applySecrets, gates},
+		{"password", s.applyPassword, apart},
+		{"authority", s.applyAuthority, apart},
+		{"access", s.applyAccess, gates},
+		{"storage", s.applyStorage, gates},
+		{"restore", s.applyRestore, gates},
+		{"upgrade", s.applyUpgrade, gates},
+		{"rehearsal", s.applyRehearsal, apart},
+		{"readers", s.applyReaders, apart},
+		{"pooler", s.applyPooler, apart},
+		{"instances", s.applyInstances, gates},
+		{"network", s.applyNetwork, apart},
+		{"init", s.applyInitial, gates},
+		{"budget", s.applyBudget, apart},
+		{"restart", s.applyRestart, gates},
+		{"restarts", s.applyRestarts, gates},
+		{"volumes", s.applyAnew, work},
+		{"agents", s.applyAgents, work},
+		{"archive", s.applyArchive, apart},
+		{"second store", s.applyCopy, work},
+		{"retention", s.applyRetention, work},
+		{"backups", s.applyBackups, work},
+		{"image", s.applyImage, work},
+		{"update", s.applyUpdate, work},
+		{"finish", s.applyFinish, work},
+		{"preferred primary", s.applyPreferred, work},
+		{"drills", s.applyDrills, work},
 	}
 }
 
@@ -132,8 +123,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r.forget(r.identities.Meet(db))
 	db.Status = r.statuses.Latest(db, db.Status)
-	s := &scope{db: db, backup: desired.Backup(db), settings: r.Settings, now: r.Now()}
-	if err := r.observe(ctx, s); err != nil {
+	s := newScope(newWorld(&core{
+		db: db, backup: desired.Backup(db), settings: r.Settings, now: r.Now(),
+	}), r.hands())
+	if err := s.observe(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
 	if s.seen.doubted {
@@ -142,8 +135,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if db.DeletionTimestamp != nil {
 		return r.finish(ctx, s)
 	}
-	err := r.run(ctx, s, r.phases())
-	if reported := r.report(ctx, s); reported != nil {
+	err := s.run(ctx, s.phases())
+	if reported := s.report(ctx); reported != nil {
 		err = errors.Join(err, reported)
 	}
 	if apierrors.IsConflict(err) {
@@ -156,14 +149,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: s.pause()}, nil
 }
 
+// hands are what its reconciles act with.
+func (r *Reconciler) hands() *hands {
+	return &hands{
+		Client: r.Client, Reader: r.Reader, Agents: r.Agents, Programs: r.Programs, Pods: r.Pods, Poolers: r.Poolers,
+		Credentials: r.Credentials, Settings: r.Settings, Copies: r.Copies, Metrics: r.Metrics, Events: r.Events,
+		NoClasses: r.NoClasses, statuses: &r.statuses, memory: &r.memory,
+	}
+}
+
 // run does the phases. A problem that the user can mend is no error: the first one is kept in the scope for the status.
-func (r *Reconciler) run(ctx context.Context, s *scope, phases []phase) error {
+func (s *scope) run(ctx context.Context, phases []phase) error {
 	var failed error
 	for _, p := range phases {
 		if s.blocked && !s.goesOn(p) || p.kind == work && s.holdsWork() {
 			continue
 		}
-		err := p.run(ctx, s)
+		err := p.run(ctx)
 		if err == nil {
 			continue
 		}
@@ -186,10 +188,10 @@ func (s *scope) goesOn(p phase) bool {
 
 // finish is what remains of a SampleDB that is being deleted.
 func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, error) {
-	gone, err := r.cleanUp(ctx, s)
+	gone, err := s.cleanUp(ctx)
 	if err == nil && gone {
 		r.forget(s.db.UID)
-		if err = r.release(ctx, s); apierrors.IsConflict(err) {
+		if err = s.release(ctx); apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: pauseConflict}, nil
 		}
 		return reconcile.Result{}, err
@@ -197,7 +199,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, er
 	if errors.As(err, &s.problem) {
 		err = nil
 	}
-	if reported := r.report(ctx, s); reported != nil {
+	if reported := s.report(ctx); reported != nil {
 		err = errors.Join(err, reported)
 	}
 	return reconcile.Result{RequeueAfter: 5 * time.Second}, err
@@ -209,11 +211,11 @@ func (r *Reconciler) forget(uid types.UID) {
 		return
 	}
 	r.Agents.Forget(uid)
-	r.attempts.forget(uid)
-	r.leases.forget(uid)
-	r.unanswered.forget(uid)
-	r.machines.forget(uid)
-	r.vain.forget(uid)
+	r.memory.attempts.forget(uid)
+	r.memory.leases.forget(uid)
+	r.memory.unanswered.forget(uid)
+	r.memory.pacedMachines.forget(uid)
+	r.memory.pacedVain.forget(uid)
 	r.statuses.Forget(uid)
 }
 

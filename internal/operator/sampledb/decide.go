@@ -164,7 +164,7 @@ func inOrder(a, b instance) int {
 }
 
 // fleet is what the scope knows of the wanted instances.
-func (s *scope) fleet() fleet {
+func (s *fleetFacts) fleet() fleet {
 	f := fleet{observed: s.templateObserved(), moving: s.moving}
 	leader, voters := s.leader(), s.voters()
 	for ordinal := range s.instances() {
@@ -199,7 +199,7 @@ func (s *scope) fleet() fleet {
 
 // templateObserved says that the StatefulSet controller makes Pods of the
 // template that the spec asks for.
-func (s *scope) templateObserved() bool {
+func (s *fleetFacts) templateObserved() bool {
 	set := s.seen.set
 	if set == nil || set.Status.ObservedGeneration != set.Generation {
 		return false

@@ -196,7 +196,7 @@ func TestTheLeaderIsTheOneOfTheLatestTerm(t *testing.T) {
 		"one that has resigned": {[]protocol.Status{resigned, standby}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{seen: observed{answers: map[string]protocol.Status{}}}
+			s := scopeOf(core{seen: observed{answers: map[string]protocol.Status{}}})
 			for _, a := range c.answers {
 				s.seen.answers[a.Name] = a
 			}
@@ -234,7 +234,7 @@ func TestDurableSaysWhatLosingOneInstanceWouldLose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := &v1.SampleDB{}
 			db.Spec.Durability = c.durability
-			s := &scope{db: db, config: protocol.Config{Members: make([]protocol.Member, c.instances)}}
+			s := scopeOf(core{db: db, config: protocol.Config{Members: make([]protocol.Member, c.instances)}})
 			if c.primary != "" {
 				s.seen.answers = map[string]protocol.Status{
 					c.primary: {

@@ -19,57 +19,57 @@ import (
 // nothing. The instance whose volume an upgrade in place works on undoes that when it starts for the last backup; what
 // it runs already, it runs on. A second side that follows goes without a trace. One that serves has the last writes:
 // it goes first, with the last backup (docs/bluegreen.md, "Deleted in the middle").
-func (r *Reconciler) endUpgrades(ctx context.Context, s *scope) (waiting string, err error) {
+func (s *greenTopic) endUpgrades(ctx context.Context) (waiting string, err error) {
 	if s.upgrade == nil {
 		return "", nil
 	}
-	if err := r.endUpgrade(ctx, s); err != nil {
+	if err := s.all.endUpgrade(ctx); err != nil {
 		return "", err
 	}
-	if err := r.keepSidesJobs(ctx, s, sidesWork{}); err != nil {
+	if err := s.all.keepSidesJobs(ctx, sidesWork{}); err != nil {
 		return "", err
 	}
 	if s.fate.spares() { // the second side's kind goes too, and its volumes stay
 		return "", nil
 	}
-	green, err := find(ctx, r.Client, s.db, naming.Green(s.db.Name), &v1.SampleDB{})
+	green, err := find(ctx, s.Client, s.db, naming.Green(s.db.Name), &v1.SampleDB{})
 	switch {
 	case err != nil || green == nil || !ours(green, s.db):
 		return "", err
 	case !s.db.Status.Upgrade.GreenServes():
-		return r.deleteFollowing(ctx, s, green)
+		return s.deleteFollowing(ctx, green)
 	}
-	if err := r.deleteServing(ctx, s, green); err != nil || desired.DeletionPolicy(s.db) != v1.DeletionSnapshot {
+	if err := s.deleteServing(ctx, green); err != nil || desired.DeletionPolicy(s.db) != v1.DeletionSnapshot {
 		return "", err
 	}
-	return waitsForGreen(s.db.Name, green), r.keepUp(ctx, s)
+	return waitsForGreen(s.db.Name, green), s.all.keepUp(ctx)
 }
 
 // deleteFollowing deletes a second side that does not serve, by what is on record now: a cache may be late.
-func (r *Reconciler) deleteFollowing(ctx context.Context, s *scope, green *v1.SampleDB) (waiting string, err error) {
+func (s *greenTopic) deleteFollowing(ctx context.Context, green *v1.SampleDB) (waiting string, err error) {
 	if green.DeletionTimestamp != nil {
 		return "", nil
 	}
 	now := &v1.SampleDB{}
-	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.db), now); client.IgnoreNotFound(err) != nil {
+	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(s.db), now); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("read which side serves: %w", err)
 	}
 	if now.Status.Upgrade.GreenServes() {
 		return "it to be seen here that " + green.Name + " serves", nil
 	}
-	return "", r.deleteGreen(ctx, s, green)
+	return "", s.deleteGreen(ctx, green)
 }
 
 // deleteServing deletes the second side that serves. It lets no client in from then on, and what spec.deletionPolicy
 // says holds for its data too, also where that is changed later.
-func (r *Reconciler) deleteServing(ctx context.Context, s *scope, green *v1.SampleDB) error {
+func (s *greenTopic) deleteServing(ctx context.Context, green *v1.SampleDB) error {
 	if green.DeletionTimestamp != nil {
-		return r.letGreenGo(ctx, s, green)
+		return s.letGreenGo(ctx, green)
 	}
-	if err := r.applyGreen(ctx, s, sidesWork{green: green}); err != nil {
+	if err := s.applyGreen(ctx, sidesWork{green: green}); err != nil {
 		return err
 	}
-	err := r.Client.Delete(ctx, green, client.Preconditions{UID: &green.UID})
+	err := s.Client.Delete(ctx, green, client.Preconditions{UID: &green.UID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete SampleDB %s: %w", green.Name, err)
 	}
@@ -78,14 +78,14 @@ func (r *Reconciler) deleteServing(ctx context.Context, s *scope, green *v1.Samp
 }
 
 // letGreenGo tells the second side where the user does without a last backup.
-func (r *Reconciler) letGreenGo(ctx context.Context, s *scope, green *v1.SampleDB) error {
+func (s *greenTopic) letGreenGo(ctx context.Context, green *v1.SampleDB) error {
 	policy := s.db.Spec.DeletionPolicy
 	if desired.DeletionPolicy(s.db) == v1.DeletionSnapshot || policy == green.Spec.DeletionPolicy {
 		return nil
 	}
 	changed := green.DeepCopy()
 	changed.Spec.DeletionPolicy = policy
-	if err := r.Client.Patch(ctx, changed, client.MergeFrom(green)); client.IgnoreNotFound(err) != nil {
+	if err := s.Client.Patch(ctx, changed, client.MergeFrom(green)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("have SampleDB %s go without a last backup: %w", green.Name, err)
 	}
 	return nil
@@ -104,11 +104,11 @@ func waitsForGreen(name string, green *v1.SampleDB) string {
 }
 
 // savedByGreen says that the second side has served to the end and has left a last backup, which has all.
-func (r *Reconciler) savedByGreen(ctx context.Context, s *scope) (bool, error) {
+func (s *greenTopic) savedByGreen(ctx context.Context) (bool, error) {
 	if !s.db.Status.Upgrade.GreenServes() {
 		return false, nil
 	}
-	all, err := index.Backups(ctx, r.Client, s.db.Namespace, naming.Green(s.db.Name))
+	all, err := index.Backups(ctx, s.Client, s.db.Namespace, naming.Green(s.db.Name))
 	if err != nil {
 		return false, err
 	}
@@ -132,7 +132,7 @@ func isLastOfGreen(b *v1.DatabaseBackup, db *v1.SampleDB) bool {
 }
 
 // tellFinal tells that the last backup is taken, and what it may lack.
-func (s *scope) tellFinal(name string) {
+func (s *greenTopic) tellFinal(name string) {
 	words := name + " is taken: the SampleDB is being deleted"
 	if !s.db.Status.Upgrade.GreenServes() {
 		s.addEvent(eventBackup, words)
@@ -144,7 +144,7 @@ func (s *scope) tellFinal(name string) {
 
 // otherSideStays says where the last writes are of a SampleDB that goes and leaves its data, while its second side
 // serves; "" where there is nothing to say.
-func (s *scope) otherSideStays() string {
+func (s *greenTopic) otherSideStays() string {
 	green := naming.Green(s.db.Name)
 	switch {
 	case !s.db.Status.Upgrade.GreenServes():

@@ -16,15 +16,24 @@ import (
 	"toban.dev/internal/operator/desired"
 )
 
+// deletionTopic does what remains of a SampleDB that is being deleted.
+type deletionTopic struct {
+	base
+	// waiting says what a deletion waits for, "" when for nothing.
+	waiting string
+	// kept are the volumes that stay when the SampleDB goes, though spec.deletionPolicy is Snapshot.
+	kept []string
+}
+
 // claimFinalizer puts our finalizer on a SampleDB before anything is made for it, and with it on record with which
 // epochs a new one begins.
-func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
-	begins := r.beginsWith(s)
-	if err := r.writer().Hold(ctx, s.db, begins); err != nil {
+func (s *deletionTopic) claimFinalizer(ctx context.Context) error {
+	begins := s.all.beginsWith()
+	if err := s.writer().Hold(ctx, s.db, begins); err != nil {
 		return err
 	}
 	if len(begins) > 0 {
-		return r.takeBeginning(s)
+		return s.all.takeBeginning()
 	}
 	return nil
 }
@@ -33,30 +42,30 @@ func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
 // an agent: the StatefulSet and the Jobs, and when all Pods are gone, the claims as deletionPolicy says. It returns
 // true when all is gone that must be; the rest goes by owner references. Of one that leaves what belongs to it nothing
 // goes.
-func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
+func (s *deletionTopic) cleanUp(ctx context.Context) (bool, error) {
 	switch s.fate.reason {
 	case fateUnknown:
 		s.waiting = s.fate.message
 		return false, nil
 	case fateOrphaned:
-		return r.leaveAll(ctx, s)
+		return s.leaveAll(ctx)
 	}
-	if err := r.removeReaders(ctx, s); err != nil {
+	if err := s.all.removeReaders(ctx); err != nil {
 		return false, err
 	}
 	var err error
-	if s.waiting, err = r.saveAll(ctx, s); err != nil || s.waiting != "" {
+	if s.waiting, err = s.saveAll(ctx); err != nil || s.waiting != "" {
 		return false, err
 	}
 	if set := s.seen.set; set != nil && set.DeletionTimestamp == nil && metav1.IsControlledBy(set, s.db) {
-		if err := r.deleteObject(ctx, set); err != nil {
+		if err := s.deleteObject(ctx, set); err != nil {
 			return false, err
 		}
 		s.addEvent(eventCleaningUp, "the instances are being stopped")
 	}
 	for i := range s.seen.jobs {
 		if job := &s.seen.jobs[i]; job.DeletionTimestamp == nil && metav1.IsControlledBy(job, s.db) {
-			if err := r.deleteObject(ctx, job); err != nil {
+			if err := s.deleteObject(ctx, job); err != nil {
 				return false, err
 			}
 		}
@@ -64,31 +73,31 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 	if s.waiting = remaining(s); s.waiting != "" {
 		return false, nil
 	}
-	return r.releaseClaims(ctx, s)
+	return s.releaseClaims(ctx)
 }
 
 // saveAll takes the last backup of what counts, where one is wanted, and names what that waits for, "" for nothing.
-func (r *Reconciler) saveAll(ctx context.Context, s *scope) (waiting string, err error) {
-	if waiting, err = r.endUpgrades(ctx, s); err != nil || waiting != "" {
+func (s *deletionTopic) saveAll(ctx context.Context) (waiting string, err error) {
+	if waiting, err = s.all.endUpgrades(ctx); err != nil || waiting != "" {
 		return waiting, err
 	}
-	return r.snapshot(ctx, s)
+	return s.snapshot(ctx)
 }
 
 // leaveAll lets go of all that belongs to the SampleDB, after Kubernetes has. A reconcile that had not seen the
 // deletion yet may have written an object after Kubernetes had let go of it, with its owner: such an object would go
 // with the SampleDB.
-func (r *Reconciler) leaveAll(ctx context.Context, s *scope) (bool, error) {
+func (s *deletionTopic) leaveAll(ctx context.Context) (bool, error) {
 	if slices.Contains(s.db.Finalizers, metav1.FinalizerOrphanDependents) {
 		s.waiting = "Kubernetes to let go of all that belongs to it"
 		return false, nil
 	}
-	return true, r.writer().Disown(ctx, s.db, watched(), belongs(s.db)...)
+	return true, s.writer().Disown(ctx, s.db, watched(), belongs(s.db)...)
 }
 
-func (r *Reconciler) deleteObject(ctx context.Context, object client.Object) error {
+func (h *hands) deleteObject(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
-	err := r.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground),
+	err := h.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &uid})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete %T %s: %w", object, object.GetName(), err)
@@ -97,7 +106,7 @@ func (r *Reconciler) deleteObject(ctx context.Context, object client.Object) err
 }
 
 // remaining names what has to be gone before the volumes may go, "" for nothing.
-func remaining(s *scope) string {
+func remaining(s *deletionTopic) string {
 	var names []string
 	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.pods)) {
 		pod := s.seen.pods[ordinal]
@@ -118,10 +127,10 @@ func remaining(s *scope) string {
 
 // releaseClaims deletes the claims, or where they are to stay takes our ownership off them. It returns true when
 // nothing is left to wait for.
-func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) {
+func (s *deletionTopic) releaseClaims(ctx context.Context) (bool, error) {
 	var waiting []string
 	for _, v := range []desired.Volume{desired.DataVolume, desired.WALVolume} {
-		waits, err := r.releaseClaimsOf(ctx, s, v)
+		waits, err := s.releaseClaimsOf(ctx, v)
 		if err != nil {
 			return false, err
 		}
@@ -132,7 +141,7 @@ func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) 
 }
 
 // releaseClaimsOf does that with those of the data volumes, or of the WAL volumes, and says which go.
-func (r *Reconciler) releaseClaimsOf(ctx context.Context, s *scope, v desired.Volume) (waiting []string, err error) {
+func (s *deletionTopic) releaseClaimsOf(ctx context.Context, v desired.Volume) (waiting []string, err error) {
 	for _, ordinal := range slices.Sorted(maps.Keys(s.claimsOf(v))) {
 		claim := s.claimsOf(v)[ordinal]
 		if !ours(claim, s.db) {
@@ -143,14 +152,14 @@ func (r *Reconciler) releaseClaimsOf(ctx context.Context, s *scope, v desired.Vo
 		} else if desired.DeletionPolicy(s.db) != v1.DeletionRetain {
 			waiting = append(waiting, "PersistentVolumeClaim "+claim.Name)
 			if claim.DeletionTimestamp == nil {
-				if err := r.deleteClaim(ctx, claim); err != nil {
+				if err := s.all.deleteClaim(ctx, claim); err != nil {
 					return waiting, err
 				}
 			}
 			continue
 		}
 		if claim.DeletionTimestamp == nil {
-			if err := r.applyClaim(ctx, s, v, ordinal, claim); err != nil {
+			if err := s.all.applyClaim(ctx, v, ordinal, claim); err != nil {
 				return waiting, err
 			}
 		}
@@ -160,19 +169,19 @@ func (r *Reconciler) releaseClaimsOf(ctx context.Context, s *scope, v desired.Vo
 
 // unsaved says that the volume of an instance may have data that the last backup has not, and that nobody has said
 // Delete about: no backup was taken, because no instance has ever said what it has; or it is of a former SampleDB.
-func (s *scope) unsaved(claim *corev1.PersistentVolumeClaim, ordinal int) bool {
+func (s *deletionTopic) unsaved(claim *corev1.PersistentVolumeClaim, ordinal int) bool {
 	switch {
 	case desired.DeletionPolicy(s.db) != v1.DeletionSnapshot:
 		return false
 	case s.config.SystemIdentifier == "":
 		return claim.Status.Phase == corev1.ClaimBound // before that there is no volume
 	}
-	return s.isFormer(ordinal)
+	return s.all.isFormer(ordinal)
 }
 
 // release takes our finalizer off, after which the SampleDB is gone.
-func (r *Reconciler) release(ctx context.Context, s *scope) error {
-	if err := r.writer().LetGo(ctx, s.db); err != nil {
+func (s *deletionTopic) release(ctx context.Context) error {
+	if err := s.writer().LetGo(ctx, s.db); err != nil {
 		return err
 	}
 	message := s.fate.message
@@ -180,11 +189,11 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 		message = fmt.Sprintf("%s may have data of which there is no backup: delete what nobody needs, or have a "+
 			"SampleDB of this name take it over", strings.Join(s.kept, ", "))
 	}
-	if words := s.otherSideStays(); words != "" {
+	if words := s.all.otherSideStays(); words != "" {
 		message = strings.TrimPrefix(message+"; "+words, "; ")
 	}
 	if message != "" {
-		r.Events.Eventf(s.db, nil, corev1.EventTypeNormal, eventDataKept, eventActionReported, "%s", message)
+		s.Events.Eventf(s.db, nil, corev1.EventTypeNormal, eventDataKept, eventActionReported, "%s", message)
 	}
 	return nil
 }

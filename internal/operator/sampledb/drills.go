@@ -18,6 +18,13 @@ import (
 	"toban.dev/internal/operator/index"
 )
 
+// drillsTopic makes FaultDrills when they are due.
+type drillsTopic struct {
+	base
+	// drillPlanned is when a drill is due.
+	drillPlanned plannedDrill
+}
+
 // drillLate is how long after its time a drill of the schedule may still be created. One that is later is left out:
 // nothing is broken at another time than the user has chosen.
 const drillLate = 10 * time.Minute
@@ -70,9 +77,9 @@ func (p drillPlan) following() v1.FaultDrillFault {
 }
 
 // observeDrills reads the FaultDrills that name this SampleDB, whoever made them, the newest last.
-func (r *Reconciler) observeDrills(ctx context.Context, s *scope) error {
+func (s *drillsTopic) observeDrills(ctx context.Context) error {
 	var err error
-	if s.seen.drills, err = index.Drills(ctx, r.Client, s.db.Namespace, s.db.Name); err != nil {
+	if s.seen.drills, err = index.Drills(ctx, s.Client, s.db.Namespace, s.db.Name); err != nil {
 		return err
 	}
 	slices.SortFunc(s.seen.drills, func(a, b v1.FaultDrill) int {
@@ -82,14 +89,14 @@ func (r *Reconciler) observeDrills(ctx context.Context, s *scope) error {
 }
 
 // applyDrills creates the FaultDrill that is due, and removes those of the schedule that are not kept.
-func (r *Reconciler) applyDrills(ctx context.Context, s *scope) error {
+func (s *drillsTopic) applyDrills(ctx context.Context) error {
 	s.drillPlanned, _ = s.drillPlan().decide() // drillsPassed tells what is wrong with a schedule
-	if err := r.beginDrill(ctx, s); err != nil {
+	if err := s.beginDrill(ctx); err != nil {
 		return err
 	}
 	for _, name := range s.surplusDrills() {
 		drill := &v1.FaultDrill{ObjectMeta: metav1.ObjectMeta{Namespace: s.db.Namespace, Name: name}}
-		if err := r.Client.Delete(ctx, drill); client.IgnoreNotFound(err) != nil {
+		if err := s.Client.Delete(ctx, drill); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete FaultDrill %s: %w", name, err)
 		}
 	}
@@ -97,12 +104,12 @@ func (r *Reconciler) applyDrills(ctx context.Context, s *scope) error {
 }
 
 // beginDrill creates the FaultDrill that is due. Its name is made of when it was due, so there is no second one.
-func (r *Reconciler) beginDrill(ctx context.Context, s *scope) error {
+func (s *drillsTopic) beginDrill(ctx context.Context) error {
 	if s.drillPlanned.due.IsZero() {
 		return nil
 	}
 	drill := desired.ScheduledDrill(s.db, s.drillPlanned.due, s.drillPlanned.fault)
-	err := r.Client.Create(ctx, drill, client.FieldOwner(naming.FieldOwner))
+	err := s.Client.Create(ctx, drill, client.FieldOwner(naming.FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -115,7 +122,7 @@ func (r *Reconciler) beginDrill(ctx context.Context, s *scope) error {
 }
 
 // drillPlan is what the next drill depends on.
-func (s *scope) drillPlan() drillPlan {
+func (s *drillsTopic) drillPlan() drillPlan {
 	p := drillPlan{
 		spec: s.db.Spec.Drills, now: s.now, since: s.db.CreationTimestamp.Time,
 		allowed: desired.AllowsDrills(s.db) && !s.db.Stops(),
@@ -129,13 +136,13 @@ func (s *scope) drillPlan() drillPlan {
 }
 
 // drillDue is for when the schedule of this SampleDB has asked for a drill; false where it has not.
-func (s *scope) drillDue(d v1.FaultDrill) (time.Time, bool) {
+func (s *drillsTopic) drillDue(d v1.FaultDrill) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, d.Annotations[naming.AnnotationDue])
 	return at, err == nil && metav1.IsControlledBy(&d, s.db)
 }
 
 // surplusDrills are the names of those of the schedule that are over and not to be kept.
-func (s *scope) surplusDrills() (names []string) {
+func (s *drillsTopic) surplusDrills() (names []string) {
 	if s.db.Spec.Drills == nil {
 		return nil
 	}
@@ -149,7 +156,7 @@ func (s *scope) surplusDrills() (names []string) {
 
 // drillsPassed says what came of the last drill. Without a schedule and without a drill there is no verdict. It does
 // not depend on whether a drill may begin now.
-func (s *scope) drillsPassed() verdict {
+func (s *drillsTopic) drillsPassed() verdict {
 	spec := s.db.Spec.Drills
 	planned, invalid := s.drillPlan().decide()
 	switch {

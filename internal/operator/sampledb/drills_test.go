@@ -67,7 +67,7 @@ func drilledScope(results ...string) *scope {
 		Name: "shop", UID: "1", Annotations: map[string]string{naming.AnnotationFaultDrills: naming.FaultDrillsAllowed},
 	}}
 	db.Spec.Drills = &v1.DrillsSpec{Schedule: "@daily", Keep: 2}
-	s := &scope{db: db}
+	s := scopeOf(core{db: db})
 	for i, result := range results {
 		d := *desired.ScheduledDrill(db, at("2026-11-20 00:00:00").AddDate(0, 0, i), v1.FaultServerKilled)
 		if result != "" {

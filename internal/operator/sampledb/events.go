@@ -105,7 +105,7 @@ type event struct {
 }
 
 // addEvent keeps an event of something that the operator does.
-func (s *scope) addEvent(reason, message string) {
+func (s *core) addEvent(reason, message string) {
 	s.events = append(s.events, event{corev1.EventTypeNormal, reason, message})
 }
 

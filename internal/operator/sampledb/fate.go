@@ -62,13 +62,13 @@ func (f fate) spares() bool { return f.reason == fateUninstalled || f.reason == 
 // observeFate finds out whether a deletion means the data too. Where it does not, deletionPolicy is Retain from here
 // on, whatever the spec has. What is not known changes nothing: who closes the database to its clients for its last
 // backup, keeps it closed.
-func (r *Reconciler) observeFate(ctx context.Context, s *scope) {
+func (s *deletionTopic) observeFate(ctx context.Context) {
 	if s.db.DeletionTimestamp == nil {
 		return
 	}
 	d := deletion{orphans: slices.Contains(s.db.Finalizers, metav1.FinalizerOrphanDependents), ownerless: s.ownerless()}
 	for _, name := range definitions(s.db) {
-		goes, err := r.writer().KindGoes(ctx, name)
+		goes, err := s.writer().KindGoes(ctx, name)
 		switch {
 		case goes:
 			d.uninstalled = name
@@ -97,7 +97,7 @@ func definitions(db *v1.SampleDB) []string {
 // ownerless says that something of the SampleDB's belongs to nobody any more: Kubernetes has left it, as it was told,
 // and has already taken the note of that off the SampleDB. Of these the Lease is read past the cache, after the
 // SampleDB, so that it can't have an owner still.
-func (s *scope) ownerless() bool {
+func (s *deletionTopic) ownerless() bool {
 	left := func(object metav1.Object) bool {
 		return metav1.GetControllerOf(object) == nil && object.GetLabels()[naming.LabelSampleDB] == s.db.Name
 	}

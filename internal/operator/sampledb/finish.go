@@ -19,6 +19,18 @@ import (
 	"toban.dev/internal/work/maintenance"
 )
 
+// maintenanceTopic does what is left to do in the databases after a change of the image.
+type maintenanceTopic struct {
+	base
+	// finish is what is left to do in the databases after a change of the image, nil where there was none; finishSays
+	// is what becomes of it, finishNext when that changes by itself, zero for never. sortedBy is the image under which
+	// texts were last seen sorted as on record.
+	finish     *v1.FinishStatus
+	finishSays string
+	finishNext time.Time
+	sortedBy   string
+}
+
 const (
 	// finishSettles is how long after the Job what the primary said before it may still be there.
 	finishSettles = time.Minute
@@ -28,7 +40,7 @@ const (
 
 // dueFinish notes that an act has left something to do in the databases: applyFinish does it as soon as the SampleDB is
 // Ready. The sentence says what has made it due, for instance "17 to 18".
-func (s *scope) dueFinish(sentence string, parts ...v1.FinishPart) {
+func (s *maintenanceTopic) dueFinish(sentence string, parts ...v1.FinishPart) {
 	if s.finish != nil && s.finish.Step != v1.FinishDone {
 		sentence = cmp.Or(s.finish.For, sentence)
 		parts = append(slices.Clone(s.finish.Parts), parts...)
@@ -48,7 +60,7 @@ func (s *scope) dueFinish(sentence string, parts ...v1.FinishPart) {
 }
 
 // setFinishStep changes the step.
-func (s *scope) setFinishStep(step, message string) {
+func (s *maintenanceTopic) setFinishStep(step, message string) {
 	if s.finish.Step != step || s.finish.Since == nil {
 		at := metav1.NewTime(s.now).Rfc3339Copy()
 		s.finish.Since = &at
@@ -57,13 +69,15 @@ func (s *scope) setFinishStep(step, message string) {
 }
 
 // finishDue says that something is left to do that an act has made due.
-func (s *scope) finishDue() bool { return s.finish != nil && s.finish.Step != v1.FinishDone }
+func (s *maintenanceTopic) finishDue() bool { return s.finish != nil && s.finish.Step != v1.FinishDone }
 
 // finishing says that the Job works.
-func (s *scope) finishing() bool { return s.finish != nil && s.finish.Step == v1.FinishRunning }
+func (s *maintenanceTopic) finishing() bool {
+	return s.finish != nil && s.finish.Step == v1.FinishRunning
+}
 
 // applyFinish does the next step of what is left in the databases after a change of the image (docs/upgrade.md).
-func (r *Reconciler) applyFinish(ctx context.Context, s *scope) error {
+func (s *maintenanceTopic) applyFinish(ctx context.Context) error {
 	if s.starting() {
 		return nil
 	}
@@ -87,11 +101,11 @@ func (r *Reconciler) applyFinish(ctx context.Context, s *scope) error {
 	}
 	switch step {
 	case upgrade.FinishBegin:
-		return r.beginFinish(ctx, s, permission.Asked)
+		return s.beginFinish(ctx, permission.Asked)
 	case upgrade.FinishWatch:
 		s.watchFinish(job.Annotations[naming.AnnotationFinish], run)
 	case upgrade.FinishTake:
-		return r.endFinish(ctx, s, run)
+		return s.endFinish(ctx, run)
 	case upgrade.FinishWait:
 		if s.finishDue() && s.finish.Step != v1.FinishFailed {
 			s.setFinishStep(v1.FinishWaiting, says)
@@ -103,17 +117,17 @@ func (r *Reconciler) applyFinish(ctx context.Context, s *scope) error {
 
 // finishedLately says that the Job ended a moment ago, so that the primary's agent looks at the indexes again soon, and
 // tells nobody.
-func (s *scope) finishedLately() bool {
+func (s *maintenanceTopic) finishedLately() bool {
 	f := s.finish
 	return f != nil && f.Step == v1.FinishDone && f.Since != nil && s.now.Sub(f.Since.Time) < 2*finishSettles
 }
 
 // finishSituation is what the decision is made of.
-func (s *scope) finishSituation(permission upgrade.Permission, run jobs.Run) upgrade.Finish {
+func (s *maintenanceTopic) finishSituation(permission upgrade.Permission, run jobs.Run) upgrade.Finish {
 	f := upgrade.Finish{
 		Now: s.now, Permission: permission, Due: s.finishDue(),
 		OnRequest: desired.FinishOnRequest(s.db),
-		Ready:     ready(s).status == metav1.ConditionTrue,
+		Ready:     ready(s.all).status == metav1.ConditionTrue,
 		Works:     run.State() == jobs.Running,
 		Ended:     run.Ended(),
 	}
@@ -133,13 +147,13 @@ func (s *scope) finishSituation(permission upgrade.Permission, run jobs.Run) upg
 }
 
 // finishOthers says that something else is due than a rebuild.
-func (s *scope) finishOthers() bool {
+func (s *maintenanceTopic) finishOthers() bool {
 	other := func(p v1.FinishPart) bool { return p != v1.FinishIndexes }
 	return s.finishDue() && slices.ContainsFunc(s.finish.Parts, other)
 }
 
 // beginFinish makes the Job. Where there may be no room for indexes, it does what needs none.
-func (r *Reconciler) beginFinish(ctx context.Context, s *scope, asked bool) error {
+func (s *maintenanceTopic) beginFinish(ctx context.Context, asked bool) error {
 	if s.finish == nil || s.finish.Step == v1.FinishDone {
 		sentence := "another order of texts"
 		if asked {
@@ -153,7 +167,7 @@ func (r *Reconciler) beginFinish(ctx context.Context, s *scope, asked bool) erro
 	if found := s.collations(); found != nil && found.Cramped && !asked && s.finishOthers() {
 		parts = slices.DeleteFunc(parts, func(p v1.FinishPart) bool { return p == v1.FinishIndexes })
 	}
-	if err := r.jobs().Create(ctx, desired.FinishJob(s.db, r.Settings, parts)); err != nil {
+	if err := s.jobs().Create(ctx, desired.FinishJob(s.db, s.Settings, parts)); err != nil {
 		return err
 	}
 	s.setFinishStep(v1.FinishRunning, "the Job "+naming.FinishJob(s.db.Name)+" is at work")
@@ -161,7 +175,7 @@ func (r *Reconciler) beginFinish(ctx context.Context, s *scope, asked bool) erro
 }
 
 // watchFinish says how far the Job is, as the primary's agent sees it.
-func (s *scope) watchFinish(parts string, run jobs.Run) {
+func (s *maintenanceTopic) watchFinish(parts string, run jobs.Run) {
 	if s.finish == nil || s.finish.Step == v1.FinishDone {
 		s.finish = &v1.FinishStatus{For: "a request"} // the status was lost
 		for _, part := range strings.Split(parts, ",") {
@@ -181,21 +195,21 @@ func (s *scope) watchFinish(parts string, run jobs.Run) {
 }
 
 // endFinish takes over what the Job has left, once, and removes it, and the request that it has fulfilled.
-func (r *Reconciler) endFinish(ctx context.Context, s *scope, run jobs.Run) error {
+func (s *maintenanceTopic) endFinish(ctx context.Context, run jobs.Run) error {
 	if s.finish == nil || s.finishing() {
 		s.takeFinish(run)
 		did := strings.Split(run.Job.Annotations[naming.AnnotationFinish], ",")
 		if slices.Contains(did, string(v1.FinishIndexes)) {
-			if err := r.annotate(ctx, s, map[string]string{naming.AnnotationReindex: ""}); err != nil {
+			if err := s.annotate(ctx, map[string]string{naming.AnnotationReindex: ""}); err != nil {
 				return err
 			}
 		}
 	}
-	return r.jobs().Remove(ctx, run.Job)
+	return s.jobs().Remove(ctx, run.Job)
 }
 
 // takeFinish takes over what the Job has left.
-func (s *scope) takeFinish(run jobs.Run) {
+func (s *maintenanceTopic) takeFinish(run jobs.Run) {
 	result := jobs.Result[maintenance.Result](run.Last(naming.ContainerFinish))
 	if s.finish == nil {
 		s.finish = &v1.FinishStatus{For: "a request"}
@@ -253,17 +267,19 @@ func finishWords(r maintenance.Result) string {
 }
 
 // collations is what the primary has found, nil where it has not said.
-func (s *scope) collations() *maintenance.Report { return s.seen.answers[s.primary()].Collations }
+func (s *maintenanceTopic) collations() *maintenance.Report {
+	return s.seen.answers[s.primary()].Collations
+}
 
 // noteSorting notes under which image texts are sorted as on record. Where they are not any more, the change of the
 // image, or the restore, has made the rebuild due.
-func (s *scope) noteSorting() {
+func (s *maintenanceTopic) noteSorting() {
 	found := s.collations()
 	if found == nil || found.Problem != "" {
 		return
 	}
 	runs := s.seen.answers[s.primary()].ServerVersion
-	for _, i := range s.instanceStatuses() {
+	for _, i := range s.all.instanceStatuses() {
 		if i.Name == s.primary() {
 			runs = cmp.Or(i.ImageID, runs)
 		}
@@ -284,7 +300,7 @@ func (s *scope) noteSorting() {
 }
 
 // noteLibraries notes which libraries the image has that runs, when that is the one that was looked into.
-func (s *scope) noteLibraries() {
+func (s *maintenanceTopic) noteLibraries() {
 	i := s.image
 	if i != nil && i.Runs != "" && desired.Digest(i.Runs) == desired.Digest(i.Reference) {
 		i.RunsCLibrary, i.RunsICU = i.CLibrary, i.ICU
@@ -293,7 +309,7 @@ func (s *scope) noteLibraries() {
 
 // sortingAhead is a sentence about what an update to the image that was looked into does to indexes, "" where it has
 // the same libraries, or that is not known.
-func (s *scope) sortingAhead() string {
+func (s *maintenanceTopic) sortingAhead() string {
 	i := s.image
 	var others []string
 	if i.RunsCLibrary != "" && i.CLibrary != "" && i.RunsCLibrary != i.CLibrary {
@@ -319,7 +335,7 @@ func (s *scope) sortingAhead() string {
 
 // collationsCurrent is the condition CollationsCurrent, empty before there is a primary for the first time. What a new
 // primary has not said yet is as it was.
-func collationsCurrent(s *scope) verdict {
+func (s *maintenanceTopic) collationsCurrent() verdict {
 	found := s.collations()
 	last := condition(s.db.Status, v1.ConditionCollationsCurrent)
 	notRead := func(message string) verdict {
@@ -345,7 +361,7 @@ func collationsCurrent(s *scope) verdict {
 }
 
 // collationsChanged is the condition where indexes may be out of order.
-func (s *scope) collationsChanged(found *maintenance.Report) verdict {
+func (s *maintenanceTopic) collationsChanged(found *maintenance.Report) verdict {
 	l := s.finish
 	words := fmt.Sprintf("%d indexes may be out of order: %s", found.Indexes,
 		versionWords(append(slices.Clone(found.Databases), found.Collations...), found.More))

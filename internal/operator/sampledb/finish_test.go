@@ -37,14 +37,15 @@ func TestWhatMakesARebuildDue(t *testing.T) {
 		"nobody has looked":   {sortedBy: "old"},
 	} {
 		at := metav1.NewTime(started)
-		s := &scope{
+		s := scopeOf(core{
 			db: &v1.SampleDB{Spec: v1.SampleDBSpec{RestoreFrom: c.restored}}, now: started.Add(c.after),
-			initializedAt: &at, sortedBy: c.sortedBy, finish: c.before,
 			config: protocol.Config{Members: []protocol.Member{{Name: "x-0"}}},
 			seen: observed{answers: map[string]protocol.Status{"x-0": {
 				Name: "x-0", Role: protocol.RolePrimary, Ready: true, ServerVersion: "17.7", Collations: c.found,
 			}}},
-		}
+			outcomes: outcomes{initializedAt: &at},
+		})
+		s.sortedBy, s.finish = c.sortedBy, c.before
 		s.db.Name = "x"
 		s.noteSorting()
 		due := ""

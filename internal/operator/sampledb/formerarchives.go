@@ -20,7 +20,7 @@ import (
 
 // firstMajor is the major version that the SampleDB has begun with, 0 for the one that runs: as the status says, else
 // the config of the agents, else the backups in the first folder.
-func (s *scope) firstMajor(old protocol.Config) int {
+func (s *archiveFacts) firstMajor(old protocol.Config) int {
 	if known := cmp.Or(int(s.db.Status.FirstVersion), old.FirstMajor); known > 0 {
 		return known
 	}
@@ -36,25 +36,25 @@ func (s *scope) firstMajor(old protocol.Config) int {
 }
 
 // firstVersion is the same for the status.
-func (s *scope) firstVersion() int32 {
+func (s *archiveFacts) firstVersion() int32 {
 	return int32(cmp.Or(s.config.FirstMajor, s.config.Major)) //nolint:gosec // it is from 15 to some tens
 }
 
 // archiveLeft says that what is on record in the status is about an archive that is the present no more.
-func (s *scope) archiveLeft() bool {
+func (s *archiveFacts) archiveLeft() bool {
 	b := s.db.Status.Backup
 	return b != nil && b.Archive != "" && b.Archive != s.archivePath() || s.storeLeft()
 }
 
 // storeLeft says that what is on record in the status is about another store than the one that is used now.
-func (s *scope) storeLeft() bool {
+func (s *archiveFacts) storeLeft() bool {
 	recorded, is := s.recordedStore(), desired.PresentStore(s.db)
 	return recorded != "" && is != "" && recorded != is
 }
 
 // recordedStore is the store that the status is about, "" where that is not known. A former version has not noted it:
 // it is that of the last backup then.
-func (s *scope) recordedStore() string {
+func (s *archiveFacts) recordedStore() string {
 	status := s.db.Status.Backup
 	if status == nil || status.Store != "" {
 		return ptr.Deref(status, v1.BackupStatus{}).Store
@@ -68,13 +68,13 @@ func (s *scope) recordedStore() string {
 }
 
 // ofFormer says that a backup is, or was to be, in another archive than the present one.
-func (s *scope) ofFormer(b *v1.DatabaseBackup) bool {
+func (s *archiveFacts) ofFormer(b *v1.DatabaseBackup) bool {
 	return b.Status.Archive != nil && !s.isIn(b, s.archivePath())
 }
 
 // workingSince is since when a backup can be taken into the present archive, which has worked since a time: not before
 // the former one was left, whose first backup may be named after that time.
-func (s *scope) workingSince(at time.Time) time.Time {
+func (s *archiveTopic) workingSince(at time.Time) time.Time {
 	b := s.db.Status.Backup
 	if b == nil {
 		return at
@@ -90,7 +90,7 @@ func (s *scope) workingSince(at time.Time) time.Time {
 
 // storeChanged is since when the archive is in another store than before, zero where it is not, or where a backup since
 // is complete there.
-func (s *scope) storeChanged() time.Time {
+func (s *archiveTopic) storeChanged() time.Time {
 	status := s.db.Status.Backup
 	if status == nil || status.StoreSince == nil || s.storeLeft() {
 		return time.Time{}
@@ -105,7 +105,7 @@ func (s *scope) storeChanged() time.Time {
 
 // archives is what the status has said of the archive, or where another one is the present by now, what remains of
 // that.
-func (s *scope) archives() v1.BackupStatus {
+func (s *archiveFacts) archives() v1.BackupStatus {
 	now := v1.BackupStatus{Archive: s.archivePath(), Store: desired.PresentStore(s.db)}
 	now.Version = int32(s.config.Major) //nolint:gosec // it is from 15 to some tens
 	was := s.db.Status.Backup
@@ -132,7 +132,7 @@ func (s *scope) archives() v1.BackupStatus {
 }
 
 // versionOfArchive is the major version of one of the SampleDB's archives.
-func (s *scope) versionOfArchive(path string) int32 {
+func (s *archiveFacts) versionOfArchive(path string) int32 {
 	if _, major := naming.FirstArchivePath(path); major > 0 {
 		return int32(major) //nolint:gosec // it is from 15 to some tens
 	}
@@ -175,7 +175,7 @@ func closed(windows []v1.RestoreWindow, latest *metav1.Time, lsn string) []v1.Re
 
 // rediscovered are the former archives of which the status has nothing: those of backups, and the first. One that is
 // empty is forgotten as soon as retention has looked.
-func (s *scope) rediscovered() []v1.FormerArchive {
+func (s *archiveFacts) rediscovered() []v1.FormerArchive {
 	newest, now := map[string]*v1.DatabaseBackup{}, desired.PresentStore(s.db)
 	first := naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
 	if s.archivePath() != first {
@@ -205,7 +205,7 @@ func (s *scope) rediscovered() []v1.FormerArchive {
 }
 
 // former are the former archives, and what is spared there.
-func (s *scope) former() (out []desired.Former) {
+func (s *archiveTopic) former() (out []desired.Former) {
 	for _, f := range s.archives().Former {
 		out = append(out, desired.Former{FormerArchive: f, Spared: s.spared(f.Path)})
 	}
@@ -214,7 +214,7 @@ func (s *scope) former() (out []desired.Former) {
 
 // forgotten are former archives that the status does not have any more, and of which backups are pinned: where the
 // first store was lost or is another one by now, the second one may have the last of them.
-func (s *scope) forgotten(known []desired.Former) (out []desired.Former) {
+func (s *archiveTopic) forgotten(known []desired.Former) (out []desired.Former) {
 	has := func(path string) bool {
 		return slices.ContainsFunc(slices.Concat(known, out), func(f desired.Former) bool { return f.Path == path })
 	}

@@ -35,7 +35,9 @@ func TestTheFirstMajorIsFoundAgain(t *testing.T) {
 		"nothing":                    {0, protocol.Config{}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x", UID: "12345678-9"}}}
+			s := scopeOf(core{
+				db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x", UID: "12345678-9"}},
+			})
 			s.db.Status.FirstVersion, s.seen.backups = c.status, c.backups
 			if got := s.firstMajor(c.config); got != c.want {
 				t.Errorf("it is %d, want %d", got, c.want)
@@ -76,7 +78,7 @@ func TestWhatIsPinnedInAForgottenArchiveIsSpared(t *testing.T) {
 		return b
 	}
 	const path = "n/x-12345678"
-	s := &scope{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x", UID: "12345678-9"}}}
+	s := scopeOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x", UID: "12345678-9"}}})
 	s.db.Status.FirstVersion, s.config = 16, protocol.Config{Major: 18, FirstMajor: 16}
 	s.db.Status.Backup = &v1.BackupStatus{Archive: path + "-pg18",
 		Former: []v1.FormerArchive{{Path: path + "-pg17", Version: 17}}}

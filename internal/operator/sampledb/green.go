@@ -12,8 +12,11 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// greenTopic makes the second side, and removes it.
+type greenTopic struct{ base }
+
 // branch is the archive's newest one, 0 where there is one only.
-func (s *scope) branch() (newest int64) {
+func (s *greenTopic) branch() (newest int64) {
 	if s.db.Status.Backup == nil {
 		return 0
 	}
@@ -29,18 +32,18 @@ func (s *scope) branch() (newest int64) {
 }
 
 // createGreenCertificate makes the certificate that green shows clients: NAME's authority issues it, for NAME's names.
-func (r *Reconciler) createGreenCertificate(ctx context.Context, s *scope, green *v1.SampleDB) error {
+func (s *greenTopic) createGreenCertificate(ctx context.Context, green *v1.SampleDB) error {
 	name := naming.GreenCertificate(s.db.Name)
-	all, err := r.revisions(ctx, s, name)
+	all, err := s.revisions(ctx, name)
 	if err != nil {
 		return err
 	}
 	epoch, trusted := s.authority.Issuer, s.config.Authority
-	revision, err := r.keepRevision(ctx, s, name, all, desired.GreenCertificateRevision(s.db, epoch, trusted))
+	revision, err := s.keepRevision(ctx, name, all, desired.GreenCertificateRevision(s.db, epoch, trusted))
 	if err != nil {
 		return err
 	}
-	authority, err := r.Credentials.Authority(s.db, epoch)
+	authority, err := s.Credentials.Authority(s.db, epoch)
 	if err != nil {
 		return fmt.Errorf("make the authority: %w", err)
 	}
@@ -49,18 +52,18 @@ func (r *Reconciler) createGreenCertificate(ctx context.Context, s *scope, green
 		return fmt.Errorf("issue the certificate of %s: %w", name, err)
 	}
 	secret := desired.GreenCertificateSecret(s.db, revision, leaf.CertPEM, leaf.KeyPEM, trusted)
-	_, err = r.createSecret(ctx, s, revision, secret, green != nil)
+	_, err = s.createSecret(ctx, revision, secret, green != nil)
 	return err
 }
 
 // removeGreenCertificate removes it with what it belongs to.
-func (r *Reconciler) removeGreenCertificate(ctx context.Context, s *scope) error {
-	all, err := r.revisions(ctx, s, naming.GreenCertificate(s.db.Name))
+func (s *greenTopic) removeGreenCertificate(ctx context.Context) error {
+	all, err := s.revisions(ctx, naming.GreenCertificate(s.db.Name))
 	if err != nil {
 		return err
 	}
 	for i := range all {
-		if err := r.deleteRevision(ctx, &all[i]); err != nil {
+		if err := s.deleteRevision(ctx, &all[i]); err != nil {
 			return err
 		}
 	}
@@ -68,11 +71,11 @@ func (r *Reconciler) removeGreenCertificate(ctx context.Context, s *scope) error
 }
 
 // configOfGreen is what green's agents are told, nil where there is none yet.
-func (r *Reconciler) configOfGreen(ctx context.Context, green *v1.SampleDB) (*protocol.Config, error) {
+func (s *greenTopic) configOfGreen(ctx context.Context, green *v1.SampleDB) (*protocol.Config, error) {
 	if green == nil {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
-	object, err := find(ctx, r.Client, green, naming.ConfigMap(green.Name), &corev1.ConfigMap{})
+	object, err := find(ctx, s.Client, green, naming.ConfigMap(green.Name), &corev1.ConfigMap{})
 	if object == nil || err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 // of the spec, the status, and, as long as they may grow, of the volumes themselves. The status alone could be lost,
 // and the volumes alone too. Where the user has lowered the size, the former one stays in force until it is decided
 // that the data fits.
-func (s *scope) takeSizeInForce() {
+func (s *storageTopic) takeSizeInForce() {
 	s.wrote = desired.Asked(s.db)
 	size, err := desired.Size(s.db)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *scope) takeSizeInForce() {
 
 // takeWALSizeInForce does the same for storage.wal.size, which is never lowered: the largest of the spec and of the WAL
 // volumes.
-func (s *scope) takeWALSizeInForce() {
+func (s *storageTopic) takeWALSizeInForce() {
 	if s.db.Spec.Storage.WAL == nil {
 		return
 	}
@@ -62,9 +62,9 @@ func (s *scope) takeWALSizeInForce() {
 	}
 }
 
-func (s *scope) setSize(size string) { s.setSizeOf(desired.DataVolume, size) }
+func (s *storageTopic) setSize(size string) { s.setSizeOf(desired.DataVolume, size) }
 
-func (s *scope) setSizeOf(v desired.Volume, size string) {
+func (s *storageTopic) setSizeOf(v desired.Volume, size string) {
 	s.db = s.db.DeepCopy()
 	if v == desired.WALVolume {
 		s.db.Spec.Storage.WAL.Size = size
@@ -74,7 +74,7 @@ func (s *scope) setSizeOf(v desired.Volume, size string) {
 }
 
 // sizeOf is the size in force of a volume, as the spec has it.
-func (s *scope) sizeOf(v desired.Volume) string {
+func (s *storageTopic) sizeOf(v desired.Volume) string {
 	if v == desired.WALVolume {
 		return s.db.Spec.Storage.WAL.Size
 	}
@@ -82,7 +82,7 @@ func (s *scope) sizeOf(v desired.Volume) string {
 }
 
 // claimsOf are the claims of the data volumes, or of the WAL volumes, by ordinal.
-func (s *scope) claimsOf(v desired.Volume) map[int]*corev1.PersistentVolumeClaim {
+func (s *storageFacts) claimsOf(v desired.Volume) map[int]*corev1.PersistentVolumeClaim {
 	if v == desired.WALVolume {
 		return s.seen.wals
 	}
@@ -99,7 +99,7 @@ type growth struct {
 	refused string
 }
 
-func (s *scope) growthOf(v desired.Volume) *growth {
+func (s *storageTopic) growthOf(v desired.Volume) *growth {
 	if v == desired.WALVolume {
 		return &s.walGrowth
 	}
@@ -108,12 +108,12 @@ func (s *scope) growthOf(v desired.Volume) *growth {
 
 // decideGrowth decides whether the data volumes, or the WAL volumes, grow by themselves, and makes that the size in
 // force.
-func (r *Reconciler) decideGrowth(ctx context.Context, s *scope, v desired.Volume, wanted class) error {
+func (s *storageTopic) decideGrowth(ctx context.Context, v desired.Volume, wanted class) error {
 	limit, grows := desired.GrowthLimit(s.db.Spec.Storage)
 	if !grows {
 		return nil
 	}
-	fixed, err := r.fixedClass(ctx, s, v, wanted)
+	fixed, err := s.fixedClass(ctx, v, wanted)
 	if err != nil {
 		return err
 	}
@@ -136,13 +136,13 @@ func (r *Reconciler) decideGrowth(ctx context.Context, s *scope, v desired.Volum
 }
 
 // fixedClass says why a volume can't grow, "" where each can.
-func (r *Reconciler) fixedClass(ctx context.Context, s *scope, v desired.Volume, wanted class) (string, error) {
+func (s *storageTopic) fixedClass(ctx context.Context, v desired.Volume, wanted class) (string, error) {
 	for ordinal := range s.instances() {
 		claim := s.claimsOf(v)[ordinal]
 		if claim == nil {
 			continue
 		}
-		of, err := r.classOf(ctx, claim, wanted)
+		of, err := s.classOf(ctx, claim, wanted)
 		if err != nil {
 			return "", err
 		}
@@ -155,10 +155,10 @@ func (r *Reconciler) fixedClass(ctx context.Context, s *scope, v desired.Volume,
 }
 
 // volumes are the data volumes of the wanted instances.
-func (s *scope) volumes() []space.Volume { return s.volumesOf(desired.DataVolume) }
+func (s *storageTopic) volumes() []space.Volume { return s.volumesOf(desired.DataVolume) }
 
 // volumesOf are the data volumes, or the WAL volumes, of the wanted instances.
-func (s *scope) volumesOf(of desired.Volume) []space.Volume {
+func (s *storageTopic) volumesOf(of desired.Volume) []space.Volume {
 	var out []space.Volume
 	for ordinal := range s.instances() {
 		v := space.Volume{Name: of.ClaimName(s.db.Name, ordinal), WAL: of == desired.WALVolume}
@@ -171,7 +171,7 @@ func (s *scope) volumesOf(of desired.Volume) []space.Volume {
 }
 
 // roomOf is what the agent of an instance says of a volume, nil where that is not known.
-func (s *scope) roomOf(v desired.Volume, instance string) *protocol.Room {
+func (s *storageFacts) roomOf(v desired.Volume, instance string) *protocol.Room {
 	seen := s.seen.answers[instance].Room
 	if v == desired.WALVolume {
 		seen = s.seen.answers[instance].WALRoom
@@ -196,7 +196,7 @@ func withRoom(v space.Volume, seen *protocol.Room) space.Volume {
 }
 
 // rooms are what the agents say of their data volumes, or their WAL volumes, by instance.
-func (s *scope) rooms(v desired.Volume) map[string]protocol.Room {
+func (s *storageFacts) rooms(v desired.Volume) map[string]protocol.Room {
 	out := map[string]protocol.Room{}
 	for name := range s.seen.answers {
 		if seen := s.roomOf(v, name); seen != nil {
@@ -208,7 +208,7 @@ func (s *scope) rooms(v desired.Volume) map[string]protocol.Room {
 
 // giveUpGrowth goes back to the size before, where the first volume that was to grow by itself is refused to. Once one
 // has grown, the others have to.
-func (s *scope) giveUpGrowth(v desired.Volume, refused string) bool {
+func (s *storageTopic) giveUpGrowth(v desired.Volume, refused string) bool {
 	g := s.growthOf(v)
 	if g.Answer != space.Grows || g.grew {
 		return false
@@ -219,7 +219,7 @@ func (s *scope) giveUpGrowth(v desired.Volume, refused string) bool {
 }
 
 // noteGrowth tells once that the volumes grow by themselves.
-func (s *scope) noteGrowth(v desired.Volume) {
+func (s *storageTopic) noteGrowth(v desired.Volume) {
 	g := s.growthOf(v)
 	if g.Answer != space.Grows || g.grew {
 		return
@@ -235,11 +235,11 @@ func (s *scope) noteGrowth(v desired.Volume) {
 }
 
 // storageStatus is the size in force, where the volumes may grow by themselves, or have, or are to be made smaller.
-func (s *scope) storageStatus() *v1.StorageStatus {
+func (s *storageTopic) storageStatus() *v1.StorageStatus {
 	old := s.db.Status.Storage
 	size := s.db.Spec.Storage.Size
 	switch {
-	case s.anew.reason == anewDecided:
+	case s.all.anew.reason == anewDecided:
 		size = s.wrote.Size
 	case s.wrote.Grow == nil && old == nil && size == s.wrote.Size:
 		return nil
@@ -251,7 +251,7 @@ func (s *scope) storageStatus() *v1.StorageStatus {
 const leastUntilShort = 2 * time.Second
 
 // untilShort is how soon volumes that grow by themselves are to be looked at again.
-func (s *scope) untilShort() time.Duration {
+func (s *storageTopic) untilShort() time.Duration {
 	if s.db.Spec.Storage.Grow == nil {
 		return pauseResting
 	}
@@ -262,7 +262,7 @@ func (s *scope) untilShort() time.Duration {
 	return soonest
 }
 
-func (s *scope) untilShortOf(of desired.Volume) time.Duration {
+func (s *storageTopic) untilShortOf(of desired.Volume) time.Duration {
 	g := s.growthOf(of)
 	switch {
 	case g.refused != "":

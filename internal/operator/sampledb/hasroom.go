@@ -17,6 +17,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// spaceTopic says how full the volumes are, and what keeps WAL on them.
+type spaceTopic struct{ base }
+
 const (
 	// nearlyFull is how much of a volume may be used, in hundredths, before it is told. It is no more told when it is
 	// nearlyFullNoMore or less: what changes with each checkpoint is no news.
@@ -40,7 +43,7 @@ const (
 
 // volumeStatus is how full the data volume of an instance is, nil where that was never known. What the status has stays
 // as long as it is about right.
-func (s *scope) volumeStatus(instance string) *v1.VolumeStatus {
+func (s *spaceTopic) volumeStatus(instance string) *v1.VolumeStatus {
 	old := s.instanceBefore(instance).Volume
 	seen := s.roomOf(desired.DataVolume, instance)
 	if seen == nil {
@@ -54,7 +57,7 @@ func (s *scope) volumeStatus(instance string) *v1.VolumeStatus {
 }
 
 // walStatus is the same of its WAL volume, in words; "" where it has none.
-func (s *scope) walStatus(instance string) string {
+func (s *spaceTopic) walStatus(instance string) string {
 	old := s.instanceBefore(instance).WAL
 	seen := s.roomOf(desired.WALVolume, instance)
 	switch {
@@ -89,7 +92,7 @@ type volumeSeen struct {
 }
 
 // volumesSeen are those of which is known how full they are.
-func (s *scope) volumesSeen(instances []v1.InstanceStatus) (out []volumeSeen) {
+func (s *spaceTopic) volumesSeen(instances []v1.InstanceStatus) (out []volumeSeen) {
 	for _, i := range instances {
 		if i.Volume != nil {
 			out = append(out, volumeSeen{i.Volume, naming.ClaimOf(i.Name), i.Name, desired.DataVolume})
@@ -143,7 +146,7 @@ func distance(a, b int32) int32 { return max(a-b, b-a) }
 
 // hasRoom is true when no volume is nearly full, or will be soon, those that are to grow by themselves can, and no slot
 // keeps much WAL. There is no verdict where nothing is known.
-func (s *scope) hasRoom(instances []v1.InstanceStatus) verdict {
+func (s *spaceTopic) hasRoom(instances []v1.InstanceStatus) verdict {
 	known := s.volumesSeen(instances)
 	if len(known) == 0 {
 		return verdict{}
@@ -183,7 +186,7 @@ func (s *scope) hasRoom(instances []v1.InstanceStatus) verdict {
 }
 
 // volumeFull says that a server can't write WAL, nothing where none is known to.
-func (s *scope) volumeFull() verdict {
+func (s *spaceTopic) volumeFull() verdict {
 	for _, of := range desired.VolumesOf(s.db) {
 		rooms := s.rooms(of)
 		for _, name := range slices.Sorted(maps.Keys(rooms)) {
@@ -199,7 +202,7 @@ func (s *scope) volumeFull() verdict {
 }
 
 // writesRefused is there while the primary takes no writes because its volume gets full.
-func (s *scope) writesRefused() *verdict {
+func (s *spaceTopic) writesRefused() *verdict {
 	primary := s.primary()
 	answer := s.seen.answers[primary]
 	if !answer.ReadOnly || answer.Room == nil {
@@ -221,7 +224,7 @@ func (s *scope) writesRefused() *verdict {
 }
 
 // filledByDrill says that a FaultDrill has filled a volume, "" where none has.
-func (s *scope) filledByDrill() string {
+func (s *spaceTopic) filledByDrill() string {
 	rooms := s.rooms(desired.DataVolume)
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		if rooms[name].Drill > 0 {
@@ -234,13 +237,13 @@ func (s *scope) filledByDrill() string {
 
 // cannotGrow says why data volumes, or WAL volumes, that are to grow by themselves do not, nothing where they do or
 // need not.
-func (s *scope) cannotGrow(of desired.Volume, known []volumeSeen, was string) verdict {
+func (s *spaceTopic) cannotGrow(of desired.Volume, known []volumeSeen, was string) verdict {
 	known = slices.DeleteFunc(slices.Clone(known), func(v volumeSeen) bool { return v.of != of })
 	if len(known) == 0 {
 		return verdict{}
 	}
 	fullest := slices.MaxFunc(known, func(a, b volumeSeen) int { return cmp.Compare(a.UsedPercent, b.UsedPercent) })
-	g := s.growthOf(of)
+	g := s.all.growthOf(of)
 	stays := was == v1.ReasonGrowthLimitReached && g.Answer == space.Enough &&
 		fullest.UsedPercent >= limitNoMore && s.atLimit(of)
 	switch {
@@ -262,17 +265,17 @@ func (s *scope) cannotGrow(of desired.Volume, known []volumeSeen, was string) ve
 }
 
 // rateCounts says that the rate at which a volume fills is more than a beginning. That of one that is silent counts.
-func (s *scope) rateCounts(v volumeSeen) bool {
+func (s *spaceTopic) rateCounts(v volumeSeen) bool {
 	seen := s.roomOf(v.of, v.instance)
 	return seen == nil || seen.Over >= measuredWell || v.UsedPercent >= halfUsed
 }
 
 // moreRoom is what to do about a volume without room.
-func (s *scope) moreRoom(of desired.Volume) string {
-	g := s.growthOf(of)
+func (s *spaceTopic) moreRoom(of desired.Volume) string {
+	g := s.all.growthOf(of)
 	switch {
 	case g.Answer == space.Grows || g.Answer == space.Pending:
-		return "It is being enlarged to " + s.sizeOf(of)
+		return "It is being enlarged to " + s.all.sizeOf(of)
 	case s.db.Spec.Storage.Grow != nil:
 		return "It grows by itself when it gets short"
 	case of == desired.WALVolume:
@@ -313,7 +316,7 @@ func days(v volumeSeen) int32 {
 }
 
 // atLimit says that the volumes have the size up to which they may grow.
-func (s *scope) atLimit(of desired.Volume) bool {
+func (s *spaceTopic) atLimit(of desired.Volume) bool {
 	limit, grows := desired.GrowthLimit(s.db.Spec.Storage)
 	size, err := of.Size(s.db)
 	return grows && err == nil && size.Cmp(limit) >= 0

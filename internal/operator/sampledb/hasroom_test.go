@@ -27,7 +27,7 @@ func volumeOf(used, perDay int64) *protocol.Room {
 
 // roomScope is that of a SampleDB of two instances of which the agents say so much.
 func roomScope(was string, rooms ...*protocol.Room) *scope {
-	s := &scope{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)}
+	s := scopeOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)})
 	s.db.Spec.Storage.Size = "100Gi"
 	if was != "" {
 		s.db.Status.Conditions = []metav1.Condition{{Type: v1.ConditionHasRoom, Reason: was}}

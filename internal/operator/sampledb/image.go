@@ -19,6 +19,12 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// imageTopic looks into the image, and updates to a newer minor version.
+type imageTopic struct {
+	base
+	updateNext time.Time
+}
+
 // When the image is looked into (docs/upgrade.md).
 const (
 	// firstLook is how long after the first start: that has enough to do.
@@ -99,8 +105,8 @@ func (j lookJob) problem() string {
 }
 
 // applyImage does the next step of a look into the image.
-func (r *Reconciler) applyImage(ctx context.Context, s *scope) error {
-	image := desired.NamedImage(s.db, r.Settings)
+func (s *imageTopic) applyImage(ctx context.Context) error {
+	image := desired.NamedImage(s.db, s.Settings)
 	if s.image == nil || s.image.Name != image {
 		s.image = &v1.ImageStatus{Name: image}
 		if desired.FixedImage(image) {
@@ -111,9 +117,9 @@ func (r *Reconciler) applyImage(ctx context.Context, s *scope) error {
 	l := look{due: s.lookDue(), registry: s.lookJob(registry), node: s.lookJob(node)}
 	switch l.next() {
 	case lookAskRegistry:
-		return r.jobs().Create(ctx, desired.ImageJob(s.db, r.Settings, false))
+		return s.jobs().Create(ctx, desired.ImageJob(s.db, s.Settings, false))
 	case lookAskNode:
-		return r.jobs().Create(ctx, desired.ImageJob(s.db, r.Settings, true))
+		return s.jobs().Create(ctx, desired.ImageJob(s.db, s.Settings, true))
 	case lookTake:
 		s.takeImage(l)
 	case lookGiveUp:
@@ -122,19 +128,19 @@ func (r *Reconciler) applyImage(ctx context.Context, s *scope) error {
 	case lookNone:
 		return nil
 	}
-	return r.endLook(ctx, s, registry, node)
+	return s.endLook(ctx, registry, node)
 }
 
 // endLook takes the request and the Jobs away.
-func (r *Reconciler) endLook(ctx context.Context, s *scope, ended ...*batchv1.Job) error {
-	if err := r.annotate(ctx, s, map[string]string{naming.AnnotationLookForUpdates: ""}); err != nil {
+func (s *imageTopic) endLook(ctx context.Context, ended ...*batchv1.Job) error {
+	if err := s.annotate(ctx, map[string]string{naming.AnnotationLookForUpdates: ""}); err != nil {
 		return err
 	}
 	for _, job := range ended {
 		if job == nil {
 			continue
 		}
-		if err := r.jobs().Remove(ctx, job); err != nil {
+		if err := s.jobs().Remove(ctx, job); err != nil {
 			return err
 		}
 	}
@@ -142,7 +148,7 @@ func (r *Reconciler) endLook(ctx context.Context, s *scope, ended ...*batchv1.Jo
 }
 
 // takeImage takes over what was found in the image.
-func (s *scope) takeImage(l look) {
+func (s *imageTopic) takeImage(l look) {
 	from, job, registry := l.last(), naming.ImageJob(s.db.Name), ""
 	if l.node.state != jobs.None {
 		job, registry = naming.NodeImageJob(s.db.Name), l.registry.problem()
@@ -157,7 +163,7 @@ func (s *scope) takeImage(l look) {
 
 // pulled is the image that a Job's Pod has run by its digest, "" where the kubelet gives none that can be pulled. It is
 // named by the repository that the Pod's image is of: a node that has the same image from another one may say that.
-func (s *scope) pulled(job string) string {
+func (s *imageTopic) pulled(job string) string {
 	for _, pod := range s.seen.imagePods {
 		id := desired.ImageID(&pod, naming.ContainerImage)
 		if pod.Labels[batchv1.JobNameLabel] == job && desired.FixedImage(id) {
@@ -168,7 +174,7 @@ func (s *scope) pulled(job string) string {
 }
 
 // job is the SampleDB's own Job of a name, nil where there is none.
-func (s *scope) job(name string) *batchv1.Job {
+func (s *upgradeFacts) job(name string) *batchv1.Job {
 	i := slices.IndexFunc(s.seen.jobs, func(j batchv1.Job) bool {
 		return j.Name == name && metav1.IsControlledBy(&j, s.db)
 	})
@@ -178,7 +184,7 @@ func (s *scope) job(name string) *batchv1.Job {
 	return &s.seen.jobs[i]
 }
 
-func (s *scope) lookJob(job *batchv1.Job) lookJob {
+func (s *imageTopic) lookJob(job *batchv1.Job) lookJob {
 	run := jobs.Of(job, s.seen.imagePods)
 	out := lookJob{state: run.State(), end: run.EndMessage()}
 	if text := run.Last(naming.ContainerImage); text != "" {
@@ -192,7 +198,7 @@ func (s *scope) lookJob(job *batchv1.Job) lookJob {
 
 // lookDue says that it is time to look into the image: asked for, another image than before, or a day later. A fixed
 // image is looked into once.
-func (s *scope) lookDue() bool {
+func (s *imageTopic) lookDue() bool {
 	if s.starting() || s.primary() == "" {
 		return false
 	}
@@ -212,12 +218,12 @@ func (s *scope) lookDue() bool {
 }
 
 // lookStale says that a request for an update has the image looked into first: not where that was done a moment ago.
-func (s *scope) lookStale() bool {
+func (s *imageTopic) lookStale() bool {
 	return s.image.LookedAt == nil || s.now.Sub(s.image.LookedAt.Time) >= firstLook
 }
 
 // spread is a part of a time, always the same for a SampleDB and another for each.
-func (s *scope) spread(most time.Duration) time.Duration {
+func (s *imageTopic) spread(most time.Duration) time.Duration {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(s.db.UID)) // never fails
 	return most * time.Duration(hash.Sum32()%1000) / 1000
@@ -245,7 +251,7 @@ func versionReason(reason upgrade.Reason) string {
 }
 
 // upToDate is the condition UpToDate, empty before there is a primary for the first time.
-func upToDate(s *scope) verdict {
+func (s *imageTopic) upToDate() verdict {
 	if s.starting() || s.image == nil {
 		return verdict{}
 	}
@@ -254,7 +260,7 @@ func upToDate(s *scope) verdict {
 	case reason == upgrade.Current:
 		return yes(versionReason(reason), sentence)
 	case reason == upgrade.MinorOutdated:
-		return no(versionReason(reason), sentence+s.sortingAhead())
+		return no(versionReason(reason), sentence+s.all.sortingAhead())
 	case reason.Known():
 		return no(versionReason(reason), sentence)
 	}
@@ -262,7 +268,7 @@ func upToDate(s *scope) verdict {
 }
 
 // versions is what the judgement about versions is made of. What an instance runs that can't be asked is what it ran.
-func (s *scope) versions() upgrade.View {
+func (s *imageTopic) versions() upgrade.View {
 	view := upgrade.View{Now: s.now, Major: desired.Major(s.db), Image: upgrade.Image{
 		Name: s.image.Name, Fixed: desired.FixedImage(s.image.Name), Reference: s.image.Reference,
 		Digest: desired.Digest(s.image.Reference), Version: s.image.Version, Problem: s.image.Problem,
@@ -270,7 +276,7 @@ func (s *scope) versions() upgrade.View {
 	if s.update != nil {
 		view.Next = s.update.Message
 	}
-	for _, i := range s.instanceStatuses() {
+	for _, i := range s.all.instanceStatuses() {
 		one := upgrade.Instance{Name: i.Name, Version: i.Version, Digest: i.ImageID}
 		if desired.FixedImage(i.ImageID) {
 			one.Digest = desired.Digest(i.ImageID)

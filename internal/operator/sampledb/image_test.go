@@ -69,7 +69,10 @@ func TestWhenTheImageIsLookedInto(t *testing.T) {
 		"a fixed one once":          {fixed, 25 * time.Hour, false, false},
 		"unless it is asked for":    {fixed, time.Minute, true, true},
 	} {
-		s := &scope{db: &v1.SampleDB{}, now: start.Add(c.after), initializedAt: &start, image: c.image}
+		s := scopeOf(core{
+			db: &v1.SampleDB{}, now: start.Add(c.after),
+			outcomes: outcomes{initializedAt: &start, image: c.image},
+		})
 		if c.asked {
 			s.db.Annotations = map[string]string{naming.AnnotationLookForUpdates: "now"}
 		}

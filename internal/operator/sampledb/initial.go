@@ -24,7 +24,7 @@ const initRetry = 5 * time.Minute
 
 // applyInitial sees to it that the init Job does its work once. What it finds out
 // becomes the condition Initialized; a failure keeps nothing else from going on.
-func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
+func (s *fleetTopic) applyInitial(ctx context.Context) error {
 	if s.initializedAt != nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 		return nil
 	}
 	name := naming.InitJob(s.db.Name, desired.Plan(s.db).Hash)
-	current, err := r.keepJob(ctx, s, naming.ComponentInit, name)
+	current, err := s.keepJob(ctx, naming.ComponentInit, name)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 		s.markInitialized()
 		return nil
 	}
-	sources, missing, err := r.readSources(ctx, s.db)
+	sources, missing, err := s.readSources(ctx, s.db)
 	if err != nil {
 		return err
 	}
@@ -55,18 +55,18 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 	}
 	if current == nil {
 		s.initial = no(v1.ReasonInitRunning, "the init Job waits for the primary")
-		return r.apply(ctx, s.db, desired.InitJob(s.db, r.Settings, sources))
+		return s.apply(ctx, s.db, desired.InitJob(s.db, s.Settings, sources))
 	}
 	s.initial = progress(run)
 	if failed := run.Failure(); failed != nil &&
 		(current.Annotations[naming.AnnotationSources] != sources ||
 			s.now.Sub(failed.LastTransitionTime.Time) > initRetry) {
-		return r.jobs().Remove(ctx, current)
+		return s.jobs().Remove(ctx, current)
 	}
 	return nil
 }
 
-func (s *scope) markInitialized() {
+func (s *fleetTopic) markInitialized() {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	s.initializedAt = &at
 }
@@ -74,7 +74,7 @@ func (s *scope) markInitialized() {
 // readSources hashes the SQL in the ConfigMaps that spec.init names, or says
 // what is missing. The ConfigMaps are the user's and read without the cache,
 // which has our own only. Secrets the operator may not read.
-func (r *Reconciler) readSources(ctx context.Context, db *v1.SampleDB) (hash, missing string, err error) {
+func (s *fleetTopic) readSources(ctx context.Context, db *v1.SampleDB) (hash, missing string, err error) {
 	if db.Spec.Init == nil {
 		return desired.Hash(nil), "", nil
 	}
@@ -85,7 +85,7 @@ func (r *Reconciler) readSources(ctx context.Context, db *v1.SampleDB) (hash, mi
 			continue
 		}
 		var object corev1.ConfigMap
-		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: selector.Name}, &object)
+		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: selector.Name}, &object)
 		if apierrors.IsNotFound(err) {
 			return "", fmt.Sprintf("ConfigMap %s, which spec.init.sql names, does not exist: create it or correct "+
 				"spec.init", selector.Name), nil

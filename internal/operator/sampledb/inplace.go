@@ -16,19 +16,19 @@ import (
 )
 
 // inPlace says that a restore in place is under way.
-func (s *scope) inPlace() bool {
+func (s *restoreFacts) inPlace() bool {
 	r := s.restoreStatus()
 	return r != nil && r.ID != "" && r.CompletedAt == nil
 }
 
 // hasBegunAgain says that the last restore was one that the operator has begun by itself.
-func (s *scope) hasBegunAgain() bool {
+func (s *restoreTopic) hasBegunAgain() bool {
 	r := s.restoreStatus()
 	return r != nil && r.Cause != ""
 }
 
 // restoreStatus is the status of a restore: as it was, until the phase of restores has looked.
-func (s *scope) restoreStatus() *v1.RestoreStatus {
+func (s *restoreFacts) restoreStatus() *v1.RestoreStatus {
 	if s.restoreSeen {
 		return s.restore
 	}
@@ -36,7 +36,7 @@ func (s *scope) restoreStatus() *v1.RestoreStatus {
 }
 
 // restoringInstance is the one on whose volume a restore in place that has not ended makes its data, "" for none.
-func (s *scope) restoringInstance() string {
+func (s *restoreFacts) restoringInstance() string {
 	if !s.inPlace() {
 		return ""
 	}
@@ -44,20 +44,20 @@ func (s *scope) restoringInstance() string {
 }
 
 // restoreWanted says that the data is to be replaced or made by a restore, or is being.
-func (s *scope) restoreWanted() bool {
+func (s *restoreFacts) restoreWanted() bool {
 	first := s.db.Spec.RestoreFrom != nil && s.config.SystemIdentifier == ""
 	again := s.inPlaceWanted() != nil
 	return first || again || s.inPlace() || s.restoreBegun()
 }
 
 // isRestored says that a restore in place is done.
-func (s *scope) isRestored(id string) bool {
+func (s *restoreFacts) isRestored(id string) bool {
 	return id == s.config.Restored || id == s.config.RestoredBefore
 }
 
 // inPlaceWanted is the restore in place that is wanted and not done, nil for none: that of spec.restore, or one that
 // was begun because the data is lost.
-func (s *scope) inPlaceWanted() *v1.InPlaceRestore {
+func (s *restoreFacts) inPlaceWanted() *v1.InPlaceRestore {
 	if spec := s.db.Spec.Restore; spec != nil && !s.isRestored(spec.ID) && !s.restoreHeld() {
 		return spec
 	}
@@ -68,7 +68,7 @@ func (s *scope) inPlaceWanted() *v1.InPlaceRestore {
 }
 
 // restoreBegun says that a restore has chosen its instance and has not ended, or that something of one still runs.
-func (s *scope) restoreBegun() bool {
+func (s *restoreFacts) restoreBegun() bool {
 	return s.restoringInstance() != "" ||
 		s.restoring() != nil || slices.ContainsFunc(s.seen.jobs, func(job batchv1.Job) bool {
 		return job.Labels[naming.LabelComponent] == naming.ComponentRestore && !jobs.Of(&job, nil).Ended()
@@ -79,7 +79,7 @@ func (s *scope) restoreBegun() bool {
 // have the votes. After a restore they are those up to the one with the data of a restore in place,
 // until one that the spec wants leads. The others have forgotten what they had promised then, and one that is the only
 // member would lead with its old data.
-func (s *scope) least() int {
+func (s *restoreTopic) least() int {
 	if stop := s.db.Status.Stop; stop != nil {
 		return max(s.leastRestored(), int(stop.Instances))
 	}
@@ -87,7 +87,7 @@ func (s *scope) least() int {
 }
 
 // leastRestored is that number after a restore in place.
-func (s *scope) leastRestored() int {
+func (s *restoreTopic) leastRestored() int {
 	r, status := s.db.Status.Restore, s.db.Status
 	if r == nil || r.ID == "" ||
 		r.CompletedAt != nil && stays(cmp.Or(status.Primary, status.LastPrimary), desired.Instances(s.db)) {
@@ -100,16 +100,16 @@ func (s *scope) leastRestored() int {
 }
 
 // holdsRestore says that a restore in place that is wanted does not begin before a blue/green upgrade has ended.
-func (s *scope) holdsRestore(wanted *v1.InPlaceRestore) bool {
+func (s *restoreTopic) holdsRestore(wanted *v1.InPlaceRestore) bool {
 	return wanted == nil && !s.inPlace() && s.restoreHeld()
 }
 
 // applyInPlace brings the state that spec.restore wants back (docs/backup.md, "In place"). The data is made beside that
 // of the primary, which serves meanwhile; then all instances stop, and start with it. What goes wrong before that
 // leaves the database as it is.
-func (r *Reconciler) applyInPlace(ctx context.Context, s *scope) error {
+func (s *restoreTopic) applyInPlace(ctx context.Context) error {
 	if s.loss.reason == lossRestores && (s.restore == nil || s.isRestored(s.restore.ID)) {
-		s.beginAgain()
+		s.all.beginAgain()
 	}
 	wanted := s.inPlaceWanted()
 	if s.holdsRestore(wanted) {
@@ -123,42 +123,42 @@ func (r *Reconciler) applyInPlace(ctx context.Context, s *scope) error {
 	case wanted == nil && s.restore == nil && s.db.Spec.Restore != nil:
 		return nil // it was done before the status was lost
 	case wanted == nil && !taken:
-		_, err := r.keepJob(ctx, s, naming.ComponentRestore, "")
+		_, err := s.keepJob(ctx, naming.ComponentRestore, "")
 		s.restore = nil
 		return err
 	}
-	return r.continueInPlace(ctx, s, wanted, taken)
+	return s.continueInPlace(ctx, wanted, taken)
 }
 
 // continueInPlace does the next step of the restore of the status: taken says that the instances were told to start
 // with its data. If they were not, it is the wanted one.
-func (r *Reconciler) continueInPlace(ctx context.Context, s *scope, wanted *v1.InPlaceRestore, taken bool) error {
+func (s *restoreTopic) continueInPlace(ctx context.Context, wanted *v1.InPlaceRestore, taken bool) error {
 	switch {
 	case s.restore.CompletedAt != nil:
 		s.restored = restoredTo(s.restore)
 	case taken:
 		s.addTakenOverEvent()
 	case s.restore.PreparedAt != nil:
-		return r.takeOver(ctx, s)
+		return s.takeOver(ctx)
 	case !s.config.Prepares:
 		s.restored = no(v1.ReasonRestoring, "it begins when the instances are told")
 	case wanted.Survivor:
-		s.promoteSurvivor()
+		s.all.promoteSurvivor()
 	default:
-		return r.prepare(ctx, s, *wanted)
+		return s.prepare(ctx, *wanted)
 	}
 	return nil
 }
 
 // tooMany says that an instance is to go, or that one leads which is.
-func (s *scope) tooMany() bool {
+func (s *restoreTopic) tooMany() bool {
 	want, primary := desired.Instances(s.db), s.primary()
 	return s.created() > want || primary != "" && !stays(primary, want)
 }
 
 // prepare has the data made on the volume of the primary; where there is none and none can be elected, on that of the
 // instance with the most data.
-func (r *Reconciler) prepare(ctx context.Context, s *scope, wanted v1.InPlaceRestore) error {
+func (s *restoreTopic) prepare(ctx context.Context, wanted v1.InPlaceRestore) error {
 	if s.restore.Instance == "" && s.tooMany() {
 		s.restored = no(v1.ReasonRestoring,
 			"waits until the surplus instances are removed: the data is restored onto a volume that stays")
@@ -173,12 +173,12 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope, wanted v1.InPlaceRes
 		return nil
 	}
 	ordinal, _ := naming.Ordinal(s.restore.Instance)
-	err := r.restore(ctx, s, desired.InPlace(wanted, ordinal))
+	err := s.keepRestoring(ctx, desired.InPlace(wanted, ordinal))
 	var stop *problem
 	if errors.As(err, &stop) {
 		s.restored = no(stop.reason, stop.message)
 		if stop.reason == v1.ReasonRestoreFailed {
-			s.restored.message += s.hint()
+			s.restored.message += s.all.hint()
 		}
 		return nil
 	}
@@ -186,13 +186,13 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope, wanted v1.InPlaceRes
 }
 
 // takeOver stops all instances, and has them start with the restored data when none runs any more.
-func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
+func (s *restoreTopic) takeOver(ctx context.Context) error {
 	s.restored = no(v1.ReasonRestoring, "the instances stop, and start with "+s.newData())
 	if len(s.seen.pods) > 0 {
 		s.stopped = &problem{v1.ReasonRestoring, s.restored.message, waitGone}
 		return nil
 	}
-	known, err := r.known(s)
+	known, err := s.all.known()
 	if err != nil {
 		return err
 	}
@@ -205,11 +205,11 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
 	}
 	s.config = desired.Config(s.db, known)
 	s.addEvent(eventRestoring, "the instances start with "+s.newData())
-	return r.applyConfig(ctx, s)
+	return s.all.applyConfig(ctx)
 }
 
 // newData names the data that the instances are to start with.
-func (s *scope) newData() string {
+func (s *restoreTopic) newData() string {
 	if s.restore.Cause == v1.CauseSurvivor {
 		return "the data that " + s.restore.Instance + " has"
 	}
@@ -217,7 +217,7 @@ func (s *scope) newData() string {
 }
 
 // addTakenOverEvent notes that the instance with the restored data leads.
-func (s *scope) addTakenOverEvent() {
+func (s *restoreTopic) addTakenOverEvent() {
 	if s.primary() == "" {
 		s.restored = no(v1.ReasonRestoring, s.restore.Instance+" starts with "+s.newData())
 		return

@@ -11,7 +11,7 @@ import (
 // leader is the instance that is primary by its agent's own word, whether it
 // takes writes or not; "" where none says so. Of two, that of the later term: the
 // other has not heard yet that it is no more. One that has resigned is none.
-func (s *scope) leader() string {
+func (s *core) leader() string {
 	name, term := "", uint64(0)
 	for _, candidate := range slices.Sorted(maps.Keys(s.seen.answers)) {
 		a := s.seen.answers[candidate]
@@ -23,7 +23,7 @@ func (s *scope) leader() string {
 }
 
 // primary is the leader if it takes writes, else "".
-func (s *scope) primary() string {
+func (s *core) primary() string {
 	name := s.leader()
 	if !s.seen.answers[name].Ready {
 		return ""
@@ -33,7 +33,7 @@ func (s *scope) primary() string {
 
 // published says that the Pod of the primary bears the label by which the Service finds it. Its own agent sets it when
 // it lets clients in, and tries again while the API server is away.
-func (s *scope) published(primary string) bool {
+func (s *core) published(primary string) bool {
 	ordinal, _ := naming.Ordinal(primary)
 	pod := s.seen.pods[ordinal]
 	return pod != nil && pod.Labels[naming.LabelRole] == string(protocol.RolePrimary)
@@ -41,11 +41,11 @@ func (s *scope) published(primary string) bool {
 
 // voters are the instances whose acknowledgement and vote count, as the primary
 // has recorded them; empty where that is not known.
-func (s *scope) voters() []string { return s.seen.answers[s.primary()].Voters }
+func (s *core) voters() []string { return s.seen.answers[s.primary()].Voters }
 
 // instanceReady says that an instance does what its role asks by its agent's own
 // word. A Pod that merely runs is not ready, nor one that is about to end.
-func (s *scope) instanceReady(name string) bool {
+func (s *core) instanceReady(name string) bool {
 	a, known := s.seen.answers[name]
 	if !known || !a.Ready {
 		return false
@@ -58,7 +58,7 @@ func (s *scope) instanceReady(name string) bool {
 }
 
 // healthy says that every wanted instance is ready, one of them as primary.
-func (s *scope) healthy() bool {
+func (s *core) healthy() bool {
 	for i := range s.instances() {
 		if !s.instanceReady(naming.Instance(s.db.Name, i)) {
 			return false

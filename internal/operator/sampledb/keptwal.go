@@ -30,7 +30,7 @@ func (v verdict) adding(sentence string) verdict {
 
 // keptWAL is a sentence for each slot for which the primary keeps much WAL: for whom, what to do, and what happens at
 // the limit; "" where there is none. Where it is not known, what was told stays.
-func (s *scope) keptWAL(was *metav1.Condition) string {
+func (s *spaceTopic) keptWAL(was *metav1.Condition) string {
 	told := was != nil && was.Reason == v1.ReasonWALKept
 	answer := s.seen.answers[s.primary()]
 	on := s.roomOf(desired.VolumesOf(s.db)[len(desired.VolumesOf(s.db))-1], s.primary())
@@ -62,7 +62,7 @@ func (s *scope) keptWAL(was *metav1.Condition) string {
 }
 
 // whose says for whom a slot keeps WAL, why, and what to do.
-func (s *scope) whose(slot protocol.Slot) string {
+func (s *spaceTopic) whose(slot protocol.Slot) string {
 	member := s.memberOf(slot)
 	switch {
 	case slot.Name == naming.SlotArchive:
@@ -84,7 +84,7 @@ func (s *scope) whose(slot protocol.Slot) string {
 }
 
 // beyond says what happens when a slot keeps as much as it may.
-func (s *scope) beyond(slot protocol.Slot, limit int64) string {
+func (s *spaceTopic) beyond(slot protocol.Slot, limit int64) string {
 	if limit < 0 {
 		return "Nothing limits that (max_slot_wal_keep_size is -1) but the volume"
 	}
@@ -98,7 +98,7 @@ func (s *scope) beyond(slot protocol.Slot, limit int64) string {
 }
 
 // memberOf is the instance or the reader that a slot is for, "" for none.
-func (s *scope) memberOf(slot protocol.Slot) string {
+func (s *spaceTopic) memberOf(slot protocol.Slot) string {
 	for _, m := range s.config.Members {
 		if naming.Slot(m.Name) == slot.Name {
 			return m.Name

@@ -13,7 +13,7 @@ import (
 
 // keysHeld is true when the Secret had all keys that the archive needs when the last backup looked. It has no reason
 // where nothing is encrypted, or nobody has looked yet.
-func (s *scope) keysHeld(now *v1.BackupStatus) verdict {
+func (s *archiveTopic) keysHeld(now *v1.BackupStatus) verdict {
 	if s.backup == nil || s.backup.Encryption == nil || now == nil || len(now.Keys) == 0 {
 		return verdict{}
 	}
@@ -80,7 +80,7 @@ func heldWords(secret string, needed, idle []string, unnoted bool) string {
 
 // keyChanged is when the last backup that is complete has ended, if it was encrypted for another key than the spec
 // names now; else zero. From then on a new one is due, so that soon nothing needs the former key.
-func (s *scope) keyChanged() time.Time {
+func (s *archiveTopic) keyChanged() time.Time {
 	last := s.lastBackup()
 	if last == nil {
 		return time.Time{}

@@ -54,7 +54,7 @@ func TestKeysHeld(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{db: &v1.SampleDB{}, backup: &v1.BackupSpec{Encryption: c.encryption}}
+			s := scopeOf(core{db: &v1.SampleDB{}, backup: &v1.BackupSpec{Encryption: c.encryption}})
 			got := s.keysHeld(&v1.BackupStatus{Keys: c.keys})
 			if got.reason != c.reason || got.reason != "" &&
 				(got.status == metav1.ConditionTrue) != (c.reason == v1.ReasonKeysHeld) {
@@ -92,7 +92,9 @@ func TestAChangedKeyAsksForABackup(t *testing.T) {
 				}
 				return &v1.EncryptionSpec{Recipient: recipient}
 			}
-			s := &scope{db: &v1.SampleDB{}, backup: &v1.BackupSpec{Encryption: key(c.is)}, now: ended.Add(time.Minute)}
+			s := scopeOf(core{
+				db: &v1.SampleDB{}, backup: &v1.BackupSpec{Encryption: key(c.is)}, now: ended.Add(time.Minute),
+			})
 			s.initializedAt = &metav1.Time{Time: ended.Add(-time.Hour)}
 			s.db.Name, s.db.Namespace, s.db.UID = "main", "shop", "12345678-1"
 			s.db.Status.Conditions = []metav1.Condition{{

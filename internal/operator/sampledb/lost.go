@@ -15,6 +15,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// lossTopic says whether the data is lost, and what can be done.
+type lossTopic struct{ base }
+
 // The reasons of decisions about data that is lost for good (docs/lostdata.md), in the order in which they are checked.
 const (
 	lossNoDatabase = "NoDatabase" // nothing was there that could be lost
@@ -154,7 +157,7 @@ func (l loss) isLost() bool {
 func (l loss) goesOn() bool { return l.reason == lossRestores || l.reason == lossUnknown }
 
 // lossView is what the scope knows of it.
-func (s *scope) lossView() lossView {
+func (s *lossTopic) lossView() lossView {
 	backups := s.archives()
 	v := lossView{
 		database: s.config.SystemIdentifier != "", primary: s.primary(), busy: s.settlesData(),
@@ -176,7 +179,7 @@ func (s *scope) lossView() lossView {
 
 // instanceVolume is what is known of the volume of an instance: what its agent says, if its Pod and the claim are there
 // to stay.
-func (s *scope) instanceVolume(ordinal int) instanceVolume {
+func (s *lossTopic) instanceVolume(ordinal int) instanceVolume {
 	out := instanceVolume{instance: naming.Instance(s.db.Name, ordinal)}
 	pod, claim := s.seen.pods[ordinal], s.seen.claims[ordinal]
 	answer, known := s.seen.answers[out.instance]
@@ -208,7 +211,7 @@ func volumeState(a protocol.Status) string {
 
 // settlesData is what is under way and settles what becomes of the data, "" for nothing. A restore that was begun
 // because the data is lost is not meant.
-func (s *scope) settlesData() string {
+func (s *lossTopic) settlesData() string {
 	restore := s.db.Status.Restore
 	switch {
 	case s.db.DeletionTimestamp != nil:
@@ -225,7 +228,7 @@ func (s *scope) settlesData() string {
 }
 
 // beginAgain notes, before anything is done, that the SampleDB begins again from its archive.
-func (s *scope) beginAgain() {
+func (s *lossTopic) beginAgain() {
 	id := "lost-" + s.now.UTC().Format("20060102-150405")
 	archive := s.archives()
 	s.restore = &v1.RestoreStatus{
@@ -236,7 +239,7 @@ func (s *scope) beginAgain() {
 }
 
 // lossSentence says what is lost, how far the archive reaches, and what becomes of it.
-func (s *scope) lossSentence() string {
+func (s *lossTopic) lossSentence() string {
 	words := s.loss.message
 	switch s.loss.reason {
 	case lossBusy:
@@ -260,7 +263,7 @@ func (s *scope) lossSentence() string {
 func bringBack(name string) string { return "kubectl toban restore " + name + " --to latest" }
 
 // hint is what to do where a restore that was begun by itself can't read all that the archive has had.
-func (s *scope) hint() string {
+func (s *lossTopic) hint() string {
 	if s.restore.Cause == "" {
 		return ""
 	}
@@ -268,7 +271,7 @@ func (s *scope) hint() string {
 }
 
 // reach says how far the archive is known to reach, and what may be missing there.
-func (s *scope) reach(archive v1.BackupStatus) string {
+func (s *lossTopic) reach(archive v1.BackupStatus) string {
 	if archive.ArchivedLSN == "" || archive.Latest == nil {
 		return "how far the archive reaches is not known before it is read"
 	}
@@ -288,7 +291,7 @@ func begunAgain(r *v1.RestoreStatus) verdict {
 }
 
 // dataLost is the condition Available where no volume has the data, nil elsewhere.
-func dataLost(s *scope) *verdict {
+func (s *lossTopic) dataLost() *verdict {
 	restores := s.loss.reason == lossRestores || s.loss.reason == lossBusy
 	switch {
 	case !s.loss.isLost():

@@ -107,7 +107,7 @@ func TestWhatAnAgentSaysOfItsVolume(t *testing.T) {
 
 // emptied is a SampleDB x of one instance whose volume is new, with an archive.
 func emptied() *scope {
-	s := &scope{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)}
+	s := scopeOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)})
 	s.backup = &v1.BackupSpec{
 		WhenDataIsLost: v1.DataLostRestore, MaxLag: &metav1.Duration{Duration: 10 * time.Second},
 	}

@@ -23,6 +23,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// upgradeTopic upgrades to another major version in place.
+type upgradeTopic struct{ base }
+
 // Pods asks Pods how far they are, and tells those of upgrades to begin; package agents has the real one.
 type Pods interface {
 	pods.Asker
@@ -36,12 +39,12 @@ type Pods interface {
 const podPatience = 5 * time.Minute
 
 // upgrading says that an upgrade to another major version is wanted or under way.
-func (s *scope) upgrading() bool {
+func (s *upgradeFacts) upgrading() bool {
 	return desired.Upgrades(s.db) || s.upgrade != nil && s.upgrade.Step == v1.UpgradeStarting
 }
 
 // upgradingInstance is the one on whose volume the data is being upgraded, "" for none.
-func (s *scope) upgradingInstance() string {
+func (s *upgradeFacts) upgradingInstance() string {
 	if s.upgrade.Closed() {
 		return s.upgrade.Instance
 	}
@@ -50,7 +53,7 @@ func (s *scope) upgradingInstance() string {
 
 // recordUpgrade notes in the status, before anything rests on it, which major version the data has, and that the spec
 // wants another one. The ConfigMap knows first what the data is. It says whether there was something to note.
-func (r *Reconciler) recordUpgrade(ctx context.Context, s *scope) (bool, error) {
+func (s *upgradeTopic) recordUpgrade(ctx context.Context) (bool, error) {
 	status := s.db.Status.DeepCopy()
 	if major := int32(s.written.Major); major != 0 && status.Major != major { //nolint:gosec // of a spec
 		if status.Major == 0 && s.db.Spec.Version == major {
@@ -61,24 +64,24 @@ func (r *Reconciler) recordUpgrade(ctx context.Context, s *scope) (bool, error) 
 	from := cmp.Or(status.Major, s.db.Spec.Version)
 	old := status.Upgrade
 	if from < s.db.Spec.Version && (old == nil || old.To != s.db.Spec.Version) && !old.HasSides() {
-		status.Upgrade = r.newUpgrade(s, from)
+		status.Upgrade = s.newUpgrade(from)
 	}
 	if status.Major == s.db.Status.Major && status.Upgrade.SameAs(s.db.Status.Upgrade) {
 		return false, nil
 	}
 	changed := s.db.DeepCopy()
 	changed.Status = *status
-	if err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(s.db),
+	if err := s.Client.Status().Patch(ctx, changed, client.MergeFrom(s.db),
 		client.FieldOwner(naming.FieldOwner)); err != nil {
 		return false, fmt.Errorf("note which major version the data has: %w", err)
 	}
-	r.statuses.Note(changed, changed.Status)
+	s.statuses.Note(changed, changed.Status)
 	return true, nil
 }
 
 // newUpgrade is an upgrade that begins. The image of the former version is on record with it: the spec names that of
 // the new one already.
-func (r *Reconciler) newUpgrade(s *scope, from int32) *v1.UpgradeStatus {
+func (s *upgradeTopic) newUpgrade(from int32) *v1.UpgradeStatus {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	former := ""
 	if s.db.Status.Image != nil {
@@ -94,42 +97,42 @@ func (r *Reconciler) newUpgrade(s *scope, from int32) *v1.UpgradeStatus {
 	return &v1.UpgradeStatus{
 		ID:   fmt.Sprintf("%d-%s", s.db.Spec.Version, desired.Hash([]any{s.db.UID, from, s.now.Unix()})[:6]),
 		From: from, To: s.db.Spec.Version, Step: v1.UpgradeWaiting, Since: &at, WayBack: v1.WayBackCancel,
-		FormerImage: cmp.Or(former, fmt.Sprintf("%s:%d", r.Settings.PostgreSQL, from)),
-		Image:       desired.WantedImage(s.db, r.Settings),
+		FormerImage: cmp.Or(former, fmt.Sprintf("%s:%d", s.Settings.PostgreSQL, from)),
+		Image:       desired.WantedImage(s.db, s.Settings),
 	}
 }
 
 // applyUpgrade does the next step of an upgrade to another major version (docs/upgrade.md).
-func (r *Reconciler) applyUpgrade(ctx context.Context, s *scope) error {
+func (s *upgradeTopic) applyUpgrade(ctx context.Context) error {
 	u := s.upgrade
 	switch {
 	case u == nil:
 		return nil
-	case u.Sides != nil || s.beginsSides():
-		return r.applySides(ctx, s)
+	case u.Sides != nil || s.all.beginsSides():
+		return s.all.applySides(ctx)
 	case !desired.Upgrades(s.db) && s.config.Upgraded != u.ID: // it was given up
 		s.upgrade = nil
-		return r.endUpgrade(ctx, s)
+		return s.endUpgrade(ctx)
 	case u.Step == v1.UpgradeUpgraded:
-		return r.keepFormer(ctx, s)
+		return s.keepFormer(ctx)
 	}
 	if s.holdsWork() && !u.Closed() {
-		return r.holdUpgrade(ctx, s)
+		return s.holdUpgrade(ctx)
 	}
 	x := s.upgradeOf()
-	s.forgetRehearsal()
-	work := r.upgradeWork(ctx, s, x)
+	s.all.forgetRehearsal()
+	work := s.upgradeWork(ctx, x)
 	view, err := s.majorView(work)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
 	d := upgrade.DecideMajor(view)
 	s.noteMajor(d)
-	return r.actOnUpgrade(ctx, s, d, x, work)
+	return s.actOnUpgrade(ctx, d, x, work)
 }
 
 // upgradeOf is what the Pods of the upgrade are made from.
-func (s *scope) upgradeOf() desired.Upgrade {
+func (s *upgradeTopic) upgradeOf() desired.Upgrade {
 	u := s.upgrade
 	ordinal, _ := naming.Ordinal(u.Instance)
 	return desired.Upgrade{
@@ -148,38 +151,38 @@ type upgradeWork struct {
 	pod                      *corev1.Pod
 }
 
-func (r *Reconciler) upgradeWork(ctx context.Context, s *scope, x desired.Upgrade) upgradeWork {
+func (s *upgradeTopic) upgradeWork(ctx context.Context, x desired.Upgrade) upgradeWork {
 	var out upgradeWork
-	out.pulls = s.pulls(func(version string) bool {
+	out.pulls = s.all.pulls(func(version string) bool {
 		return upgrade.MajorOf(version) == x.To
 	})
 	out.pull = s.upgradePull(out.pulls)
 	out.check = s.upgradeRoom(x, s.upgradeCheck(x))
 	out.backup = s.upgradeBackup()
 	if out.pull.Done && out.check.Done && out.backup.Done && !s.upgrade.Closed() {
-		out.rehearsal = r.rehearseUpgrade(ctx, s, x)
-		s.tellRehearsal(s.upgrade.Rehearsal, out.rehearsal.status)
+		out.rehearsal = s.all.rehearseUpgrade(ctx, x)
+		s.all.tellRehearsal(s.upgrade.Rehearsal, out.rehearsal.status)
 		s.upgrade.Rehearsal = out.rehearsal.status
 	}
 	job := s.job(x.JobName(s.db))
 	out.job, out.result = s.upgradeJob(job)
 	out.pod = jobs.Of(job, s.seen.upgradePods).Newest()
 	if out.job.Started {
-		r.askUpgrade(ctx, s, &out)
+		s.all.askUpgrade(ctx, &out)
 	}
 	return out
 }
 
 // upgradePull is how far the nodes are with the image. What the nodes have pulled by a tag is pulled once more by the
 // digest that the first of them has got, where it has one: all have the same image then.
-func (s *scope) upgradePull(pulls []nodePull) upgrade.Work {
+func (s *upgradeTopic) upgradePull(pulls []nodePull) upgrade.Work {
 	state, image, trouble := pulledSoFar(pulls)
 	out := upgrade.Work{Started: state != upgrade.PullNone, Failed: trouble}
 	if image != s.upgrade.Image || state != upgrade.PullDone {
 		return out
 	}
 	s.upgrade.Version = pulls[0].version
-	if fixed := s.pulled(pulls[0].job.Name); fixed != "" && !desired.FixedImage(image) {
+	if fixed := s.all.pulled(pulls[0].job.Name); fixed != "" && !desired.FixedImage(image) {
 		s.upgrade.Image = fixed
 		return out
 	}
@@ -204,7 +207,7 @@ func versionsDiffer(image string, pulls []nodePull) string {
 }
 
 // upgradeCheck is how far the look into the databases is.
-func (s *scope) upgradeCheck(x desired.Upgrade) upgrade.Work {
+func (s *upgradeTopic) upgradeCheck(x desired.Upgrade) upgrade.Work {
 	run := jobs.Of(s.job(x.CheckName(s.db)), s.seen.upgradePods)
 	result := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
 	out := upgrade.Work{Started: run.State() != jobs.None}
@@ -225,7 +228,7 @@ func (s *scope) upgradeCheck(x desired.Upgrade) upgrade.Work {
 }
 
 // formerTry says that the Pod of a try before has not ended, "" where all have: no other begins before.
-func (s *scope) formerTry() string {
+func (s *upgradeTopic) formerTry() string {
 	for i := range s.seen.upgradePods {
 		if pod := &s.seen.upgradePods[i]; !pods.Ended(pod) {
 			return fmt.Sprintf("when the Pod %s of the try before has ended, on node %s", pod.Name, pod.Spec.NodeName)
@@ -261,7 +264,7 @@ func whyEnded(run jobs.Run, words string) string {
 }
 
 // upgradeBackup is how far the backup before the upgrade is. It is done where none is wanted.
-func (s *scope) upgradeBackup() upgrade.Work {
+func (s *upgradeTopic) upgradeBackup() upgrade.Work {
 	if spec := s.db.Spec.Upgrade; s.backup == nil || spec != nil && spec.Backup == v1.UpgradeBackupNone {
 		return upgrade.Work{Done: true}
 	}
@@ -288,7 +291,7 @@ func (s *scope) upgradeBackup() upgrade.Work {
 }
 
 // upgradeJob is how far the Job is that upgrades the data, and what it has left.
-func (s *scope) upgradeJob(job *batchv1.Job) (upgrade.Work, *protocol.UpgradeResult) {
+func (s *upgradeTopic) upgradeJob(job *batchv1.Job) (upgrade.Work, *protocol.UpgradeResult) {
 	run := jobs.Of(job, s.seen.upgradePods)
 	result := jobs.Result[protocol.UpgradeResult](run.Last(naming.ContainerUpgrade))
 	out := upgrade.Work{Started: run.State() == jobs.Running}
@@ -314,7 +317,7 @@ func (s *scope) upgradeJob(job *batchv1.Job) (upgrade.Work, *protocol.UpgradeRes
 }
 
 // majorView is what a decision about an upgrade is made of.
-func (s *scope) majorView(w upgradeWork) (upgrade.MajorView, error) {
+func (s *upgradeTopic) majorView(w upgradeWork) (upgrade.MajorView, error) {
 	u := s.upgrade
 	permission, err := s.permission()
 	if err != nil {
@@ -323,7 +326,7 @@ func (s *scope) majorView(w upgradeWork) (upgrade.MajorView, error) {
 	view := upgrade.MajorView{
 		Now: s.now, From: int(u.From), To: int(u.To), Phase: upgrade.Phase(u.Step), Since: u.Since.Time,
 		Failure: u.Failure, Tried: s.triedUpgrade(),
-		Ready: unready(s) == nil, Busy: s.busyBesides(u), Window: permission.Window,
+		Ready: unready(s.all) == nil, Busy: s.busyBesides(u), Window: permission.Window,
 		Asked: permission.Asked && !permission.InWindow,
 		Pull:  w.pull, Check: w.check, Backup: w.backup, Rehearsal: w.rehearsal.Work(),
 		Job: w.job, Waits: w.waits,
@@ -336,17 +339,17 @@ func (s *scope) majorView(w upgradeWork) (upgrade.MajorView, error) {
 }
 
 // wantedUpgrade identifies what of the spec an upgrade is made with.
-func (s *scope) wantedUpgrade() string {
+func (s *upgradeTopic) wantedUpgrade() string {
 	return desired.Hash([]any{s.db.Spec.Version, s.db.Spec.Image, s.db.Spec.Upgrade})
 }
 
 // triedUpgrade says that what the spec wants has been tried, and nobody asks for another try.
-func (s *scope) triedUpgrade() bool {
+func (s *upgradeTopic) triedUpgrade() bool {
 	return s.upgrade.FailedWith == s.wantedUpgrade() && !s.updateAsked()
 }
 
 // busyBesides is what else is under way that an upgrade does not begin beside, "" for nothing.
-func (s *scope) busyBesides(u *v1.UpgradeStatus) string {
+func (s *upgradeTopic) busyBesides(u *v1.UpgradeStatus) string {
 	if s.restoreWanted() {
 		return "a restore is under way"
 	}
@@ -360,7 +363,7 @@ func (s *scope) busyBesides(u *v1.UpgradeStatus) string {
 
 // allClosed says that every instance lets no client in, and that none is there any more: whoever becomes primary from
 // now on takes no writes from clients.
-func (s *scope) allClosed() bool {
+func (s *fleetFacts) allClosed() bool {
 	for ordinal := range s.present() {
 		answer, known := s.seen.answers[naming.Instance(s.db.Name, ordinal)]
 		if !known || !s.config.Closed || answer.ConfigRevision != s.config.Revision {
@@ -371,7 +374,7 @@ func (s *scope) allClosed() bool {
 }
 
 // noteMajor says in the status how far the upgrade is.
-func (s *scope) noteMajor(d upgrade.MajorDecision) {
+func (s *upgradeTopic) noteMajor(d upgrade.MajorDecision) {
 	u := s.upgrade
 	step := string(d.Phase)
 	s.upgradeNext = d.At
@@ -406,7 +409,7 @@ func (s *scope) noteMajor(d upgrade.MajorDecision) {
 }
 
 // upgradeVerdict is the condition Upgraded.
-func (s *scope) upgradeVerdict() verdict {
+func (s *upgradeTopic) upgradeVerdict() verdict {
 	u := s.upgrade
 	switch u.Step {
 	case v1.UpgradeFailed:
@@ -421,7 +424,7 @@ func (s *scope) upgradeVerdict() verdict {
 }
 
 // wayBack is the way back that there is now.
-func (s *scope) wayBack() string {
+func (s *upgradeTopic) wayBack() string {
 	u := s.upgrade
 	switch {
 	case s.config.Upgraded != u.ID:
@@ -435,14 +438,14 @@ func (s *scope) wayBack() string {
 }
 
 // wayBackAhead says which way back there will be when the new version has started.
-func (s *scope) wayBackAhead() string {
+func (s *upgradeTopic) wayBackAhead() string {
 	ahead := desired.WayBack(s.db)
 	ahead.To, ahead.Backup = int(s.upgrade.To), s.upgrade.Backup != ""
 	return ahead.Sentence()
 }
 
 // isUpgraded fails while the data has another major version than the spec wants.
-func isUpgraded(s *scope) *verdict {
+func (s *upgradeTopic) isUpgraded() *verdict {
 	if s.upgraded.reason == "" || s.upgraded.status == metav1.ConditionTrue {
 		return nil
 	}
@@ -450,7 +453,7 @@ func isUpgraded(s *scope) *verdict {
 }
 
 // upgradedSentence says what has become of an upgrade.
-func (s *scope) upgradedSentence() string {
+func (s *upgradeTopic) upgradedSentence() string {
 	u := s.upgrade
 	text := fmt.Sprintf("PostgreSQL %s, from %d", u.Version, u.From)
 	if closed, known := u.ClosedFor(); known {

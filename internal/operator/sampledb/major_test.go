@@ -27,7 +27,7 @@ func TestNodesWithDifferentVersions(t *testing.T) {
 		"one differs": {[]nodePull{on("a", "18.5"), on("b", "18.6"), on("c", "18.5")},
 			"different versions of the image postgres:18: 18.5 on a, 18.6 on b, 18.5 on c"},
 	} {
-		s := &scope{upgrade: &v1.UpgradeStatus{Image: "postgres:18"}}
+		s := scopeOf(core{outcomes: outcomes{upgrade: &v1.UpgradeStatus{Image: "postgres:18"}}})
 		got := s.upgradePull(c.pulls)
 		if got.Done != (c.says == "") || !strings.Contains(got.Failed, c.says) || got.Done && got.Failed != "" {
 			t.Errorf("%s: %+v, want %q", name, got, c.says)
@@ -42,7 +42,8 @@ func TestWhatIsSaidOfTheFormerData(t *testing.T) {
 		"link": "of no use any more; what is left of it is removed at", "clone": "the former data is kept until",
 		"copy": "the former data is kept until",
 	} {
-		s := &scope{db: &v1.SampleDB{}, upgrade: &v1.UpgradeStatus{Version: "18.6", Method: method, CompletedAt: &at}}
+		done := &v1.UpgradeStatus{Version: "18.6", Method: method, CompletedAt: &at}
+		s := scopeOf(core{db: &v1.SampleDB{}, outcomes: outcomes{upgrade: done}})
 		if got := s.upgradedSentence(); !strings.Contains(got, words) {
 			t.Errorf("%s: it says %q, want %q", method, got, words)
 		}

@@ -20,32 +20,32 @@ import (
 )
 
 // actOnUpgrade does what a phase asks for.
-func (r *Reconciler) actOnUpgrade(
-	ctx context.Context, s *scope, d upgrade.MajorDecision, x desired.Upgrade, w upgradeWork,
+func (s *upgradeTopic) actOnUpgrade(
+	ctx context.Context, d upgrade.MajorDecision, x desired.Upgrade, w upgradeWork,
 ) error {
 	switch d.Phase {
 	case upgrade.PhasePulling:
-		return r.pullImage(ctx, s, s.upgrade.Image, x.To, w.pulls)
+		return s.all.pullImage(ctx, s.upgrade.Image, x.To, w.pulls)
 	case upgrade.PhaseChecking:
-		return r.startUpgradeJob(ctx, s, x, desired.UpgradeCheckJob(s.db, r.Settings, x))
+		return s.startUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.db, s.Settings, x))
 	case upgrade.PhaseBackingUp:
-		return r.startUpgradeBackup(ctx, s)
+		return s.startUpgradeBackup(ctx)
 	case upgrade.PhaseRehearsing:
-		if err := r.keepUpgradeJobs(ctx, s, x.CheckName(s.db), x.RehearsalName(s.db)); err != nil {
+		if err := s.keepUpgradeJobs(ctx, x.CheckName(s.db), x.RehearsalName(s.db)); err != nil {
 			return err
 		}
-		return r.startRehearsal(ctx, s, x, w.rehearsal.backup)
+		return s.all.startRehearsal(ctx, x, w.rehearsal.backup)
 	case upgrade.PhasePreparing:
-		return r.prepareUpgrade(ctx, s)
+		return s.prepareUpgrade(ctx)
 	case upgrade.PhaseUpgrading:
-		return r.upgradeData(ctx, s, w)
+		return s.upgradeData(ctx, w)
 	case upgrade.PhaseStarting:
-		return r.takeOverUpgrade(ctx, s, w)
+		return s.takeOverUpgrade(ctx, w)
 	case upgrade.PhaseUpgraded:
 		s.addEvent(eventUpgraded, s.upgradedSentence())
-		s.dueFinish(fmt.Sprintf("%d to %d", s.upgrade.From, s.upgrade.To),
+		s.all.dueFinish(fmt.Sprintf("%d to %d", s.upgrade.From, s.upgrade.To),
 			v1.FinishStatistics, v1.FinishIndexes, v1.FinishExtensions)
-		return r.endUpgrade(ctx, s)
+		return s.endUpgrade(ctx)
 	case upgrade.PhaseFailed:
 		if s.db.Status.Upgrade.Step != v1.UpgradeFailed {
 			s.events = append(s.events, event{corev1.EventTypeWarning, eventUpgradeFailed, s.upgrade.Message})
@@ -54,19 +54,19 @@ func (r *Reconciler) actOnUpgrade(
 			// No instance starts before that is on record: what one of them undoes can't be taken over any more.
 			s.stopped = &problem{v1.ReasonUpgradeFailed, s.upgrade.Message, pauseShort}
 		}
-		return r.giveUpUpgrade(ctx, s)
+		return s.giveUpUpgrade(ctx)
 	case upgrade.PhaseWaiting, upgrade.PhaseClosing:
 	}
 	return nil
 }
 
 // startUpgradeJob makes a Job of an upgrade with what its Pod mounts. Others that are left are removed.
-func (r *Reconciler) startUpgradeJob(ctx context.Context, s *scope, x desired.Upgrade, job *batchv1.Job) error {
+func (s *upgradeTopic) startUpgradeJob(ctx context.Context, x desired.Upgrade, job *batchv1.Job) error {
 	kept := []string{x.CheckName(s.db), job.Name}
 	if u := s.db.Status.Upgrade; !u.Rehearsal.Ended() { // what was found is not on record yet
 		kept = append(kept, x.RehearsalName(s.db))
 	}
-	if err := r.keepUpgradeJobs(ctx, s, kept...); err != nil || s.job(job.Name) != nil {
+	if err := s.keepUpgradeJobs(ctx, kept...); err != nil || s.job(job.Name) != nil {
 		return err
 	}
 	if s.formerTry() != "" {
@@ -76,8 +76,8 @@ func (r *Reconciler) startUpgradeJob(ctx context.Context, s *scope, x desired.Up
 	if err != nil {
 		return err
 	}
-	for _, object := range []client.Object{config, desired.UpgradePolicy(s.db, r.Settings), job} {
-		if err := r.apply(ctx, s.db, object); err != nil {
+	for _, object := range []client.Object{config, desired.UpgradePolicy(s.db, s.Settings), job} {
+		if err := s.apply(ctx, s.db, object); err != nil {
 			return err
 		}
 	}
@@ -85,9 +85,9 @@ func (r *Reconciler) startUpgradeJob(ctx context.Context, s *scope, x desired.Up
 }
 
 // startUpgradeBackup has a backup taken. One that has failed is not taken again before somebody deletes it.
-func (r *Reconciler) startUpgradeBackup(ctx context.Context, s *scope) error {
+func (s *upgradeTopic) startUpgradeBackup(ctx context.Context) error {
 	backup := desired.UpgradeBackup(s.db, s.upgrade.ID)
-	err := r.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
+	err := s.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
 	if client.IgnoreAlreadyExists(err) != nil {
 		return refused(err, "DatabaseBackup", backup.Name)
 	}
@@ -99,7 +99,7 @@ func (r *Reconciler) startUpgradeBackup(ctx context.Context, s *scope) error {
 }
 
 // prepareUpgrade has the Pod that upgrades the data wait on the node of the primary.
-func (r *Reconciler) prepareUpgrade(ctx context.Context, s *scope) error {
+func (s *upgradeTopic) prepareUpgrade(ctx context.Context) error {
 	primary := s.primary()
 	ordinal, _ := naming.Ordinal(primary)
 	pod := s.seen.pods[ordinal]
@@ -108,17 +108,17 @@ func (r *Reconciler) prepareUpgrade(ctx context.Context, s *scope) error {
 	}
 	s.upgrade.Instance, s.upgrade.Node = primary, pod.Spec.NodeName
 	x := s.upgradeOf()
-	return r.startUpgradeJob(ctx, s, x, desired.UpgradeJob(s.db, r.Settings, x))
+	return s.startUpgradeJob(ctx, x, desired.UpgradeJob(s.db, s.Settings, x))
 }
 
 // upgradeData stops all instances, and then has the Pod begin.
-func (r *Reconciler) upgradeData(ctx context.Context, s *scope, w upgradeWork) error {
+func (s *upgradeTopic) upgradeData(ctx context.Context, w upgradeWork) error {
 	s.stopped = &problem{v1.ReasonUpgrading, s.upgraded.message, pauseShort}
 	if len(s.seen.pods) > 0 || !w.waits {
 		return nil
 	}
 	begin := protocol.UpgradeBegin{ID: s.upgrade.ID}
-	if err := r.Pods.Begin(ctx, naming.IdentityUpgrade, w.pod.Status.PodIP, s.config, begin); err != nil {
+	if err := s.Pods.Begin(ctx, naming.IdentityUpgrade, w.pod.Status.PodIP, s.config, begin); err != nil {
 		log.FromContext(ctx).Info("the Pod of the upgrade could not be told to begin; it is told again",
 			"pod", w.pod.Name, "reason", err.Error())
 	}
@@ -127,10 +127,10 @@ func (r *Reconciler) upgradeData(ctx context.Context, s *scope, w upgradeWork) e
 
 // takeOverUpgrade has the instances start with the upgraded data. That they are to is in the ConfigMap, with which
 // version and whose data it is, in one write.
-func (r *Reconciler) takeOverUpgrade(ctx context.Context, s *scope, w upgradeWork) error {
+func (s *upgradeTopic) takeOverUpgrade(ctx context.Context, w upgradeWork) error {
 	u := s.upgrade
 	u.Method, u.Version = cmp.Or(w.result.Method, u.Method), cmp.Or(w.result.To, u.Version)
-	s.image = &v1.ImageStatus{Name: desired.WantedImage(s.db, r.Settings), Version: u.Version}
+	s.image = &v1.ImageStatus{Name: desired.WantedImage(s.db, s.Settings), Version: u.Version}
 	if desired.FixedImage(u.Image) {
 		s.image.Runs = u.Image
 	}
@@ -138,10 +138,10 @@ func (r *Reconciler) takeOverUpgrade(ctx context.Context, s *scope, w upgradeWor
 		return nil
 	}
 	s.stopped = &problem{v1.ReasonUpgrading, s.upgraded.message, pauseShort}
-	if err := r.stillUpgrades(ctx, s); err != nil {
+	if err := s.stillUpgrades(ctx); err != nil {
 		return err
 	}
-	known, err := r.known(s)
+	known, err := s.all.known()
 	if err != nil {
 		return err
 	}
@@ -151,14 +151,14 @@ func (r *Reconciler) takeOverUpgrade(ctx context.Context, s *scope, w upgradeWor
 	s.config = desired.Config(next, known)
 	s.addEvent(eventUpgrading, fmt.Sprintf("the data is that of PostgreSQL %s now (%s); the instances start with it",
 		u.Version, u.Method))
-	return r.applyConfig(ctx, s)
+	return s.all.applyConfig(ctx)
 }
 
 // stillUpgrades refuses where the upgrade has been given up already, by the record itself and not what the operator has
 // of it: the former version may have taken writes since.
-func (r *Reconciler) stillUpgrades(ctx context.Context, s *scope) error {
+func (s *upgradeTopic) stillUpgrades(ctx context.Context) error {
 	var live v1.SampleDB
-	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.db), &live); err != nil {
+	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(s.db), &live); err != nil {
 		return fmt.Errorf("read how far the upgrade is: %w", err)
 	}
 	u := live.Status.Upgrade
@@ -170,23 +170,23 @@ func (r *Reconciler) stillUpgrades(ctx context.Context, s *scope) error {
 
 // giveUpUpgrade removes the Jobs of an upgrade that has failed. The instances start as before; the one whose volume was
 // worked on undoes that first.
-func (r *Reconciler) giveUpUpgrade(ctx context.Context, s *scope) error {
-	if err := r.annotate(ctx, s, map[string]string{naming.AnnotationUpdate: ""}); err != nil {
+func (s *upgradeTopic) giveUpUpgrade(ctx context.Context) error {
+	if err := s.annotate(ctx, map[string]string{naming.AnnotationUpdate: ""}); err != nil {
 		return err
 	}
-	return r.endUpgrade(ctx, s)
+	return s.endUpgrade(ctx)
 }
 
 // endUpgrade removes the Jobs of an upgrade.
-func (r *Reconciler) endUpgrade(ctx context.Context, s *scope) error {
-	if err := r.keepUpgradeJobs(ctx, s); err != nil {
+func (s *upgradeTopic) endUpgrade(ctx context.Context) error {
+	if err := s.keepUpgradeJobs(ctx); err != nil {
 		return err
 	}
-	return r.endPulls(ctx, s)
+	return s.all.endPulls(ctx)
 }
 
 // holdUpgrade has an upgrade that has not sent clients away begin anew after the start. One that has failed has failed.
-func (r *Reconciler) holdUpgrade(ctx context.Context, s *scope) error {
+func (s *upgradeTopic) holdUpgrade(ctx context.Context) error {
 	if s.upgrade.Step == v1.UpgradeFailed {
 		s.upgraded = s.upgradeVerdict()
 	} else {
@@ -194,11 +194,11 @@ func (r *Reconciler) holdUpgrade(ctx context.Context, s *scope) error {
 			Phase: upgrade.PhaseWaiting, Says: "It begins when the database is started: " + s.stop.Message,
 		})
 	}
-	return r.endUpgrade(ctx, s)
+	return s.endUpgrade(ctx)
 }
 
 // keepUpgradeJobs removes the Jobs of upgrades but those of some names.
-func (r *Reconciler) keepUpgradeJobs(ctx context.Context, s *scope, names ...string) error {
+func (s *upgradeTopic) keepUpgradeJobs(ctx context.Context, names ...string) error {
 	for i := range s.seen.jobs {
 		job := &s.seen.jobs[i]
 		component := job.Labels[naming.LabelComponent]
@@ -206,7 +206,7 @@ func (r *Reconciler) keepUpgradeJobs(ctx context.Context, s *scope, names ...str
 			!metav1.IsControlledBy(job, s.db) || slices.Contains(names, job.Name) {
 			continue
 		}
-		if err := r.jobs().Remove(ctx, job); err != nil {
+		if err := s.jobs().Remove(ctx, job); err != nil {
 			return err
 		}
 	}
@@ -214,7 +214,7 @@ func (r *Reconciler) keepUpgradeJobs(ctx context.Context, s *scope, names ...str
 }
 
 // keepFormer keeps the data of the former version for its time, or until it is not wanted any more.
-func (r *Reconciler) keepFormer(ctx context.Context, s *scope) error {
+func (s *upgradeTopic) keepFormer(ctx context.Context) error {
 	u := s.upgrade
 	asked := s.db.Annotations[naming.AnnotationAcceptUpgrade] != ""
 	if until := u.CompletedAt.Add(desired.KeepFormer(s.db)); !u.Accepted && (asked || !s.now.Before(until)) {
@@ -225,5 +225,5 @@ func (r *Reconciler) keepFormer(ctx context.Context, s *scope) error {
 	}
 	u.WayBack = s.wayBack()
 	s.upgraded = s.upgradeVerdict()
-	return r.annotate(ctx, s, map[string]string{naming.AnnotationAcceptUpgrade: ""})
+	return s.annotate(ctx, map[string]string{naming.AnnotationAcceptUpgrade: ""})
 }

@@ -12,7 +12,7 @@ import (
 
 // upgradeRoom has a check fail that has found nothing else in the way, where the primary's volume has no room for the
 // upgrade. What the volume has changes, so it is looked at until clients are sent away.
-func (s *scope) upgradeRoom(x desired.Upgrade, check upgrade.Work) upgrade.Work {
+func (s *upgradeTopic) upgradeRoom(x desired.Upgrade, check upgrade.Work) upgrade.Work {
 	run := jobs.Of(s.job(x.CheckName(s.db)), s.seen.upgradePods)
 	found := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
 	if !check.Done || found == nil || s.upgrade.Closed() {

@@ -9,7 +9,7 @@ import (
 )
 
 // notStarting is what is known to keep the instance with the upgraded data from starting, "" for nothing.
-func (s *scope) notStarting() string {
+func (s *upgradeTopic) notStarting() string {
 	name := s.upgrade.Instance
 	ordinal, _ := naming.Ordinal(name)
 	pod := s.seen.pods[ordinal]
@@ -27,7 +27,7 @@ func (s *scope) notStarting() string {
 }
 
 // backByHand is how to go back to the moment before an upgrade, for people.
-func (s *scope) backByHand() string {
+func (s *upgradeTopic) backByHand() string {
 	u := s.upgrade
 	var ways []string
 	if s.backup != nil {

@@ -14,11 +14,11 @@ import (
 )
 
 // applyAccess writes what the instances run as and may do.
-func (r *Reconciler) applyAccess(ctx context.Context, s *scope) error {
+func (s *scope) applyAccess(ctx context.Context) error {
 	for _, object := range []client.Object{
 		desired.ServiceAccount(s.db), desired.Role(s.db, s.present()), desired.RoleBinding(s.db),
 	} {
-		if err := r.apply(ctx, s.db, object); err != nil {
+		if err := s.apply(ctx, s.db, object); err != nil {
 			return err
 		}
 	}
@@ -26,16 +26,16 @@ func (r *Reconciler) applyAccess(ctx context.Context, s *scope) error {
 }
 
 // applyNetwork writes how the instances are reached, and how they are not.
-func (r *Reconciler) applyNetwork(ctx context.Context, s *scope) error {
-	now, err := find(ctx, r.Client, s.db, naming.ReadWriteService(s.db.Name), &corev1.Service{})
+func (s *scope) applyNetwork(ctx context.Context) error {
+	now, err := find(ctx, s.Client, s.db, naming.ReadWriteService(s.db.Name), &corev1.Service{})
 	if err != nil {
 		return err
 	}
 	var failed error
 	for _, service := range desired.Services(s.db, s.passedOn(now)) {
-		failed = errors.Join(failed, r.apply(ctx, s.db, service))
+		failed = errors.Join(failed, s.apply(ctx, s.db, service))
 	}
-	return errors.Join(failed, r.apply(ctx, s.db, desired.NetworkPolicy(s.db, r.Settings)))
+	return errors.Join(failed, s.apply(ctx, s.db, desired.NetworkPolicy(s.db, s.Settings)))
 }
 
 // passedOn says that the Service NAME is to lead to all instances, whose agents pass clients on. It begins to when they
@@ -57,7 +57,7 @@ func (s *scope) passedOn(now *corev1.Service) bool {
 
 // present is how many instances there are or should be, by ordinal: those that
 // are wanted, and those that are not gone yet.
-func (s *scope) present() int {
+func (s *fleetFacts) present() int {
 	count := max(s.instances(), s.needed())
 	for ordinal := range s.seen.pods {
 		count = max(count, ordinal+1)
@@ -66,9 +66,9 @@ func (s *scope) present() int {
 }
 
 // applyBudget writes the PodDisruptionBudget, or removes it where none is wanted.
-func (r *Reconciler) applyBudget(ctx context.Context, s *scope) error {
+func (s *scope) applyBudget(ctx context.Context) error {
 	if want := desired.Budget(s.db); want != nil {
-		return r.apply(ctx, s.db, want)
+		return s.apply(ctx, s.db, want)
 	}
-	return r.removeOwn(ctx, s, naming.Budget(s.db.Name), &policyv1.PodDisruptionBudget{})
+	return s.removeOwn(ctx, naming.Budget(s.db.Name), &policyv1.PodDisruptionBudget{})
 }

@@ -61,17 +61,17 @@ type observed struct {
 
 // observe reads what there is and, in the same round, tells the agents what the
 // spec wants of them.
-func (r *Reconciler) observe(ctx context.Context, s *scope) error {
-	if err := r.observeObjects(ctx, s); err != nil {
+func (s *scope) observe(ctx context.Context) error {
+	if err := s.observeObjects(ctx); err != nil {
 		return err
 	}
 	s.takeSizeInForce()
 	s.takeWALSizeInForce()
-	known, err := r.known(s)
+	known, err := s.known()
 	if err != nil {
 		return err
 	}
-	if begun, err := r.recordUpgrade(ctx, s); err != nil || begun {
+	if begun, err := s.recordUpgrade(ctx); err != nil || begun {
 		s.seen.doubted = true
 		return err
 	}
@@ -82,9 +82,9 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.upgrade, s.rehearsal = s.db.Status.Upgrade.DeepCopy(), s.db.Status.Rehearsal.DeepCopy()
 	s.stop = s.db.Status.Stop.DeepCopy()
 	s.finish, s.sortedBy = s.db.Status.Finish.DeepCopy(), s.db.Status.SortedBy
-	r.observePassword(s)
-	s.seen.answers, s.seen.doubted = r.syncAgents(ctx, s, s.seen.pods)
-	s.seen.readers.answers, _ = r.syncAgents(ctx, s, s.seen.readers.pods)
+	s.observePassword()
+	s.seen.answers, s.seen.doubted = s.syncAgents(ctx, s.seen.pods)
+	s.seen.readers.answers, _ = s.syncAgents(ctx, s.seen.readers.pods)
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = agreedIdentifier(s.seen.answers)
 	}
@@ -98,7 +98,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 // known is what was learned before and must be kept. The ConfigMap counts
 // besides the status, because a cache may not have the latest status yet. Of the authorities in it those are kept
 // that are the SampleDB's own and count: somebody else may have written there.
-func (r *Reconciler) known(s *scope) (desired.Known, error) {
+func (s *scope) known() (desired.Known, error) {
 	known := desired.Known{
 		SystemIdentifier: s.db.Status.SystemIdentifier,
 		Least:            s.least(),
@@ -112,11 +112,11 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 			old = protocol.Config{} // somebody has broken it; it is written anew
 		}
 	}
-	known.Operator = r.Credentials.Operator(s.db, old.Operator)
-	if err := r.observeAuthority(s, old.Authority); err != nil {
+	known.Operator = s.Credentials.Operator(s.db, old.Operator)
+	if err := s.observeAuthority(old.Authority); err != nil {
 		return known, err
 	}
-	bundle, none, err := r.Credentials.Bundle(s.db, s.authorities(), old.Authority)
+	bundle, none, err := s.Credentials.Bundle(s.db, s.authorities(), old.Authority)
 	if err != nil {
 		return known, err
 	}
@@ -151,47 +151,47 @@ func agreedIdentifier(answers map[string]protocol.Status) string {
 	return agreed
 }
 
-func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
+func (s *scope) observeObjects(ctx context.Context) error {
 	var err error
-	if s.seen.config, err = find(ctx, r.Client, s.db, naming.ConfigMap(s.db.Name), &corev1.ConfigMap{}); err != nil {
+	if s.seen.config, err = find(ctx, s.Client, s.db, naming.ConfigMap(s.db.Name), &corev1.ConfigMap{}); err != nil {
 		return err
 	}
-	if err := r.observeLease(ctx, s); err != nil {
+	if err := s.observeLease(ctx); err != nil {
 		return err
 	}
-	if s.seen.set, err = find(ctx, r.Client, s.db, naming.StatefulSet(s.db.Name), &appsv1.StatefulSet{}); err != nil {
+	if s.seen.set, err = find(ctx, s.Client, s.db, naming.StatefulSet(s.db.Name), &appsv1.StatefulSet{}); err != nil {
 		return err
 	}
-	if err := r.observeReaders(ctx, s); err != nil {
+	if err := s.observeReaders(ctx); err != nil {
 		return err
 	}
-	if err := r.observePooler(ctx, s); err != nil {
+	if err := s.observePooler(ctx); err != nil {
 		return err
 	}
-	if err := r.observePods(ctx, s); err != nil {
+	if err := s.observePods(ctx); err != nil {
 		return err
 	}
-	if err := r.observeRefusedPods(ctx, s); err != nil {
+	if err := s.observeRefusedPods(ctx); err != nil {
 		return err
 	}
-	if s.seen.jobs, err = index.Jobs(ctx, r.Client, s.db.Namespace, partOf(s.db)); err != nil {
+	if s.seen.jobs, err = index.Jobs(ctx, s.Client, s.db.Namespace, partOf(s.db)); err != nil {
 		return err
 	}
-	if err := r.observeClaims(ctx, s); err != nil {
+	if err := s.observeClaims(ctx); err != nil {
 		return err
 	}
-	r.observeFate(ctx, s)
+	s.observeFate(ctx)
 	if s.fate.spares() {
 		return nil // the kinds DatabaseBackup and FaultDrill may be gone too
 	}
-	if err := r.observeDrills(ctx, s); err != nil {
+	if err := s.observeDrills(ctx); err != nil {
 		return err
 	}
-	return r.observeBackups(ctx, s)
+	return s.observeBackups(ctx)
 }
 
-func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
-	pods, err := index.Pods(ctx, r.Client, s.db.Namespace, partOf(s.db))
+func (s *scope) observePods(ctx context.Context) error {
+	pods, err := index.Pods(ctx, s.Client, s.db.Namespace, partOf(s.db))
 	if err != nil {
 		return err
 	}
@@ -236,8 +236,8 @@ func (s *observed) podsOfComponents() map[string]*[]corev1.Pod {
 	}
 }
 
-func (r *Reconciler) observeClaims(ctx context.Context, s *scope) error {
-	claims, err := index.Claims(ctx, r.Client, s.db.Namespace, partOf(s.db))
+func (s *scope) observeClaims(ctx context.Context) error {
+	claims, err := index.Claims(ctx, s.Client, s.db.Namespace, partOf(s.db))
 	if err != nil {
 		return err
 	}

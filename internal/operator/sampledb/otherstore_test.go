@@ -28,8 +28,10 @@ func movedArchive(schedule string, edit ...func(*v1.SampleDB)) *scope {
 	db.Status.InitializedAt = &begun
 	db.Status.Conditions = []metav1.Condition{{Type: v1.ConditionArchiving, Status: metav1.ConditionTrue,
 		Reason: v1.ReasonArchiving, LastTransitionTime: begun}}
-	s := &scope{db: db, now: at("2026-11-20 12:00:10"), initializedAt: &begun,
-		config: protocol.Config{Major: 17, FirstMajor: 17, SystemIdentifier: "1"}}
+	s := scopeOf(core{
+		db: db, now: at("2026-11-20 12:00:10"), outcomes: outcomes{initializedAt: &begun},
+		config: protocol.Config{Major: 17, FirstMajor: 17, SystemIdentifier: "1"},
+	})
 	b := backupIn(v1.StoreSpec{}, backupOnVolume, "2026-11-20 03:00:00")
 	db.Status.Backup = &v1.BackupStatus{
 		Archive: s.archivePath(), Version: 17, ArchivedLSN: "0/9", LastBackup: b.Name, LastBackupAt: &done,
@@ -172,11 +174,12 @@ func TestARestoreInPlaceReadsTheStoreInUse(t *testing.T) {
 	for i := range s.seen.backups {
 		model.put(kindBackup, &s.seen.backups[i])
 	}
-	source, err := model.reconciler.ownSource(t.Context(), s, v1.RestoreSpec{Backup: "x-here"})
+	s.hands = model.reconciler.hands()
+	source, err := s.ownSource(t.Context(), v1.RestoreSpec{Backup: "x-here"})
 	if err != nil || source.Backup != "x-here" || source.Archive.Store.S3 == nil {
 		t.Errorf("of one that is there it reads %+v (%v)", source, err)
 	}
-	_, err = model.reconciler.ownSource(t.Context(), s, v1.RestoreSpec{Backup: backupOnVolume})
+	_, err = s.ownSource(t.Context(), v1.RestoreSpec{Backup: backupOnVolume})
 	var is *problem
 	if !errors.As(err, &is) || is.reason != v1.ReasonRestoreSourceNotFound ||
 		!strings.Contains(is.message, "is in another store") {

@@ -95,7 +95,7 @@ func (p promise) why() string {
 
 // promise is what the condition Scheduled depends on, where the schedule can be understood. begun is the backup that
 // was created just now, nil for none.
-func (s *scope) promise(table timetable, begun *v1.DatabaseBackup) promise {
+func (s *backupsTopic) promise(table timetable, begun *v1.DatabaseBackup) promise {
 	out := promise{timetable: table, now: s.now, made: s.db.CreationTimestamp.Time}
 	c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving)
 	out.working = c != nil && archiveWorks(c)

@@ -12,6 +12,14 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// passwordTopic rotates the application's password.
+type passwordTopic struct {
+	base
+	// passwordSeen, passwordRotated is the condition, where another was asked for.
+	passwordSeen    bool
+	passwordRotated verdict
+}
+
 // rotation is what a decision about another password in NAME-app is made of (docs/security.md, "Rotation").
 type rotation struct {
 	// asked says that a user asks for another one.
@@ -75,18 +83,18 @@ func (q rotation) next() (step rotationStep, reason, sentence string) {
 
 // observePassword takes over which password is where. A SampleDB that is not initialised yet begins with the password
 // that is on record: the init Job gives it to the server.
-func (r *Reconciler) observePassword(s *scope) {
+func (s *passwordTopic) observePassword() {
 	if known := s.db.Status.Password; known != nil {
 		s.password = *known
 	}
-	s.password.Epoch = r.Credentials.Epoch(s.db)
+	s.password.Epoch = s.Credentials.Epoch(s.db)
 	if s.starting() {
 		s.password.Server, s.password.Restored = s.password.Epoch, s.config.Restored
 	}
 }
 
 // rotation is what the scope knows of it.
-func (s *scope) rotation() rotation {
+func (s *secretFacts) rotation() rotation {
 	p, primary := s.password, s.primary()
 	return rotation{
 		asked:     s.db.Annotations[naming.AnnotationRotatePassword] != "",
@@ -103,27 +111,27 @@ func (s *scope) rotation() rotation {
 }
 
 // rotates says that a rotation is asked for or under way.
-func (s *scope) rotates() bool {
+func (s *secretFacts) rotates() bool {
 	q := s.rotation()
 	return desired.Initialises(s.db) && (q.asked || !q.written || !q.given)
 }
 
 // applyPassword does the next step of a rotation of the password.
-func (r *Reconciler) applyPassword(ctx context.Context, s *scope) error {
+func (s *passwordTopic) applyPassword(ctx context.Context) error {
 	s.passwordSeen = true
 	step, reason, sentence := s.rotation().next()
 	switch step {
 	case rotationBegin:
-		if failed := r.askPassword(ctx, s, ""); failed != nil {
+		if failed := s.askPassword(ctx, ""); failed != nil {
 			reason, sentence = v1.ReasonRotationWaits, failed.Error()
 			break
 		}
-		if err := r.beginRotation(ctx, s); err != nil {
+		if err := s.beginRotation(ctx); err != nil {
 			return err
 		}
 		reason = v1.ReasonWritingSecret
 	case rotationGive:
-		if failed := r.givePassword(ctx, s); failed != nil {
+		if failed := s.givePassword(ctx); failed != nil {
 			reason, sentence = v1.ReasonSettingPassword, failed.Error()
 		}
 	case rotationNone, rotationWait:
@@ -143,22 +151,22 @@ func (r *Reconciler) applyPassword(ctx context.Context, s *scope) error {
 
 // beginRotation puts another epoch on record, and takes the request away with the same write: it is begun
 // once, whatever fails afterwards.
-func (r *Reconciler) beginRotation(ctx context.Context, s *scope) error {
-	epoch := r.Credentials.Next(s.password.Epoch)
-	if err := r.annotate(ctx, s, map[string]string{
+func (s *passwordTopic) beginRotation(ctx context.Context) error {
+	epoch := s.Credentials.Next(s.password.Epoch)
+	if err := s.annotate(ctx, map[string]string{
 		naming.AnnotationRotatePassword: "",
-		naming.AnnotationCredentials:    r.Credentials.Credentials(s.db, epoch),
+		naming.AnnotationCredentials:    s.Credentials.Credentials(s.db, epoch),
 	}); err != nil {
 		return err
 	}
 	s.password.Epoch = epoch
-	r.attempts.forget(s.db.UID) // the Secret is tried at once
+	s.attempts.forget(s.db.UID) // the Secret is tried at once
 	return nil
 }
 
 // givePassword has the primary's agent give the application's role the password of the epoch.
-func (r *Reconciler) givePassword(ctx context.Context, s *scope) error {
-	password, err := r.Credentials.Password(s.db, s.password.Epoch)
+func (s *passwordTopic) givePassword(ctx context.Context) error {
+	password, err := s.Credentials.Password(s.db, s.password.Epoch)
 	if err != nil {
 		return fmt.Errorf("make the password: %w", err)
 	}
@@ -166,7 +174,7 @@ func (r *Reconciler) givePassword(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if err := r.askPassword(ctx, s, verifier); err != nil {
+	if err := s.askPassword(ctx, verifier); err != nil {
 		return err
 	}
 	s.password.Server, s.password.Restored = s.password.Epoch, s.config.Restored
@@ -175,7 +183,7 @@ func (r *Reconciler) givePassword(ctx context.Context, s *scope) error {
 
 // askPassword asks the primary's agent to give the application's role a password, or without a verifier whether it
 // could have another one. Its error is a sentence for the user.
-func (r *Reconciler) askPassword(ctx context.Context, s *scope, verifier string) error {
+func (s *passwordTopic) askPassword(ctx context.Context, verifier string) error {
 	ordinal, _ := naming.Ordinal(s.primary())
 	pod := s.seen.pods[ordinal]
 	if pod == nil {
@@ -183,7 +191,7 @@ func (r *Reconciler) askPassword(ctx context.Context, s *scope, verifier string)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patiencePassword)
 	defer cancel()
-	result, err := r.Agents.Password(ctx, s.db.UID, pod.Status.PodIP, s.config,
+	result, err := s.Agents.Password(ctx, s.db.UID, pod.Status.PodIP, s.config,
 		protocol.PasswordRequest{Role: desired.AppRole(s.db), Verifier: verifier})
 	switch {
 	case err != nil:
@@ -195,7 +203,7 @@ func (r *Reconciler) askPassword(ctx context.Context, s *scope, verifier string)
 }
 
 // passwordStatus is nil as long as the password is the first one.
-func (s *scope) passwordStatus() *v1.PasswordStatus {
+func (s *passwordTopic) passwordStatus() *v1.PasswordStatus {
 	if s.password.Epoch == 0 {
 		return nil
 	}
@@ -205,8 +213,8 @@ func (s *scope) passwordStatus() *v1.PasswordStatus {
 
 // createAppSecret creates NAME-app with the password of the epoch and the authorities that are trusted, and says
 // whether one was there. A former one goes with its revision.
-func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool, err error) {
-	all, err := r.revisions(ctx, s, naming.AppSecret(s.db.Name))
+func (s *passwordTopic) createAppSecret(ctx context.Context) (there bool, err error) {
+	all, err := s.revisions(ctx, naming.AppSecret(s.db.Name))
 	if err != nil {
 		return false, err
 	}
@@ -214,18 +222,18 @@ func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool,
 		s.password.Epoch = max(s.password.Epoch, have.Revision-1)
 	}
 	epoch, trusted, trust, hosts := s.password.Epoch, s.trustedEpochs(), s.wantedTrust(), s.wantedHosts()
-	password, err := r.Credentials.Password(s.db, epoch)
+	password, err := s.Credentials.Password(s.db, epoch)
 	if err != nil {
 		return false, fmt.Errorf("make the password: %w", err)
 	}
-	revision, err := r.keepRevision(ctx, s, naming.AppSecret(s.db.Name), all,
+	revision, err := s.keepRevision(ctx, naming.AppSecret(s.db.Name), all,
 		desired.AppRevision(s.db, epoch, trusted, trust, hosts))
 	if err != nil {
 		return false, err
 	}
 	secret := desired.AppSecret(s.db, revision, password, []byte(s.config.ClientAuthorities()))
 	known := s.password.Secret == epoch && s.appWritten()
-	there, err = r.createSecret(ctx, s, revision, secret, known)
+	there, err = s.createSecret(ctx, revision, secret, known)
 	if err == nil && !there {
 		s.password.Secret, s.authority.App, s.trust = epoch, trusted, trust
 		s.pooler.App, s.pooler.AppReadOnly = s.poolerWanted(), s.readPoolWanted()
@@ -235,19 +243,19 @@ func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool,
 }
 
 // appWritten says that NAME-app is known to be as it should, but for the password.
-func (s *scope) appWritten() bool {
+func (s *secretFacts) appWritten() bool {
 	return s.appTrusts() && int(s.appHosts) == s.wantedHosts()
 }
 
 // appTrusts says the same without the hosts of instances.
-func (s *scope) appTrusts() bool {
+func (s *secretFacts) appTrusts() bool {
 	return s.authority.App == s.trustedEpochs() && s.trust == s.wantedTrust() &&
 		s.pooler.App == s.poolerWanted() && s.pooler.AppReadOnly == s.readPoolWanted()
 }
 
 // wantedHosts is of how many instances NAME-app names the hosts. One of an earlier release names none, and stays until
 // it is made anew for another reason: applications may be restarted when it changes.
-func (s *scope) wantedHosts() int {
+func (s *secretFacts) wantedHosts() int {
 	if s.appHosts == 0 && !s.starting() && s.password.Secret == s.password.Epoch && s.appTrusts() {
 		return 0
 	}

@@ -13,7 +13,7 @@ import (
 
 // trouble is what keeps the Pods of wanted instances from running, of the first
 // that has any; nil when nothing is known to.
-func (s *scope) trouble() *verdict {
+func (s *fleetTopic) trouble() *verdict {
 	for ordinal := range s.instances() {
 		pod := s.seen.pods[ordinal]
 		if pod == nil {
@@ -49,7 +49,7 @@ func podTrouble(pod *corev1.Pod) *verdict {
 
 // lacksPullSecret says that the image of a Pod can't be pulled, and that it does not have all Secrets for that which a
 // new one would have: those of a Pod that is there can't be changed. It may have more, from its ServiceAccount.
-func (s *scope) lacksPullSecret(pod *corev1.Pod) bool {
+func (s *fleetFacts) lacksPullSecret(pod *corev1.Pod) bool {
 	t := pods.TroubleOf(pod)
 	if t == nil || t.Cause != pods.Image || s.seen.set == nil {
 		return false

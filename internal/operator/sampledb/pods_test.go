@@ -123,7 +123,7 @@ func TestAPodWithoutItsPullSecretIsReplaced(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x-0"}}
 			pod.Spec.ImagePullSecrets = c.have
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerPostgreSQL, State: c.state}}
-			s := &scope{db: db, seen: observed{pods: map[int]*corev1.Pod{0: pod}, set: set}}
+			s := scopeOf(core{db: db, seen: observed{pods: map[int]*corev1.Pod{0: pod}, set: set}})
 			s.config.Members = make([]protocol.Member, 1)
 			if got := s.fleet().instances[0].outdated; (len(got) > 0) != c.outdated {
 				t.Errorf("it is outdated in %v, want %t", got, c.outdated)

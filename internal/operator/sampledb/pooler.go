@@ -21,31 +21,40 @@ import (
 	"toban.dev/internal/operator/desired"
 )
 
-// poolerWanted says that the spec has a pooler, readPoolWanted that it has one for clients that only read.
-func (s *scope) poolerWanted() bool { return s.db.Spec.Pooler != nil }
+// frontTopic makes the poolers.
+type frontTopic struct {
+	base
+	// poolerProblem is what keeps them from being made.
+	poolerProblem *problem
+}
 
-func (s *scope) readPoolWanted() bool { return s.poolerWanted() && s.db.Spec.Pooler.ReadOnly != nil }
+// poolerWanted says that the spec has a pooler, readPoolWanted that it has one for clients that only read.
+func (s *secretFacts) poolerWanted() bool { return s.db.Spec.Pooler != nil }
+
+func (s *secretFacts) readPoolWanted() bool {
+	return s.poolerWanted() && s.db.Spec.Pooler.ReadOnly != nil
+}
 
 // poolSecretWritten says that NAME-pool is known to have the certificate that the poolers are to show.
-func (s *scope) poolSecretWritten() bool {
+func (s *secretFacts) poolSecretWritten() bool {
 	return !s.poolerWanted() ||
 		s.pooler.Secret == desired.PoolRevision(s.db, s.authority.Issuer).Name
 }
 
 // secretsWait says that NAME-app or NAME-pool is not as it should be. Nobody tells when the former one has gone, and
 // the next can be created.
-func (s *scope) secretsWait() bool {
+func (s *frontTopic) secretsWait() bool {
 	return !s.poolSecretWritten() || desired.Initialises(s.db) && !s.appWritten()
 }
 
 // createPoolSecret creates NAME-pool with a certificate of the authority that issues them, and says whether one was
 // there. A former one goes with its revision.
-func (r *Reconciler) createPoolSecret(ctx context.Context, s *scope) (there bool, err error) {
-	all, err := r.revisions(ctx, s, naming.Pool(s.db.Name))
+func (s *frontTopic) createPoolSecret(ctx context.Context) (there bool, err error) {
+	all, err := s.revisions(ctx, naming.Pool(s.db.Name))
 	if err != nil {
 		return false, err
 	}
-	authority, err := r.Credentials.Authority(s.db, s.authority.Issuer)
+	authority, err := s.Credentials.Authority(s.db, s.authority.Issuer)
 	if err != nil {
 		return false, fmt.Errorf("make the authority: %w", err)
 	}
@@ -54,12 +63,12 @@ func (r *Reconciler) createPoolSecret(ctx context.Context, s *scope) (there bool
 		return false, err
 	}
 	want := desired.PoolRevision(s.db, s.authority.Issuer)
-	revision, err := r.keepRevision(ctx, s, naming.Pool(s.db.Name), all, want)
+	revision, err := s.keepRevision(ctx, naming.Pool(s.db.Name), all, want)
 	if err != nil {
 		return false, err
 	}
 	secret := desired.PoolSecret(s.db, revision, leaf.CertPEM, leaf.KeyPEM)
-	there, err = r.createSecret(ctx, s, revision, secret, s.poolSecretWritten())
+	there, err = s.createSecret(ctx, revision, secret, s.poolSecretWritten())
 	if err == nil && !there {
 		s.pooler.Secret = want.Name
 	}
@@ -67,13 +76,13 @@ func (r *Reconciler) createPoolSecret(ctx context.Context, s *scope) (there bool
 }
 
 // observePooler takes over what is on record, and looks how the poolers are.
-func (r *Reconciler) observePooler(ctx context.Context, s *scope) error {
+func (s *frontTopic) observePooler(ctx context.Context) error {
 	if known := s.db.Status.Pooler; known != nil {
 		s.pooler = *known.DeepCopy()
 	}
 	s.seen.poolers = map[string]*appsv1.Deployment{}
 	for _, name := range poolNames(s.db) {
-		deployment, err := find(ctx, r.Client, s.db, name, &appsv1.Deployment{})
+		deployment, err := find(ctx, s.Client, s.db, name, &appsv1.Deployment{})
 		if err != nil {
 			return err
 		}
@@ -90,8 +99,8 @@ func poolNames(db *v1.SampleDB) []string {
 }
 
 // applyPooler makes, changes and removes the poolers. What keeps it from that is a matter of PoolerReady alone.
-func (r *Reconciler) applyPooler(ctx context.Context, s *scope) error {
-	err := r.keepPools(ctx, s)
+func (s *frontTopic) applyPooler(ctx context.Context) error {
+	err := s.keepPools(ctx)
 	var found *problem
 	if errors.As(err, &found) {
 		s.poolerProblem = found
@@ -101,25 +110,25 @@ func (r *Reconciler) applyPooler(ctx context.Context, s *scope) error {
 }
 
 // keepPools has each pool that the spec wants, and no other. One that can't be made keeps no other from it.
-func (r *Reconciler) keepPools(ctx context.Context, s *scope) error {
+func (s *frontTopic) keepPools(ctx context.Context) error {
 	var failed error
 	wanted := map[string]bool{}
 	for _, pool := range desired.Pools(s.db) {
 		wanted[pool.Name] = true
-		failed = errors.Join(failed, r.keepPool(ctx, s, pool))
+		failed = errors.Join(failed, s.keepPool(ctx, pool))
 	}
 	for _, name := range poolNames(s.db) {
 		if !wanted[name] {
-			failed = errors.Join(failed, r.removePool(ctx, s, name))
+			failed = errors.Join(failed, s.removePool(ctx, name))
 		}
 	}
 	if failed == nil && !s.poolerWanted() {
-		return r.removePoolSecret(ctx, s)
+		return s.removePoolSecret(ctx)
 	}
 	return failed
 }
 
-func (r *Reconciler) keepPool(ctx context.Context, s *scope, pool desired.Pool) error {
+func (s *frontTopic) keepPool(ctx context.Context, pool desired.Pool) error {
 	have, replicas := s.seen.poolers[pool.Name], 0
 	if have != nil && have.Spec.Replicas != nil {
 		replicas = int(*have.Spec.Replicas)
@@ -128,25 +137,25 @@ func (r *Reconciler) keepPool(ctx context.Context, s *scope, pool desired.Pool) 
 	if err != nil {
 		return err
 	}
-	deployment := pool.Deployment(s.db, r.Settings, pool.Replicas(replicas, s.stop.Closed() && !s.stop.Sleeps()))
+	deployment := pool.Deployment(s.db, s.Settings, pool.Replicas(replicas, s.stop.Closed() && !s.stop.Sleeps()))
 	if have != nil && pool.Most > pool.Least {
 		apply.IfUnchanged(deployment, have)
 	}
 	for _, object := range []client.Object{
-		told, pool.NetworkService(s.db), pool.Policy(s.db, r.Settings), pool.Budget(s.db), deployment,
+		told, pool.NetworkService(s.db), pool.Policy(s.db, s.Settings), pool.Budget(s.db), deployment,
 	} {
-		if err := r.apply(ctx, s.db, object); err != nil {
+		if err := s.apply(ctx, s.db, object); err != nil {
 			return err
 		}
 	}
 	if scaler := pool.Autoscaler(s.db); scaler != nil {
-		return r.apply(ctx, s.db, scaler)
+		return s.apply(ctx, s.db, scaler)
 	}
-	return r.removeOwn(ctx, s, pool.Name, &autoscalingv2.HorizontalPodAutoscaler{})
+	return s.removeOwn(ctx, pool.Name, &autoscalingv2.HorizontalPodAutoscaler{})
 }
 
 // readerAddresses are where the readers are.
-func (s *scope) readerAddresses() []string {
+func (s *frontTopic) readerAddresses() []string {
 	var out []string
 	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.readers.pods)) {
 		if pod := s.seen.readers.pods[ordinal]; pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
@@ -158,7 +167,7 @@ func (s *scope) readerAddresses() []string {
 
 // removePool removes all that there is of a pool, but its ConfigMap: the operator may delete none. That goes with the
 // SampleDB.
-func (r *Reconciler) removePool(ctx context.Context, s *scope, name string) error {
+func (s *frontTopic) removePool(ctx context.Context, name string) error {
 	if s.seen.poolers[name] == nil {
 		return nil
 	}
@@ -166,7 +175,7 @@ func (r *Reconciler) removePool(ctx context.Context, s *scope, name string) erro
 		&autoscalingv2.HorizontalPodAutoscaler{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{},
 		&networkingv1.NetworkPolicy{}, &appsv1.Deployment{}, // the last one is how the others are found
 	} {
-		if err := r.removeOwn(ctx, s, name, object); err != nil {
+		if err := s.removeOwn(ctx, name, object); err != nil {
 			return err
 		}
 	}
@@ -174,16 +183,16 @@ func (r *Reconciler) removePool(ctx context.Context, s *scope, name string) erro
 }
 
 // removePoolSecret removes NAME-pool, which goes with its revision.
-func (r *Reconciler) removePoolSecret(ctx context.Context, s *scope) error {
+func (s *frontTopic) removePoolSecret(ctx context.Context) error {
 	if s.pooler.Secret == "" {
 		return nil
 	}
-	all, err := r.revisions(ctx, s, naming.Pool(s.db.Name))
+	all, err := s.revisions(ctx, naming.Pool(s.db.Name))
 	if err != nil {
 		return err
 	}
 	for i := range all {
-		if err := r.deleteRevision(ctx, &all[i]); err != nil {
+		if err := s.deleteRevision(ctx, &all[i]); err != nil {
 			return err
 		}
 	}
@@ -192,7 +201,7 @@ func (r *Reconciler) removePoolSecret(ctx context.Context, s *scope) error {
 }
 
 // poolerStatus is what the status says of the poolers, nil where there is nothing to say.
-func (s *scope) poolerStatus() *v1.PoolerStatus {
+func (s *frontTopic) poolerStatus() *v1.PoolerStatus {
 	out := s.pooler
 	out.Ready, out.ReadOnlyReady = s.poolReady(naming.Pool(s.db.Name)), s.poolReady(naming.ReadPool(s.db.Name))
 	if out == (v1.PoolerStatus{}) {
@@ -202,7 +211,7 @@ func (s *scope) poolerStatus() *v1.PoolerStatus {
 }
 
 // poolReady is how many Pods of a pool take clients.
-func (s *scope) poolReady(name string) int32 {
+func (s *frontTopic) poolReady(name string) int32 {
 	if d := s.seen.poolers[name]; d != nil {
 		return d.Status.ReadyReplicas
 	}
@@ -210,7 +219,7 @@ func (s *scope) poolReady(name string) int32 {
 }
 
 // poolerReady is the condition PoolerReady, none where no pooler is wanted.
-func (s *scope) poolerReady() verdict {
+func (s *frontTopic) poolerReady() verdict {
 	switch {
 	case !s.poolerWanted():
 		return verdict{}

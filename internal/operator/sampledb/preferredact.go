@@ -14,8 +14,15 @@ import (
 	"toban.dev/internal/wal"
 )
 
+// handoverTopic hands over: to the instance that a user asks for, or to a preferred one.
+type handoverTopic struct {
+	base
+	// preferredNext is when a hand-over to a preferred instance may begin, zero where something tells.
+	preferredNext time.Time
+}
+
 // preferredZones are those in which the primary should be, the most preferred first; none where all are alike.
-func (s *scope) preferredZones() []string {
+func (s *fleetFacts) preferredZones() []string {
 	if s.db.Spec.Primary == nil {
 		return nil
 	}
@@ -23,7 +30,7 @@ func (s *scope) preferredZones() []string {
 }
 
 // preferredOrder are so many instances in the order in which they should lead; nil where all are alike.
-func (s *scope) preferredOrder(count int) (names []string) {
+func (s *fleetFacts) preferredOrder(count int) (names []string) {
 	if s.db.Spec.Primary == nil {
 		return nil
 	}
@@ -40,7 +47,7 @@ func (s *scope) preferredOrder(count int) (names []string) {
 }
 
 // candidate is what spec.primary says of an instance.
-func (s *scope) candidate(ordinal int) candidate {
+func (s *fleetFacts) candidate(ordinal int) candidate {
 	c := candidate{name: naming.Instance(s.db.Name, ordinal), ranked: true}
 	zones, zone := s.preferredZones(), s.zoneOf(naming.Instance(s.db.Name, ordinal))
 	c.about = "zone " + cmp.Or(zone, "not known")
@@ -60,7 +67,7 @@ func (s *scope) candidate(ordinal int) candidate {
 }
 
 // preference is what the scope knows of it.
-func (s *scope) preference() preference {
+func (s *handoverTopic) preference() preference {
 	p := preference{
 		now: s.now, policy: s.db.Spec.Primary.HandOver, primary: s.primary(),
 		asked: s.db.Annotations[naming.AnnotationSwitchover], unready: s.notWell(), busy: s.busyForHandOver(),
@@ -99,7 +106,7 @@ func unable(i instance) string {
 
 // behindPrimary is how much WAL an instance has less than the primary, as both have said last, in bytes; negative where
 // that is not known.
-func (s *scope) behindPrimary(name string) int64 {
+func (s *handoverTopic) behindPrimary(name string) int64 {
 	end, has := s.seen.answers[s.primary()].LSN, s.seen.answers[name].LSN
 	to, err := wal.ParseLSN(end)
 	from, unread := wal.ParseLSN(has)
@@ -114,18 +121,18 @@ func (s *scope) behindPrimary(name string) int64 {
 
 // notWell is why the database is not as it should be, "" where it is: it is ready, and a commit is on as many disks as
 // the spec wants.
-func (s *scope) notWell() string {
-	if v := ready(s); v.status != metav1.ConditionTrue {
+func (s *handoverTopic) notWell() string {
+	if v := ready(s.all); v.status != metav1.ConditionTrue {
 		return v.reason
 	}
-	if v := durable(s); v.status != metav1.ConditionTrue && v.reason != v1.ReasonAsynchronous {
+	if v := durable(s.all); v.status != metav1.ConditionTrue && v.reason != v1.ReasonAsynchronous {
 		return v.reason
 	}
 	return s.moving
 }
 
 // busyForHandOver is what is under way that a hand-over would disturb, "" for nothing.
-func (s *scope) busyForHandOver() string {
+func (s *fleetFacts) busyForHandOver() string {
 	switch {
 	case s.stop != nil:
 		return "the stop, or the start after it"
@@ -142,7 +149,7 @@ func (s *scope) busyForHandOver() string {
 }
 
 // preferred is the decision about a hand-over. There is none of a lone instance, nor where all are alike.
-func (s *scope) preferred() preferredStep {
+func (s *handoverTopic) preferred() preferredStep {
 	if s.db.Spec.Primary == nil || s.instances() < 2 {
 		return preferredStep{}
 	}
@@ -154,13 +161,13 @@ func (s *scope) preferred() preferredStep {
 
 // applyPreferred asks for a switchover to a preferred instance when its time has come: as a user would, so that it goes
 // on, ends, or is refused in the same way.
-func (r *Reconciler) applyPreferred(ctx context.Context, s *scope) error {
+func (s *handoverTopic) applyPreferred(ctx context.Context) error {
 	d := s.preferred()
 	s.preferredNext = d.at
 	if d.target == "" {
 		return nil
 	}
-	err := r.annotate(ctx, s, map[string]string{
+	err := s.annotate(ctx, map[string]string{
 		naming.AnnotationSwitchover: d.target, naming.AnnotationSwitchoverAt: s.now.UTC().Format(time.RFC3339),
 		naming.AnnotationSwitchoverRefused: "",
 	})

@@ -24,6 +24,13 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// readersTopic makes the readers, as many as are wanted.
+type readersTopic struct {
+	base
+	// readers is how many readers there are to be, nil before that is decided.
+	readers *readersDecision
+}
+
 // readers is what there is of readers. No decision about the instances looks at it (docs/readers.md).
 type readers struct {
 	set     *appsv1.StatefulSet
@@ -90,8 +97,8 @@ func wantedReaders(v readersView) int {
 }
 
 // observeReaders reads the readers' StatefulSet. Where somebody else has its name, it is as if none were wanted.
-func (r *Reconciler) observeReaders(ctx context.Context, s *scope) error {
-	set, err := find(ctx, r.Client, s.db, naming.Readers(s.db.Name), &appsv1.StatefulSet{})
+func (s *readersTopic) observeReaders(ctx context.Context) error {
+	set, err := find(ctx, s.Client, s.db, naming.Readers(s.db.Name), &appsv1.StatefulSet{})
 	if err != nil || set == nil {
 		return err
 	}
@@ -165,7 +172,7 @@ func (x *readers) countReady(first int) int {
 }
 
 // readersView is what the scope knows of them.
-func (s *scope) readersView() readersView {
+func (s *readersTopic) readersView() readersView {
 	v := readersView{spec: s.db.Spec.Readers, have: s.seen.readers.asked()}
 	v.ready = s.seen.readers.countReady(v.have)
 	v.stopped = s.stop.Closed()
@@ -186,10 +193,10 @@ func (s *scope) readersView() readersView {
 }
 
 // applyReaders makes, changes and removes the readers. What keeps it from that is a matter of ReadersReady alone.
-func (r *Reconciler) applyReaders(ctx context.Context, s *scope) error {
+func (s *readersTopic) applyReaders(ctx context.Context) error {
 	d := decideReaders(s.readersView())
 	s.readers = &d
-	err := r.keepReaders(ctx, s, d)
+	err := s.keepReaders(ctx, d)
 	var found *problem
 	if errors.As(err, &found) {
 		d.reason, d.message = found.reason, found.message
@@ -198,55 +205,55 @@ func (r *Reconciler) applyReaders(ctx context.Context, s *scope) error {
 	return err
 }
 
-func (r *Reconciler) keepReaders(ctx context.Context, s *scope, d readersDecision) error {
+func (s *readersTopic) keepReaders(ctx context.Context, d readersDecision) error {
 	have := s.seen.readers.set
 	if desired.MostReaders(s.db) == 0 {
-		return r.removeReaders(ctx, s)
+		return s.removeReaders(ctx)
 	}
 	if have == nil && d.replicas == 0 {
 		return nil
 	}
-	set, err := desired.ReadersSet(s.db, r.Settings, s.config, d.replicas, have)
+	set, err := desired.ReadersSet(s.db, s.Settings, s.config, d.replicas, have)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
 	if have != nil && s.db.Spec.Readers.Autoscale != nil {
 		apply.IfUnchanged(set, have)
 	}
-	if err := r.apply(ctx, s.db, set); err != nil {
+	if err := s.apply(ctx, s.db, set); err != nil {
 		return err
 	}
 	if was := s.seen.readers.asked(); was != d.replicas {
 		s.addEvent(eventScaling, fmt.Sprintf("from %d to %d readers", was, d.replicas))
 	}
-	if err := r.apply(ctx, s.db, desired.ReadersBudget(s.db)); err != nil {
+	if err := s.apply(ctx, s.db, desired.ReadersBudget(s.db)); err != nil {
 		return err
 	}
-	if err := r.applyReadersAutoscaler(ctx, s); err != nil {
+	if err := s.applyReadersAutoscaler(ctx); err != nil {
 		return err
 	}
-	if err := r.growReaders(ctx, s); err != nil {
+	if err := s.growReaders(ctx); err != nil {
 		return err
 	}
-	return r.restartReader(ctx, s)
+	return s.restartReader(ctx)
 }
 
-func (r *Reconciler) applyReadersAutoscaler(ctx context.Context, s *scope) error {
+func (s *readersTopic) applyReadersAutoscaler(ctx context.Context) error {
 	if want := desired.ReadersAutoscaler(s.db); want != nil {
-		return r.apply(ctx, s.db, want)
+		return s.apply(ctx, s.db, want)
 	}
-	return r.removeOwn(ctx, s, naming.Readers(s.db.Name), &autoscalingv2.HorizontalPodAutoscaler{})
+	return s.removeOwn(ctx, naming.Readers(s.db.Name), &autoscalingv2.HorizontalPodAutoscaler{})
 }
 
 // removeReaders removes all that there is of readers. Their volumes go with the StatefulSet.
-func (r *Reconciler) removeReaders(ctx context.Context, s *scope) error {
+func (s *readersTopic) removeReaders(ctx context.Context) error {
 	if s.seen.readers.set == nil {
 		return nil
 	}
 	for _, object := range []client.Object{
 		&autoscalingv2.HorizontalPodAutoscaler{}, &policyv1.PodDisruptionBudget{}, &appsv1.StatefulSet{},
 	} {
-		if err := r.removeOwn(ctx, s, naming.Readers(s.db.Name), object); err != nil {
+		if err := s.removeOwn(ctx, naming.Readers(s.db.Name), object); err != nil {
 			return err
 		}
 	}
@@ -255,7 +262,7 @@ func (r *Reconciler) removeReaders(ctx context.Context, s *scope) error {
 
 // growReaders enlarges the volumes of readers that are smaller than the size in force. The StatefulSet makes them, of a
 // template that can't be changed. One that can't grow stays as it is.
-func (r *Reconciler) growReaders(ctx context.Context, s *scope) error {
+func (s *readersTopic) growReaders(ctx context.Context) error {
 	for of, claims := range map[desired.Volume][]*corev1.PersistentVolumeClaim{
 		desired.DataVolume: s.seen.readers.claims, desired.WALVolume: s.seen.readers.wals,
 	} {
@@ -263,14 +270,14 @@ func (r *Reconciler) growReaders(ctx context.Context, s *scope) error {
 		if err != nil {
 			return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 		}
-		if err := r.enlarge(ctx, claims, size); err != nil {
+		if err := s.enlarge(ctx, claims, size); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) enlarge(
+func (s *readersTopic) enlarge(
 	ctx context.Context, claims []*corev1.PersistentVolumeClaim, size resource.Quantity,
 ) error {
 	for _, claim := range claims {
@@ -280,7 +287,7 @@ func (r *Reconciler) enlarge(
 		}
 		larger := claim.DeepCopy()
 		larger.Spec.Resources.Requests[corev1.ResourceStorage] = size
-		err := r.Client.Patch(ctx, larger, client.MergeFrom(claim), client.FieldOwner(naming.FieldOwner))
+		err := s.Client.Patch(ctx, larger, client.MergeFrom(claim), client.FieldOwner(naming.FieldOwner))
 		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("enlarge PersistentVolumeClaim %s: %w", claim.Name, err)
 		}
@@ -290,7 +297,7 @@ func (r *Reconciler) enlarge(
 
 // restartReader replaces one reader that is outdated, or restarts its server, by the rules of the instances: one at a
 // time, while all other readers are ready. Instances and readers do not wait for each other.
-func (r *Reconciler) restartReader(ctx context.Context, s *scope) error {
+func (s *readersTopic) restartReader(ctx context.Context) error {
 	d := decide(s.readersFleet())
 	ordinal, _ := naming.Ordinal(d.target)
 	pod := s.seen.readers.pods[ordinal]
@@ -298,15 +305,15 @@ func (r *Reconciler) restartReader(ctx context.Context, s *scope) error {
 	case pod == nil || pod.Name != d.target:
 		return nil
 	case d.action == actionReplace:
-		return r.replace(ctx, s, pod, d.message)
+		return s.replace(ctx, pod, d.message)
 	case d.action == actionRestart:
-		return r.restart(ctx, s, pod, d.message)
+		return s.restartServer(ctx, pod, d.message)
 	}
 	return nil
 }
 
 // readersFleet is the fleet of the readers.
-func (s *scope) readersFleet() fleet {
+func (s *readersTopic) readersFleet() fleet {
 	x := &s.seen.readers
 	f := fleet{observed: x.set != nil && x.set.Status.ObservedGeneration == x.set.Generation &&
 		desired.Made(s.db, s.settings, x.set.Spec.Template.ObjectMeta)}
@@ -327,10 +334,10 @@ func (s *scope) readersFleet() fleet {
 }
 
 // removeOwn deletes an object of the SampleDB, if it is there and is its own.
-func (r *Reconciler) removeOwn(ctx context.Context, s *scope, name string, into client.Object) error {
-	have, err := find(ctx, r.Client, s.db, name, into)
+func (s *act) removeOwn(ctx context.Context, name string, into client.Object) error {
+	have, err := find(ctx, s.Client, s.db, name, into)
 	if err != nil || have == nil || !metav1.IsControlledBy(have, s.db) || have.GetDeletionTimestamp() != nil {
 		return err
 	}
-	return r.deleteObject(ctx, have)
+	return s.deleteObject(ctx, have)
 }

@@ -86,9 +86,9 @@ func TestReadersThatDoNotServeAreLookedAtAgain(t *testing.T) {
 		"stopped on purpose":  {metav1.ConditionFalse, v1.ReasonStopped, pauseResting},
 		"it is not known yet": {metav1.ConditionUnknown, v1.ReasonUnknown, pauseWorking},
 	} {
-		s := &scope{now: now, reported: v1.SampleDBStatus{Conditions: []metav1.Condition{{
+		s := scopeOf(core{now: now, reported: v1.SampleDBStatus{Conditions: []metav1.Condition{{
 			Type: v1.ConditionReadersReady, Status: c.status, Reason: c.reason, LastTransitionTime: metav1.NewTime(now),
-		}}}}
+		}}}})
 		if got := s.readersPause(); got != c.want {
 			t.Errorf("%s: looked at again after %s, want %s", name, got, c.want)
 		}
@@ -97,7 +97,7 @@ func TestReadersThatDoNotServeAreLookedAtAgain(t *testing.T) {
 			t.Errorf("%s, after an hour: looked at again after %s, want %s", name, got, pauseStuckLong)
 		}
 	}
-	if got := (&scope{now: now}).readersPause(); got != pauseResting {
+	if got := (scopeOf(core{now: now})).readersPause(); got != pauseResting {
 		t.Errorf("without readers: looked at again after %s", got)
 	}
 }

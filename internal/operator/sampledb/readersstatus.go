@@ -17,7 +17,7 @@ import (
 )
 
 // setReaders sets what the status says of readers, where some are wanted or there.
-func (s *scope) setReaders(out *v1.SampleDBStatus) {
+func (s *readersTopic) setReaders(out *v1.SampleDBStatus) {
 	x := &s.seen.readers
 	if desired.MostReaders(s.db) == 0 && x.taken == "" && x.present() == 0 {
 		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionReadersReady)
@@ -28,7 +28,7 @@ func (s *scope) setReaders(out *v1.SampleDBStatus) {
 }
 
 // readersStatus are the readers that are wanted, and those that are still there.
-func (s *scope) readersStatus() *v1.ReadersStatus {
+func (s *readersTopic) readersStatus() *v1.ReadersStatus {
 	wanted := s.readersWanted()
 	out := &v1.ReadersStatus{Desired: int32(wanted)} //nolint:gosec // fifty at most
 	ordinals := maps.Clone(s.seen.readers.pods)
@@ -51,7 +51,7 @@ func (s *scope) readersStatus() *v1.ReadersStatus {
 }
 
 // readersWanted is how many are wanted now. Where the reconcile did not come to that, what was wanted before is.
-func (s *scope) readersWanted() int {
+func (s *readersTopic) readersWanted() int {
 	switch before := s.db.Status.Readers; {
 	case s.readers != nil:
 		return s.readers.wanted
@@ -61,7 +61,7 @@ func (s *scope) readersWanted() int {
 	return 0
 }
 
-func (s *scope) readerStatus(ordinal int) v1.ReaderStatus {
+func (s *readersTopic) readerStatus(ordinal int) v1.ReaderStatus {
 	out := v1.ReaderStatus{Name: naming.Reader(s.db.Name, ordinal), Ready: s.seen.readers.ready(ordinal)}
 	pod := s.seen.readers.pods[ordinal]
 	answer, known := s.seen.readers.answers[out.Name]
@@ -82,7 +82,7 @@ func (s *scope) readerStatus(ordinal int) v1.ReaderStatus {
 }
 
 // readersReady is the condition ReadersReady.
-func (s *scope) readersReady(status v1.ReadersStatus) verdict {
+func (s *readersTopic) readersReady(status v1.ReadersStatus) verdict {
 	switch x := &s.seen.readers; {
 	case x.taken != "":
 		return no(v1.ReasonNameTaken, x.taken)
@@ -108,7 +108,7 @@ func (s *scope) readersReady(status v1.ReadersStatus) verdict {
 
 // readersPause is how long until readers that do not serve are looked at again: that one streams, nobody tells. The
 // longer they have not served, the longer it is.
-func (s *scope) readersPause() time.Duration {
+func (s *readersTopic) readersPause() time.Duration {
 	c := meta.FindStatusCondition(s.reported.Conditions, v1.ConditionReadersReady)
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1.ReasonStopped {
 		return pauseResting

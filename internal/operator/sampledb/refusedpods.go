@@ -20,14 +20,14 @@ const (
 
 // observeRefusedPods reads why Pods of instances are not even made: a quota, a limit range or a policy refuses them.
 // It asks only while a Pod is missing that the StatefulSet should have made.
-func (r *Reconciler) observeRefusedPods(ctx context.Context, s *scope) error {
+func (s *fleetTopic) observeRefusedPods(ctx context.Context) error {
 	set := s.seen.set
 	if set == nil || set.DeletionTimestamp != nil || set.Spec.Replicas == nil ||
 		len(s.seen.pods) >= int(*set.Spec.Replicas) {
 		return nil
 	}
 	var all corev1.EventList
-	if err := r.Reader.List(ctx, &all, client.InNamespace(set.Namespace), client.MatchingFields{
+	if err := s.Reader.List(ctx, &all, client.InNamespace(set.Namespace), client.MatchingFields{
 		"involvedObject.uid": string(set.UID),
 	}); err != nil {
 		return fmt.Errorf("list the events of StatefulSet %s: %w", set.Name, err)
@@ -64,7 +64,7 @@ func happened(e *corev1.Event) time.Time {
 }
 
 // podsRefused is the trouble that a Pod is not made.
-func (s *scope) podsRefused() *verdict {
+func (s *fleetTopic) podsRefused() *verdict {
 	if s.seen.podsRefused == "" {
 		return nil
 	}

@@ -21,6 +21,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// rehearsalTopic tries an upgrade on a copy.
+type rehearsalTopic struct{ base }
+
 // rehearsed is how far a rehearsal is, and what was found.
 type rehearsed struct {
 	upgrade.RehearsalDecision
@@ -29,7 +32,7 @@ type rehearsed struct {
 }
 
 // rehearsalID identifies what an upgrade is rehearsed with: what was found counts only for that.
-func (s *scope) rehearsalID() string {
+func (s *rehearsalTopic) rehearsalID() string {
 	method := v1.UpgradeMethod("")
 	if spec := s.db.Spec.Upgrade; spec != nil {
 		method = spec.Method
@@ -38,16 +41,16 @@ func (s *scope) rehearsalID() string {
 }
 
 // forgetRehearsal has an upgrade that is tried again rehearsed again, unless that has found nothing.
-func (s *scope) forgetRehearsal() {
+func (s *rehearsalTopic) forgetRehearsal() {
 	u := s.upgrade
-	if u.Step == v1.UpgradeFailed && !s.triedUpgrade() && u.Rehearsal != nil &&
+	if u.Step == v1.UpgradeFailed && !s.all.triedUpgrade() && u.Rehearsal != nil &&
 		u.Rehearsal.Result != v1.RehearsalPassed {
 		u.Rehearsal = nil
 	}
 }
 
 // rehearseUpgrade is how far the rehearsal of an upgrade is that is checked and backed up.
-func (r *Reconciler) rehearseUpgrade(ctx context.Context, s *scope, x desired.Upgrade) rehearsed {
+func (s *rehearsalTopic) rehearseUpgrade(ctx context.Context, x desired.Upgrade) rehearsed {
 	u := s.upgrade
 	view := upgrade.RehearsalView{}
 	if spec := s.db.Spec.Upgrade; spec != nil {
@@ -68,14 +71,14 @@ func (r *Reconciler) rehearseUpgrade(ctx context.Context, s *scope, x desired.Up
 		out.RehearsalDecision, out.status = upgrade.DecideRehearsal(view), old
 		return out
 	}
-	r.rehearse(ctx, s, x, view, &out)
+	s.rehearse(ctx, x, view, &out)
 	out.status.ID = s.rehearsalID()
 	return out
 }
 
 // rehearse sees how far a rehearsal is.
-func (r *Reconciler) rehearse(
-	ctx context.Context, s *scope, x desired.Upgrade, view upgrade.RehearsalView, out *rehearsed,
+func (s *rehearsalTopic) rehearse(
+	ctx context.Context, x desired.Upgrade, view upgrade.RehearsalView, out *rehearsed,
 ) {
 	view.Archive = s.backup != nil
 	if out.backup != nil {
@@ -88,14 +91,14 @@ func (r *Reconciler) rehearse(
 		view.Job, view.Started, view.Ended = job.Name, true, run.Ended() && job.DeletionTimestamp == nil
 		view.Idle = idle(s.now, run)
 		view.Found, result = rehearsalFound(run, view.Backup)
-		view.Trouble, view.Says = r.rehearsalSays(ctx, run)
+		view.Trouble, view.Says = s.rehearsalSays(ctx, run)
 	}
 	out.RehearsalDecision = upgrade.DecideRehearsal(view)
 	out.status = s.rehearsalStatus(x, out.RehearsalDecision, view, result)
 }
 
 // backupOf is the SampleDB's complete backup of a name in the archive, nil where there is none.
-func (s *scope) backupOf(name string) *v1.DatabaseBackup {
+func (s *archiveFacts) backupOf(name string) *v1.DatabaseBackup {
 	for i := range s.seen.backups {
 		if b := &s.seen.backups[i]; b.Name == name && s.inArchive(b) {
 			return b
@@ -131,7 +134,7 @@ func containers(pod *corev1.Pod) (all []corev1.ContainerStatus) {
 }
 
 // rehearsalSays is what keeps the Pod of a rehearsal from running, and how far it is.
-func (r *Reconciler) rehearsalSays(ctx context.Context, run jobs.Run) (trouble, says string) {
+func (s *rehearsalTopic) rehearsalSays(ctx context.Context, run jobs.Run) (trouble, says string) {
 	says = "Job " + run.Job.Name + " restores a copy"
 	pod := run.Newest()
 	if pod == nil || pods.Ended(pod) {
@@ -145,7 +148,7 @@ func (r *Reconciler) rehearsalSays(ctx context.Context, run jobs.Run) (trouble, 
 			return "", "the copy is upgraded and looked through"
 		}
 	}
-	if p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityRestore, pod); p != nil {
+	if p := pods.Ask(ctx, s.Client, s.Pods, naming.IdentityRestore, pod); p != nil {
 		says = "the copy: " + pods.Sentence(*p)
 	}
 	return "", says
@@ -202,7 +205,7 @@ func rehearsalLeft(name string, ended *corev1.ContainerStateTerminated, backup s
 }
 
 // rehearsalStatus is what the status says of a rehearsal.
-func (s *scope) rehearsalStatus(
+func (s *rehearsalTopic) rehearsalStatus(
 	x desired.Upgrade, d upgrade.RehearsalDecision, view upgrade.RehearsalView, result *protocol.RehearsalResult,
 ) *v1.RehearsalStatus {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
@@ -250,7 +253,7 @@ func measured(out *v1.RehearsalStatus, r protocol.RehearsalResult) {
 }
 
 // startRehearsal makes the Job of a rehearsal, with what its Pod mounts.
-func (r *Reconciler) startRehearsal(ctx context.Context, s *scope, x desired.Upgrade, b *v1.DatabaseBackup) error {
+func (s *rehearsalTopic) startRehearsal(ctx context.Context, x desired.Upgrade, b *v1.DatabaseBackup) error {
 	if b == nil || s.job(x.RehearsalName(s.db)) != nil {
 		return nil
 	}
@@ -264,17 +267,17 @@ func (r *Reconciler) startRehearsal(ctx context.Context, s *scope, x desired.Upg
 		return err
 	}
 	var job *batchv1.Job
-	if job, err = desired.RehearsalJob(s.db, r.Settings, x, b); err != nil {
+	if job, err = desired.RehearsalJob(s.db, s.Settings, x, b); err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
-	if err := r.apply(ctx, s.db, config); err != nil {
+	if err := s.apply(ctx, s.db, config); err != nil {
 		return err
 	}
-	return r.apply(ctx, s.db, job)
+	return s.apply(ctx, s.db, job)
 }
 
 // tellRehearsal tells what a rehearsal has found, once.
-func (s *scope) tellRehearsal(before, now *v1.RehearsalStatus) {
+func (s *rehearsalTopic) tellRehearsal(before, now *v1.RehearsalStatus) {
 	if before.Ended() || !now.Ended() || now.Result == v1.RehearsalSkipped {
 		return
 	}

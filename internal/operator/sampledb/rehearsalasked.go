@@ -15,47 +15,47 @@ import (
 )
 
 // rehearsing says that a rehearsal is asked for alone.
-func (s *scope) rehearsing() bool { return s.db.Annotations[naming.AnnotationRehearse] != "" }
+func (s *rehearsalTopic) rehearsing() bool { return s.db.Annotations[naming.AnnotationRehearse] != "" }
 
 // applyRehearsal does the next step of a rehearsal that is asked for alone: nothing is upgraded after it.
-func (r *Reconciler) applyRehearsal(ctx context.Context, s *scope) error {
+func (s *rehearsalTopic) applyRehearsal(ctx context.Context) error {
 	asked := s.db.Annotations[naming.AnnotationRehearse]
 	switch {
 	case asked == "" && s.rehearsal != nil && !s.rehearsal.Ended(): // it was given up
 		s.rehearsal = nil
-		return r.endRehearsals(ctx, s)
+		return s.endRehearsals(ctx)
 	case asked == "" || s.starting():
 		return nil
 	}
 	x, err := s.rehearsalAsked(asked)
 	if err != nil {
-		return r.refuseRehearsal(ctx, s, err)
+		return s.refuseRehearsal(ctx, err)
 	}
 	job := s.job(x.RehearsalName(s.db))
 	if job == nil && s.holdsWork() {
 		return nil // it begins after the start
 	}
 	if job != nil && s.rehearsal.Ended() && s.rehearsal.ID == string(job.UID) { // it is on record
-		if err := r.jobs().Remove(ctx, job); err != nil {
+		if err := s.jobs().Remove(ctx, job); err != nil {
 			return err
 		}
-		return r.annotate(ctx, s, map[string]string{naming.AnnotationRehearse: ""})
+		return s.annotate(ctx, map[string]string{naming.AnnotationRehearse: ""})
 	}
 	out := rehearsed{backup: s.lastBackup()}
-	r.rehearse(ctx, s, x, upgrade.RehearsalView{Always: true}, &out)
+	s.rehearse(ctx, x, upgrade.RehearsalView{Always: true}, &out)
 	if job == nil && out.status.Ended() {
-		return r.refuseRehearsal(ctx, s, errors.New(out.Says))
+		return s.refuseRehearsal(ctx, errors.New(out.Says))
 	}
 	s.noteRehearsal(out.status, job)
 	if job == nil {
-		return r.startRehearsal(ctx, s, x, out.backup)
+		return s.startRehearsal(ctx, x, out.backup)
 	}
 	s.tellRehearsal(nil, s.rehearsal)
 	return nil
 }
 
 // noteRehearsal puts into the status how far the rehearsal is that a Job does, nil where it is only about to be made.
-func (s *scope) noteRehearsal(now *v1.RehearsalStatus, job *batchv1.Job) {
+func (s *rehearsalTopic) noteRehearsal(now *v1.RehearsalStatus, job *batchv1.Job) {
 	before := s.rehearsal
 	s.rehearsal = now
 	if job == nil {
@@ -68,7 +68,7 @@ func (s *scope) noteRehearsal(now *v1.RehearsalStatus, job *batchv1.Job) {
 }
 
 // rehearsalAsked is what is asked for.
-func (s *scope) rehearsalAsked(text string) (desired.Upgrade, error) {
+func (s *rehearsalTopic) rehearsalAsked(text string) (desired.Upgrade, error) {
 	from := desired.Major(s.db)
 	to, image, err := upgrade.ParseRehearsal(text, from)
 	switch {
@@ -85,26 +85,26 @@ func (s *scope) rehearsalAsked(text string) (desired.Upgrade, error) {
 }
 
 // refuseRehearsal says why there is none, and takes the request away.
-func (r *Reconciler) refuseRehearsal(ctx context.Context, s *scope, why error) error {
+func (s *rehearsalTopic) refuseRehearsal(ctx context.Context, why error) error {
 	s.rehearsal = s.rehearsalStatus(desired.Upgrade{From: desired.Major(s.db)},
 		upgrade.RehearsalDecision{Outcome: upgrade.OutcomeNotDone, Says: why.Error()}, upgrade.RehearsalView{}, nil)
 	s.tellRehearsal(nil, s.rehearsal)
-	if err := r.endRehearsals(ctx, s); err != nil {
+	if err := s.endRehearsals(ctx); err != nil {
 		return err
 	}
-	return r.annotate(ctx, s, map[string]string{naming.AnnotationRehearse: ""})
+	return s.annotate(ctx, map[string]string{naming.AnnotationRehearse: ""})
 }
 
 // endRehearsals removes the Jobs of rehearsals, while no upgrade has one.
-func (r *Reconciler) endRehearsals(ctx context.Context, s *scope) error {
+func (s *rehearsalTopic) endRehearsals(ctx context.Context) error {
 	if s.upgrading() {
 		return nil
 	}
-	return r.keepUpgradeJobs(ctx, s)
+	return s.all.keepUpgradeJobs(ctx)
 }
 
 // rehearsedBackups are the backups, by their ids, that a rehearsal restores.
-func (s *scope) rehearsedBackups() (ids []string) {
+func (s *archiveFacts) rehearsedBackups() (ids []string) {
 	running := []*v1.RehearsalStatus{s.rehearsal}
 	if s.upgrade != nil {
 		running = append(running, s.upgrade.Rehearsal)

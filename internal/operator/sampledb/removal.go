@@ -99,19 +99,19 @@ func remove(v volume) removal {
 
 // decideRemoval is remove, where a volume would go once more with the primary's claim read past the cache: what goes
 // can't be brought back.
-func (r *Reconciler) decideRemoval(ctx context.Context, s *scope, ordinal int) (removal, error) {
+func (s *storageTopic) decideRemoval(ctx context.Context, ordinal int) (removal, error) {
 	v := s.volume(ordinal)
 	if decided := remove(v); !decided.remove {
 		return decided, nil
 	}
 	primary, _ := naming.Ordinal(v.primary)
-	claim, err := find(ctx, r.Reader, s.db, naming.Claim(s.db.Name, primary), &corev1.PersistentVolumeClaim{})
+	claim, err := find(ctx, s.Reader, s.db, naming.Claim(s.db.Name, primary), &corev1.PersistentVolumeClaim{})
 	v.going = claim == nil || claim.DeletionTimestamp != nil
 	return remove(v), err
 }
 
 // volume is what the scope knows of that of an instance.
-func (s *scope) volume(ordinal int) volume {
+func (s *storageTopic) volume(ordinal int) volume {
 	return volume{
 		instance: naming.Instance(s.db.Name, ordinal), ordinal: ordinal, want: s.instances(),
 		deletes:   s.db.Spec.Storage.WhenScaled == v1.ScaleDelete,
@@ -125,7 +125,7 @@ func (s *scope) volume(ordinal int) volume {
 }
 
 // scaledBelow says that the StatefulSet is there, does without an instance, and that its controller has seen that.
-func (s *scope) scaledBelow(ordinal int) bool {
+func (s *storageTopic) scaledBelow(ordinal int) bool {
 	set := s.seen.set
 	return set != nil && set.DeletionTimestamp == nil &&
 		set.Spec.Replicas != nil &&
@@ -133,7 +133,7 @@ func (s *scope) scaledBelow(ordinal int) bool {
 }
 
 // user is a Pod that uses the volume of an instance: its own, in whatever state, or one that has not ended.
-func (s *scope) user(ordinal int) string {
+func (s *storageTopic) user(ordinal int) string {
 	if pod := s.seen.pods[ordinal]; pod != nil {
 		return pod.Name
 	}
@@ -153,13 +153,13 @@ func usedBy(pod *corev1.Pod, users map[string]string) {
 }
 
 // dataAside is the former data that is on the volume of an instance and nowhere else.
-func (s *scope) dataAside(ordinal int) desired.Aside {
+func (s *storageTopic) dataAside(ordinal int) desired.Aside {
 	return desired.DataAside(s.db, naming.Instance(s.db.Name, ordinal), s.config.Restored, s.seen.claims[ordinal])
 }
 
 // isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and older
 // than the primary's, or that of the last primary there was: then the primary's data may be another.
-func (s *scope) isFormer(ordinal int) bool {
+func (s *storageTopic) isFormer(ordinal int) bool {
 	claim, status := s.seen.claims[ordinal], s.db.Status
 	if claim == nil || !claim.CreationTimestamp.Before(&s.db.CreationTimestamp) {
 		return false
@@ -173,7 +173,7 @@ func (s *scope) isFormer(ordinal int) bool {
 }
 
 // markSetAside notes on a claim which restore in place has left replaced data on its volume.
-func (s *scope) markSetAside(claim *corev1.PersistentVolumeClaim, ordinal int) {
+func (s *storageTopic) markSetAside(claim *corev1.PersistentVolumeClaim, ordinal int) {
 	id := desired.RestoreAside(s.db, naming.Instance(s.db.Name, ordinal), s.config.Restored, s.seen.claims[ordinal])
 	if id == "" {
 		return

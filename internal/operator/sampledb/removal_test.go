@@ -94,7 +94,7 @@ func TestVolumesThatTheLastBackupHasNotStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x", CreationTimestamp: metav1.NewTime(now)}}
 			db.Spec.DeletionPolicy, db.Status.LastPrimary = c.policy, c.last
-			s := &scope{db: db, config: protocol.Config{SystemIdentifier: c.identifier}}
+			s := scopeOf(core{db: db, config: protocol.Config{SystemIdentifier: c.identifier}})
 			s.seen.claims = map[int]*corev1.PersistentVolumeClaim{1: c.claim}
 			if c.primary != nil {
 				s.seen.claims[0] = c.primary

@@ -96,10 +96,10 @@ func restartNames(left []v1.ServerRun) string {
 }
 
 // restartAsked says that a user asks for a restart.
-func (s *scope) restartAsked() bool { return s.db.Annotations[naming.AnnotationRestart] != "" }
+func (s *fleetFacts) restartAsked() bool { return s.db.Annotations[naming.AnnotationRestart] != "" }
 
 // restartRequest is what the annotation, the status and the agents say of it.
-func (s *scope) restartRequest() restartRequest {
+func (s *fleetTopic) restartRequest() restartRequest {
 	q := restartRequest{
 		asked: s.db.Annotations[naming.AnnotationRestart], noted: s.db.Status.Restart,
 		runs: map[string]string{}, ready: map[string]bool{},
@@ -115,7 +115,7 @@ func (s *scope) restartRequest() restartRequest {
 
 // restartDue says that a server is in the run that is on record as the one to end. What is on record is what the API
 // server has, and not what this reconcile is about to write.
-func (s *scope) restartDue(name string) bool {
+func (s *fleetFacts) restartDue(name string) bool {
 	noted := s.db.Status.Restart
 	if noted == nil || noted.Step != v1.RestartRestarting || noted.Asked != s.db.Annotations[naming.AnnotationRestart] {
 		return false
@@ -125,7 +125,7 @@ func (s *scope) restartDue(name string) bool {
 
 // applyRestart keeps the record of a restart that a user asks for. Which server restarts when is decided with all other
 // restarts.
-func (r *Reconciler) applyRestart(ctx context.Context, s *scope) error {
+func (s *fleetTopic) applyRestart(ctx context.Context) error {
 	before := s.db.Status.Restart
 	s.restart = s.restartRequest().next()
 	if s.restart == nil || before == s.restart {
@@ -140,7 +140,7 @@ func (r *Reconciler) applyRestart(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.restart.CompletedAt = &at
-	if err := r.annotate(ctx, s, map[string]string{naming.AnnotationRestart: ""}); err != nil {
+	if err := s.annotate(ctx, map[string]string{naming.AnnotationRestart: ""}); err != nil {
 		s.restart = before // a record that has ended beside a request that is there would begin it anew
 		return err
 	}

@@ -21,6 +21,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// restoreTopic brings data back: into a new SampleDB, or in place.
+type restoreTopic struct{ base }
+
 const (
 	// restoreRetry is how long after its end a failed restore is tried once more, in case what it needed outside the
 	// spec, such as a Secret, is there by then. It doubles each time, up to restoreRetryMost.
@@ -32,17 +35,17 @@ const (
 
 // applyRestore brings the data of spec.restoreFrom into the first instance's volume. Until it is there, no
 // instance is: what it finds out is a problem that nothing goes on after, and the condition Restored.
-func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
+func (s *restoreTopic) applyRestore(ctx context.Context) error {
 	s.restore, s.restoreSeen = s.db.Status.Restore.DeepCopy(), true
 	if s.holdsWork() && !s.restoreBegun() {
 		return s.holdRestore()
 	}
-	if err := r.ofOtherSnapshot(ctx, s); err != nil {
+	if err := s.ofOtherSnapshot(ctx); err != nil {
 		return s.notRestored(err)
 	}
 	if s.config.SystemIdentifier != "" &&
 		(s.db.Spec.Restore != nil || s.inPlace() || s.loss.reason == lossRestores) {
-		return r.applyInPlace(ctx, s)
+		return s.applyInPlace(ctx)
 	}
 	if s.restore != nil && s.restore.CompletedAt != nil {
 		s.restored = restoredTo(s.restore)
@@ -55,13 +58,13 @@ func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
 		return nil
 	}
 	if s.db.Spec.RestoreFrom == nil {
-		return r.giveUpRestore(ctx, s)
+		return s.giveUpRestore(ctx)
 	}
-	return s.notRestored(r.restore(ctx, s, desired.FirstRestore(s.db)))
+	return s.notRestored(s.keepRestoring(ctx, desired.FirstRestore(s.db)))
 }
 
 // notRestored has the condition Restored say what a problem is.
-func (s *scope) notRestored(err error) error {
+func (s *restoreTopic) notRestored(err error) error {
 	var stop *problem
 	if errors.As(err, &stop) {
 		s.restored = no(stop.reason, stop.message)
@@ -70,7 +73,7 @@ func (s *scope) notRestored(err error) error {
 }
 
 // holdRestore has what is to be restored wait for the start.
-func (s *scope) holdRestore() error {
+func (s *restoreTopic) holdRestore() error {
 	wanted := s.restoreWanted()
 	switch {
 	case wanted:
@@ -82,11 +85,11 @@ func (s *scope) holdRestore() error {
 }
 
 // giveUpRestore ends a restore that is not wanted any more, before anybody else uses its volume.
-func (r *Reconciler) giveUpRestore(ctx context.Context, s *scope) error {
+func (s *restoreTopic) giveUpRestore(ctx context.Context) error {
 	if s.restore == nil {
 		return nil
 	}
-	if _, err := r.keepJob(ctx, s, naming.ComponentRestore, ""); err != nil {
+	if _, err := s.keepJob(ctx, naming.ComponentRestore, ""); err != nil {
 		return err
 	}
 	if pod := s.restoring(); pod != nil {
@@ -99,14 +102,14 @@ func (r *Reconciler) giveUpRestore(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// restore makes the Job, and says how far it is.
-func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) error {
-	job, err := r.keepJob(ctx, s, naming.ComponentRestore, x.JobName(s.db))
+// keepRestoring makes the Job, and says how far it is.
+func (s *restoreTopic) keepRestoring(ctx context.Context, x desired.Restore) error {
+	job, err := s.keepJob(ctx, naming.ComponentRestore, x.JobName(s.db))
 	if err != nil {
 		return err
 	}
 	if job == nil {
-		return r.startRestore(ctx, s, x)
+		return s.startRestore(ctx, x)
 	}
 	if s.restore == nil {
 		s.restore = &v1.RestoreStatus{}
@@ -118,14 +121,14 @@ func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) e
 	}
 	words := cmp.Or(restoreResult(run).Error, run.Last(naming.ContainerRestore))
 	if failed := run.Failure(); failed != nil {
-		return r.restoreFailed(ctx, s, job, failed.LastTransitionTime, words)
+		return s.restoreFailed(ctx, job, failed.LastTransitionTime, words)
 	}
-	return &problem{v1.ReasonRestoring, r.restoreProgress(ctx, s, words), waitRestore}
+	return &problem{v1.ReasonRestoring, s.restoreProgress(ctx, words), waitRestore}
 }
 
 // restoreFailed says why a restore has failed, and when it is tried again, or does so.
-func (r *Reconciler) restoreFailed(
-	ctx context.Context, s *scope, job *batchv1.Job, at metav1.Time, words string,
+func (s *restoreTopic) restoreFailed(
+	ctx context.Context, job *batchv1.Job, at metav1.Time, words string,
 ) error {
 	if s.restore.FailedAt == nil || s.restore.FailedAt.Before(&at) {
 		s.restore.FailedAt = &at
@@ -133,7 +136,7 @@ func (r *Reconciler) restoreFailed(
 	}
 	again := at.Add(restorePause(s.restore.Failures))
 	if s.now.After(again) {
-		return errors.Join(r.jobs().Remove(ctx, job),
+		return errors.Join(s.jobs().Remove(ctx, job),
 			&problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
 	}
 	words = cmp.Or(words,
@@ -155,13 +158,13 @@ func restorePause(failures int32) time.Duration {
 }
 
 // startRestore makes what the Pod of a restore needs, and its Job.
-func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Restore) error {
+func (s *restoreTopic) startRestore(ctx context.Context, x desired.Restore) error {
 	if pod := s.restoring(); pod != nil {
 		return &problem{
 			v1.ReasonRestoring, fmt.Sprintf("waits for Pod %s of a former restore to end", pod.Name), waitGone,
 		}
 	}
-	source, err := r.restoreSource(ctx, s, x)
+	source, err := s.restoreSource(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -177,9 +180,9 @@ func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Resto
 		return err
 	}
 	for _, object := range []client.Object{
-		config, desired.RestorePolicy(s.db, r.Settings), desired.RestoreJob(s.db, r.Settings, x, source),
+		config, desired.RestorePolicy(s.db, s.Settings), desired.RestoreJob(s.db, s.Settings, x, source),
 	} {
-		if err := r.apply(ctx, s.db, object); err != nil {
+		if err := s.apply(ctx, s.db, object); err != nil {
 			return err
 		}
 	}
@@ -197,7 +200,7 @@ func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Resto
 
 // restoreProgress asks the Pod how far it is, in a sentence and in the status. What the Pods
 // before have said goes with it.
-func (r *Reconciler) restoreProgress(ctx context.Context, s *scope, words string) string {
+func (s *restoreTopic) restoreProgress(ctx context.Context, words string) string {
 	sentence := "its Pod is being started"
 	pod := s.restoring()
 	if pod != nil {
@@ -206,7 +209,7 @@ func (r *Reconciler) restoreProgress(ctx context.Context, s *scope, words string
 		}
 	}
 	if pod != nil && reachable(pod) {
-		p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityRestore, pod)
+		p := pods.Ask(ctx, s.Client, s.Pods, naming.IdentityRestore, pod)
 		if p == nil {
 			return cmp.Or(s.restoreSaid(), sentence) // not known is not changed
 		}
@@ -221,7 +224,7 @@ func (r *Reconciler) restoreProgress(ctx context.Context, s *scope, words string
 }
 
 // restoreSaid is what the condition Restored says, where it says that the restore goes on.
-func (s *scope) restoreSaid() string {
+func (s *restoreTopic) restoreSaid() string {
 	if c := condition(s.db.Status, v1.ConditionRestored); c != nil && c.Reason == v1.ReasonRestoring {
 		return c.Message
 	}
@@ -229,7 +232,7 @@ func (s *scope) restoreSaid() string {
 }
 
 // addRestoredEvent takes what the Pod has left.
-func (s *scope) addRestoredEvent(result protocol.RestoreResult) {
+func (s *restoreTopic) addRestoredEvent(result protocol.RestoreResult) {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	s.restore.LSN, s.restore.Progress = result.LSN, nil
 	s.restore.Failures, s.restore.FailedAt = 0, nil
@@ -271,7 +274,7 @@ func broughtBack(r *v1.RestoreStatus) string {
 }
 
 // restoring is a Pod of a restore that has not ended, nil where there is none.
-func (s *scope) restoring() *corev1.Pod {
+func (s *restoreFacts) restoring() *corev1.Pod {
 	for i := range s.seen.restorePods {
 		pod := &s.seen.restorePods[i]
 		if !pods.Ended(pod) {

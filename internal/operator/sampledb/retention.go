@@ -22,7 +22,7 @@ import (
 // applyRetention has a Job remove what is not to be kept: in a store that is full, where no backup can begin, and so
 // none can remove it; and after each backup where only that Job may. It goes some minutes after its end, and is made
 // again if there is need for it then.
-func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
+func (s *archiveTopic) applyRetention(ctx context.Context) error {
 	if s.backup == nil {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
 				return nil // it ran in the store before
 			}
 			s.retained = &retained{*said, dueSince(job)}
-			return removed.NoteAll(ctx, r.Client, *said, removed.By{
+			return removed.NoteAll(ctx, s.Client, *said, removed.By{
 				Archive: cmp.Or(said.Archive, s.archivePath()), Store: s.backup.Store,
 				When: "when Job " + job.Name + " ran",
 			}, s.seen.backups)
@@ -44,7 +44,7 @@ func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
 	if !full && !s.retentionDue() || s.backingUp() {
 		return nil
 	}
-	if err := r.apply(ctx, s.db, desired.RetentionJob(s.db, r.Settings, s.now)); err != nil {
+	if err := s.apply(ctx, s.db, desired.RetentionJob(s.db, s.Settings, s.now)); err != nil {
 		return err
 	}
 	if full {
@@ -69,7 +69,7 @@ type retained struct {
 
 // retentionDue says that a backup has ended, well or not, since a Job has last removed what is not to be kept, where
 // only such a Job may.
-func (s *scope) retentionDue() bool {
+func (s *archiveTopic) retentionDue() bool {
 	if !desired.DeletesApart(s.db) {
 		return false
 	}
@@ -84,7 +84,7 @@ func (s *scope) retentionDue() bool {
 }
 
 // setRetained puts into the status what retention has done last: the last backup, and then a Job of its own.
-func (s *scope) setRetained(out *v1.BackupStatus, last *v1.DatabaseBackup) {
+func (s *archiveTopic) setRetained(out *v1.BackupStatus, last *v1.DatabaseBackup) {
 	if last != nil && !desired.DeletesApart(s.db) {
 		out.Retention, out.DeletionRefused = last.Status.Retention, last.Status.DeletionRefused
 	}
@@ -104,7 +104,7 @@ func (s *scope) setRetained(out *v1.BackupStatus, last *v1.DatabaseBackup) {
 }
 
 // retentionApplied is true when what is not to be kept was removed. It has no reason where nobody has tried yet.
-func (s *scope) retentionApplied(now *v1.BackupStatus) verdict {
+func (s *archiveTopic) retentionApplied(now *v1.BackupStatus) verdict {
 	was := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionRetentionApplied)
 	switch {
 	case now == nil || now.LastBackupAt == nil && now.LastRetentionAt == nil && s.retained == nil:
@@ -122,7 +122,7 @@ func (s *scope) retentionApplied(now *v1.BackupStatus) verdict {
 }
 
 // retentionJob is the Job that makes room, nil where there is none.
-func (s *scope) retentionJob() *batchv1.Job {
+func (s *archiveTopic) retentionJob() *batchv1.Job {
 	for i := range s.seen.jobs {
 		job := &s.seen.jobs[i]
 		if job.Name == naming.RetentionJob(s.db.Name) && metav1.IsControlledBy(job, s.db) {
@@ -133,7 +133,7 @@ func (s *scope) retentionJob() *batchv1.Job {
 }
 
 // backingUp says that a backup is under way: it makes room itself, before it begins and when it has failed.
-func (s *scope) backingUp() bool {
+func (s *archiveTopic) backingUp() bool {
 	for i := range s.seen.backups {
 		if b := &s.seen.backups[i]; b.Status.StartedAt != nil && !ended(b) {
 			return true

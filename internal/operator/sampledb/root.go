@@ -17,8 +17,8 @@ import (
 
 // beginsWith are the annotations that put on record with which epochs a new SampleDB begins, where that is not the
 // first one: there is a later root. What it brings from a former SampleDB counts.
-func (r *Reconciler) beginsWith(s *scope) map[string]string {
-	k, first := r.Credentials, r.Credentials.First()
+func (s *authorityTopic) beginsWith() map[string]string {
+	k, first := s.Credentials, s.Credentials.First()
 	// One that has our finalizer was begun with, perhaps by an operator that ended right after. But nothing can be of
 	// a root that is not there: then it was brought here with the finalizer on it.
 	begun := controllerutil.ContainsFinalizer(s.db, naming.Finalizer) && k.RootOf(0) != ""
@@ -37,9 +37,9 @@ func (r *Reconciler) beginsWith(s *scope) map[string]string {
 }
 
 // takeBeginning takes over what beginsWith has put on record. There is no former authority that anybody trusts.
-func (r *Reconciler) takeBeginning(s *scope) error {
-	r.observePassword(s)
-	if err := r.observeAuthority(s, ""); err != nil {
+func (s *authorityTopic) takeBeginning() error {
+	s.all.observePassword()
+	if err := s.observeAuthority(""); err != nil {
 		return err
 	}
 	since := metav1.NewTime(s.now.Truncate(time.Second))
@@ -98,8 +98,8 @@ func (u rootUse) verdict() verdict {
 }
 
 // observeRoots finds out which of the operator's root secrets the SampleDB needs.
-func (r *Reconciler) observeRoots(s *scope) {
-	k, a := r.Credentials, s.authority
+func (s *authorityTopic) observeRoots() {
+	k, a := s.Credentials, s.authority
 	use := rootUse{held: k.Roots(), operator: k.Told(s.config.Operator)}
 	if desired.Initialises(s.db) {
 		use.password = k.RootOf(s.password.Epoch)

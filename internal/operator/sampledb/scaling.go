@@ -12,6 +12,12 @@ import (
 	"toban.dev/internal/operator/desired"
 )
 
+// fleetTopic makes the Pods of instances, and restarts or replaces them one by one.
+type fleetTopic struct {
+	base
+	initial verdict
+}
+
 // The reasons of decisions about the number of Pods.
 const (
 	scalingCurrent   = "Current"          // as many as are wanted, or more to come
@@ -118,7 +124,7 @@ func stays(name string, want int) bool {
 }
 
 // size is what the scope knows of it.
-func (s *scope) size() size {
+func (s *fleetTopic) size() size {
 	z := size{
 		have: s.needed(), want: desired.Instances(s.db), restoring: s.restoreBegun() || s.upgradingInstance() != "",
 		data: s.config.SystemIdentifier != "", primary: s.primary(), voters: s.voters(),
@@ -140,7 +146,7 @@ func (s *scope) size() size {
 
 // created is how many instances the StatefulSet has been asked for. Where it is
 // gone, its Pods may still be there, and those without a Pod that count are missed.
-func (s *scope) created() int {
+func (s *fleetFacts) created() int {
 	if s.seen.set != nil && s.seen.set.Spec.Replicas != nil {
 		return int(*s.seen.set.Spec.Replicas)
 	}
@@ -158,7 +164,7 @@ func (s *scope) created() int {
 
 // needed is how many instances there are, or have to be: as many start as were stopped. When all have stopped for a
 // restore in place or an upgrade, the one with the new data is among those that start again.
-func (s *scope) needed() int {
+func (s *fleetFacts) needed() int {
 	count := s.created()
 	if stop := s.db.Status.Stop; stop != nil { // they have the votes
 		count = max(count, int(stop.Instances))
@@ -172,7 +178,7 @@ func (s *scope) needed() int {
 }
 
 // applyInstances writes the StatefulSet, with as many Pods as may be.
-func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
+func (s *fleetTopic) applyInstances(ctx context.Context) error {
 	s.scaling = scale(s.size())
 	if s.stopped != nil {
 		s.scaling = scaling{replicas: 0, reason: scalingRestored}
@@ -184,19 +190,19 @@ func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 		s.scaling.reason = scalingStopped
 	}
 	if s.scaling.successor != "" && s.moving == "" {
-		r.moveAway(ctx, s)
+		s.moveAway(ctx)
 	}
 	if s.seen.set != nil && !desired.MadeWithWAL(s.db, s.seen.set) {
-		return r.settleTemplate(ctx, s)
+		return s.settleTemplate(ctx)
 	}
-	set, err := desired.StatefulSet(s.db, r.Settings, s.config, s.scaling.replicas, s.seen.set)
+	set, err := desired.StatefulSet(s.db, s.Settings, s.config, s.scaling.replicas, s.seen.set)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
 	if s.seen.set == nil {
 		desired.NoteStorage(&set.Spec.VolumeClaimTemplates[0], s.storageNote())
 	}
-	if err := r.apply(ctx, s.db, set); err != nil {
+	if err := s.apply(ctx, s.db, set); err != nil {
 		return err
 	}
 	if have := s.created(); s.seen.set != nil && have != s.scaling.replicas {
@@ -210,9 +216,9 @@ func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 
 // settleTemplate is for a StatefulSet of a former SampleDB, which makes claims for WAL volumes where none are wanted,
 // or the other way round. Its template can't be changed, nor can its Pods.
-func (r *Reconciler) settleTemplate(ctx context.Context, s *scope) error {
+func (s *fleetTopic) settleTemplate(ctx context.Context) error {
 	if len(s.seen.pods) == 0 {
-		return r.removeTemplate(ctx, s)
+		return s.removeTemplate(ctx)
 	}
 	return &problem{v1.ReasonInvalidSpec, fmt.Sprintf("StatefulSet %s is of a former SampleDB, which had another "+
 		"storage.wal: delete it (its volumes stay), or make the SampleDB with the storage.wal of that one",
@@ -221,9 +227,9 @@ func (r *Reconciler) settleTemplate(ctx context.Context, s *scope) error {
 
 // moveAway asks a primary that is to go to hand over. It is asked again each time
 // until it has; why it can't is what the status says.
-func (r *Reconciler) moveAway(ctx context.Context, s *scope) {
+func (s *fleetTopic) moveAway(ctx context.Context) {
 	s.moving = s.scaling.message
-	answer, err := r.askSwitchover(ctx, s, s.scaling.successor, "its instance is to be removed")
+	answer, err := s.all.askSwitchover(ctx, s.scaling.successor, "its instance is to be removed")
 	if err == nil && answer.SwitchoverError != "" {
 		s.scaling.message += ": " + answer.SwitchoverError
 	}

@@ -18,7 +18,7 @@ func TestWhatScalingWaitsForIsTold(t *testing.T) {
 	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 	db.Spec.Instances = 2
 	pod := func(name string) *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
-	s := &scope{db: db, initializedAt: &metav1.Time{}, seen: observed{
+	s := scopeOf(core{db: db, seen: observed{
 		pods: map[int]*corev1.Pod{0: pod("x-0"), 1: pod("x-1"), 2: pod("x-2")},
 		answers: map[string]protocol.Status{
 			"x-0": {
@@ -26,7 +26,7 @@ func TestWhatScalingWaitsForIsTold(t *testing.T) {
 			},
 			"x-2": {Name: "x-2", Role: protocol.RoleStandby, Ready: true, Streaming: true},
 		},
-	}}
+	}, outcomes: outcomes{initializedAt: &metav1.Time{}}})
 	s.config.Members, s.config.SystemIdentifier = make([]protocol.Member, 2), "7"
 	replicas := int32(3)
 	s.seen.set = &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}

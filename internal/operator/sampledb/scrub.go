@@ -13,7 +13,7 @@ import (
 
 // scrub is how far the archive was read again: what the last verification that did has left, or what is on record,
 // which may be newer than all that is left of DatabaseBackups. It is nil where it is not read again.
-func (s *scope) scrub() *v1.ScrubStatus {
+func (s *archiveTopic) scrub() *v1.ScrubStatus {
 	if s.backup == nil || s.backup.Verification.Scrub == nil || s.backup.Verification.Scrub.None {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (s *scope) scrub() *v1.ScrubStatus {
 }
 
 // lastScrub is the last verification of a backup in the archive that has read it again, nil for none.
-func (s *scope) lastScrub() (last *v1.VerificationStatus) {
+func (s *archiveTopic) lastScrub() (last *v1.VerificationStatus) {
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
 		if v := b.Status.Verification; v != nil && v.Scrub != nil && s.inArchive(b) &&
@@ -75,7 +75,7 @@ func brokenWords(scrub *v1.ScrubStatus) string {
 
 // newestBroken is when it was found that the newest backup can't be restored to the end of the archive, zero where it
 // can, or where a backup since is complete.
-func (s *scope) newestBroken() time.Time {
+func (s *archiveTopic) newestBroken() time.Time {
 	scrub := s.scrub()
 	if scrub == nil || scrub.At == nil {
 		return time.Time{}

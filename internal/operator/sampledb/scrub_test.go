@@ -16,8 +16,8 @@ func moment(text string) *metav1.Time {
 
 // scrubScope is one in which a backup was due, and verified at a later time with what a scrub has found.
 func scrubScope(due, verified string, scrub *v1.ScrubStatus) *scope {
-	s := &scope{db: &v1.SampleDB{}, backup: &v1.BackupSpec{
-		Verification: v1.VerificationSpec{Scrub: &v1.ScrubSpec{}}}}
+	s := scopeOf(core{db: &v1.SampleDB{}, backup: &v1.BackupSpec{
+		Verification: v1.VerificationSpec{Scrub: &v1.ScrubSpec{}}}})
 	s.seen.backups = []v1.DatabaseBackup{{
 		ObjectMeta: metav1.ObjectMeta{Name: "b", CreationTimestamp: *moment(due)},
 		Status: v1.DatabaseBackupStatus{

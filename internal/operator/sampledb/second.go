@@ -20,17 +20,25 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// secondTopic has the archive copied into the second store.
+type secondTopic struct {
+	base
+	// copied is what the Pod of the last Job that copies into the second store has said, nil where there is none, or
+	// none yet.
+	copied *protocol.CopyResult
+}
+
 // copyBehind is how old what the copy has may be: several runs of a Job, each ten minutes after the one before.
 const copyBehind = time.Hour
 
 // applyCopy has a Job copy the archive into the second store. It goes ten minutes after its end, and is made again. One
 // of a former spec is removed. A database that writes does not wait for any of this.
-func (r *Reconciler) applyCopy(ctx context.Context, s *scope) error {
+func (s *secondTopic) applyCopy(ctx context.Context) error {
 	want := ""
 	if s.backup != nil && s.backup.SecondStore != nil {
 		want = desired.CopyJobName(s.db)
 	}
-	runner := jobs.Runner{Client: r.Client, Reader: r.Reader}
+	runner := jobs.Runner{Client: s.Client, Reader: s.Reader}
 	job, ending, err := runner.Keep(ctx, s.copyJobs(), s.db, want)
 	switch {
 	case err != nil:
@@ -41,21 +49,21 @@ func (r *Reconciler) applyCopy(ctx context.Context, s *scope) error {
 	case want == "" || ending || !s.hasArchived():
 		return nil
 	}
-	_, err = r.Copies.Take(ctx, client.ObjectKeyFromObject(s.db), want, s.now, func() error {
-		return r.apply(ctx, s.db, desired.CopyJob(s.db, r.Settings))
+	_, err = s.Copies.Take(ctx, client.ObjectKeyFromObject(s.db), want, s.now, func() error {
+		return s.apply(ctx, s.db, desired.CopyJob(s.db, s.Settings))
 	})
 	return err
 }
 
 // copyJobs are the Jobs that copy the archive.
-func (s *scope) copyJobs() []batchv1.Job {
+func (s *secondTopic) copyJobs() []batchv1.Job {
 	return slices.DeleteFunc(slices.Clone(s.seen.jobs), func(j batchv1.Job) bool {
 		return j.Labels[naming.LabelComponent] != naming.ComponentSecond
 	})
 }
 
 // hasArchived says that there is something to copy.
-func (s *scope) hasArchived() bool {
+func (s *secondTopic) hasArchived() bool {
 	b := s.db.Status.Backup
 	return b != nil && b.ArchivedLSN != "" && !s.archiveLeft()
 }
@@ -74,7 +82,7 @@ func copyResult(run jobs.Run) *protocol.CopyResult {
 
 // copyStatus is what the status says of the copy, nil where there is no second store: what is on record of this one,
 // and what the last Job has said.
-func (s *scope) copyStatus() *v1.CopyStatus {
+func (s *secondTopic) copyStatus() *v1.CopyStatus {
 	place := desired.CopyPlace(s.db, s.archivePath())
 	if place == "" {
 		return nil
@@ -103,7 +111,7 @@ func (s *scope) copyStatus() *v1.CopyStatus {
 }
 
 // lost are backups that the archive has lost, without those that retention has removed by what is on record.
-func (s *scope) lost(ids []string) []string {
+func (s *secondTopic) lost(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		return slices.ContainsFunc(s.seen.backups, func(b v1.DatabaseBackup) bool {
 			c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
@@ -114,7 +122,7 @@ func (s *scope) lost(ids []string) []string {
 
 // isCopied is true when the copy has all that the archive had a while ago. It has no reason where there is no second
 // store.
-func (s *scope) isCopied(now *v1.BackupStatus) verdict {
+func (s *secondTopic) isCopied(now *v1.BackupStatus) verdict {
 	if now == nil || now.Copy == nil {
 		return verdict{}
 	}

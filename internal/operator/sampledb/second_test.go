@@ -16,7 +16,8 @@ func copyScope(on *v1.CopyStatus, said *protocol.CopyResult) *scope {
 	db.Name, db.Namespace, db.UID = "x", "shop", "0b5c"
 	db.Spec.Backup = &v1.BackupSpec{SecondStore: &v1.SecondStoreSpec{
 		S3: &v1.SecondS3Store{Bucket: "copies", Credentials: v1.SecretReference{Name: "copier"}}}}
-	s := &scope{db: db, backup: db.Spec.Backup, now: at("2026-11-20 12:00:00"), copied: said}
+	s := scopeOf(core{db: db, backup: db.Spec.Backup, now: at("2026-11-20 12:00:00")})
+	s.copied = said
 	if on != nil {
 		on.Place = "s3://copies/" + s.archivePath()
 		db.Status.Backup = &v1.BackupStatus{Archive: s.archivePath(), Copy: on}

@@ -21,42 +21,45 @@ import (
 	"toban.dev/internal/operator/desired"
 )
 
+// secretsTopic creates the Secrets.
+type secretsTopic struct{ base }
+
 // applySecrets creates the Secrets. The operator may create Secrets but neither
 // read nor change them, so it can't know whether they are there: it tries
 // as long as some instance is not ready, less and less often, and seldom at rest, where somebody may have deleted one.
-func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
-	authority, app := s.authoritySecretsWritten()
+func (s *secretsTopic) applySecrets(ctx context.Context) error {
+	authority, app := s.all.authoritySecretsWritten()
 	resting := s.healthy() && s.rotation().written && authority && app && s.poolSecretWritten()
-	if !r.attempts.due(s.db.UID, s.now, resting) {
+	if !s.attempts.due(s.db.UID, s.now, resting) {
 		return nil
 	}
 	trusted := s.trustedEpochs()
-	there, err := r.createAuthoritySecret(ctx, s)
+	there, err := s.createAuthoritySecret(ctx)
 	if err != nil || s.trustedEpochs() != trusted {
 		return err // where others are trusted, the config has to say so first
 	}
-	more := []func(context.Context, *scope) (bool, error){}
+	more := []func(context.Context) (bool, error){}
 	if desired.Initialises(s.db) {
-		more = append(more, r.createAppSecret)
+		more = append(more, s.all.createAppSecret)
 	}
 	if s.poolerWanted() {
-		more = append(more, r.createPoolSecret)
+		more = append(more, s.all.createPoolSecret)
 	}
 	for _, create := range more {
-		one, err := create(ctx, s)
+		one, err := create(ctx)
 		if err != nil {
 			return err
 		}
 		there = there || one
 	}
-	r.attempts.made(s.db.UID, s.now, there)
+	s.attempts.made(s.db.UID, s.now, there)
 	return nil
 }
 
 // createAuthoritySecret creates NAME-ca with the authority that issues certificates, and says whether one was there. A
 // former one goes with its revision.
-func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there bool, err error) {
-	all, err := r.revisions(ctx, s, naming.AuthoritySecret(s.db.Name))
+func (s *secretsTopic) createAuthoritySecret(ctx context.Context) (there bool, err error) {
+	all, err := s.revisions(ctx, naming.AuthoritySecret(s.db.Name))
 	if err != nil {
 		return false, err
 	}
@@ -67,7 +70,7 @@ func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there
 		}
 	}
 	epoch := s.authority.Issuer
-	authority, err := r.Credentials.Authority(s.db, epoch)
+	authority, err := s.Credentials.Authority(s.db, epoch)
 	if err != nil {
 		return false, fmt.Errorf("make the authority: %w", err)
 	}
@@ -79,12 +82,12 @@ func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there
 	if cert == nil {
 		cert = authority.CertPEM()
 	}
-	revision, err := r.keepRevision(ctx, s, naming.AuthoritySecret(s.db.Name), all,
+	revision, err := s.keepRevision(ctx, naming.AuthoritySecret(s.db.Name), all,
 		desired.AuthorityRevision(s.db, epoch))
 	if err != nil {
 		return false, err
 	}
-	there, err = r.createSecret(ctx, s, revision, desired.AuthoritySecret(s.db, revision, cert, key),
+	there, err = s.createSecret(ctx, revision, desired.AuthoritySecret(s.db, revision, cert, key),
 		s.authority.Secret == epoch)
 	if err == nil && !there {
 		s.authority.Secret = epoch
@@ -95,25 +98,25 @@ func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there
 // createSecret creates a Secret that belongs to a revision, and says whether one was there. One that may be of this
 // revision, but is not known to be, goes too: an operator that ends between the Secret and the status does not know
 // what it has written.
-func (r *Reconciler) createSecret(
-	ctx context.Context, s *scope, revision *appsv1.ControllerRevision, secret *corev1.Secret, known bool,
+func (s *act) createSecret(
+	ctx context.Context, revision *appsv1.ControllerRevision, secret *corev1.Secret, known bool,
 ) (there bool, err error) {
-	err = r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
+	err = s.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
 	switch {
 	case err == nil:
 		return false, nil
 	case !apierrors.IsAlreadyExists(err):
 		return false, refused(err, "Secret", secret.Name)
 	case !known && s.now.Sub(revision.CreationTimestamp.Time) > patienceGone:
-		return true, r.deleteRevision(ctx, revision)
+		return true, s.deleteRevision(ctx, revision)
 	}
 	return true, nil
 }
 
 // revisions are those of one of the SampleDB's Secrets.
-func (r *Reconciler) revisions(ctx context.Context, s *scope, secret string) ([]appsv1.ControllerRevision, error) {
+func (s *act) revisions(ctx context.Context, secret string) ([]appsv1.ControllerRevision, error) {
 	var all appsv1.ControllerRevisionList
-	if err := r.Reader.List(ctx, &all, belongs(s.db)...); err != nil {
+	if err := s.Reader.List(ctx, &all, belongs(s.db)...); err != nil {
 		return nil, fmt.Errorf("list the revisions of the Secret %s: %w", secret, err)
 	}
 	return slices.DeleteFunc(all.Items, func(have appsv1.ControllerRevision) bool {
@@ -124,23 +127,23 @@ func (r *Reconciler) revisions(ctx context.Context, s *scope, secret string) ([]
 
 // keepRevision is the wanted one of a Secret's revisions, made where it is not there. The others are deleted, and with
 // them the Secret.
-func (r *Reconciler) keepRevision(
-	ctx context.Context, s *scope, secret string, all []appsv1.ControllerRevision, want *appsv1.ControllerRevision,
+func (s *act) keepRevision(
+	ctx context.Context, secret string, all []appsv1.ControllerRevision, want *appsv1.ControllerRevision,
 ) (*appsv1.ControllerRevision, error) {
 	var there *appsv1.ControllerRevision
 	for i := range all {
 		if all[i].Name == want.Name {
 			there = &all[i]
-		} else if err := r.deleteRevision(ctx, &all[i]); err != nil {
+		} else if err := s.deleteRevision(ctx, &all[i]); err != nil {
 			return nil, err
 		}
 	}
 	if there != nil {
 		return there, nil
 	}
-	err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner))
+	err := s.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
-		return r.revisionInTheWay(ctx, s, secret, want.Name)
+		return s.revisionInTheWay(ctx, secret, want.Name)
 	}
 	if err != nil {
 		return nil, refused(err, "ControllerRevision", want.Name)
@@ -150,10 +153,10 @@ func (r *Reconciler) keepRevision(
 
 // revisionInTheWay is the revision of a name that is there already, if it is the SampleDB's. One of a former SampleDB
 // goes by itself; where it does not, the user has to delete it.
-func (r *Reconciler) revisionInTheWay(
-	ctx context.Context, s *scope, secret, name string,
+func (s *act) revisionInTheWay(
+	ctx context.Context, secret, name string,
 ) (*appsv1.ControllerRevision, error) {
-	have, err := find(ctx, r.Reader, s.db, name, &appsv1.ControllerRevision{})
+	have, err := find(ctx, s.Reader, s.db, name, &appsv1.ControllerRevision{})
 	switch {
 	case err != nil:
 		return nil, err
@@ -167,8 +170,8 @@ func (r *Reconciler) revisionInTheWay(
 	return have, mayWrite(have, s.db, "ControllerRevision")
 }
 
-func (r *Reconciler) deleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
-	err := r.Client.Delete(ctx, revision, client.PropagationPolicy(metav1.DeletePropagationBackground),
+func (s *act) deleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
+	err := s.Client.Delete(ctx, revision, client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &revision.UID})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete ControllerRevision %s: %w", revision.Name, err)

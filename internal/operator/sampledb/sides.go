@@ -22,6 +22,13 @@ import (
 	"toban.dev/internal/wal"
 )
 
+// bluegreenTopic upgrades to another major version by a second side.
+type bluegreenTopic struct {
+	base
+	// turns says that the next step of a change of sides is due at once.
+	turns bool
+}
+
 // sidesWork is how far everything is that a blue/green upgrade needs.
 type sidesWork struct {
 	green *v1.SampleDB
@@ -43,7 +50,7 @@ type sidesRun struct {
 }
 
 // restsOnGreen says that the second side serves, and nothing is to be done until somebody accepts that, or goes back.
-func (s *scope) restsOnGreen() bool {
+func (s *bluegreenTopic) restsOnGreen() bool {
 	u := s.upgrade
 	return u != nil && u.Sides != nil && u.Sides.Step == v1.SidesChanged && u.WayBack == v1.WayBackBack
 }
@@ -54,45 +61,45 @@ func wantsSides(db *v1.SampleDB) bool {
 }
 
 // beginsSides says that an upgrade of which nothing is done yet is to be done by a second side.
-func (s *scope) beginsSides() bool {
+func (s *bluegreenTopic) beginsSides() bool {
 	return s.upgrade.Sides == nil && wantsSides(s.db) && !s.upgrade.Closed() && s.config.Upgraded != s.upgrade.ID
 }
 
 // applySides does the next step of a blue/green upgrade (docs/bluegreen.md).
-func (r *Reconciler) applySides(ctx context.Context, s *scope) error {
+func (s *bluegreenTopic) applySides(ctx context.Context) error {
 	u := s.upgrade
 	if u.Sides == nil {
 		u.Sides = &v1.SidesStatus{Step: v1.UpgradeWaiting, Since: s.stamp(), Serves: v1.SideBlue}
 	}
 	if u.Sides.Step == v1.UpgradeUpgraded {
-		return r.keepFormer(ctx, s)
+		return s.all.keepFormer(ctx)
 	}
-	w, err := r.sidesWork(ctx, s)
+	w, err := s.sidesWork(ctx)
 	if err != nil {
 		return err
 	}
 	d := upgrade.DecideSides(w.view)
 	s.noteSides(w, d)
 	if d.Phase == upgrade.PhaseFailed && !wantsSides(s.db) { // it was given up, or is to be done in place
-		if err := r.removeSides(ctx, s); err != nil {
+		if err := s.removeSides(ctx); err != nil {
 			return err
 		}
 		s.upgrade, s.upgraded = nil, verdict{}
 		return nil
 	}
-	return r.actOnSides(ctx, s, d, w)
+	return s.actOnSides(ctx, d, w)
 }
 
-func (s *scope) stamp() *metav1.Time {
+func (s *bluegreenTopic) stamp() *metav1.Time {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	return &at
 }
 
 // sidesWork looks at all that the decision is made of.
-func (r *Reconciler) sidesWork(ctx context.Context, s *scope) (sidesWork, error) {
+func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
 	w := sidesWork{jobs: map[protocol.SidesWork]desired.Sides{}}
 	var err error
-	if w.green, err = find(ctx, r.Client, s.db, naming.Green(s.db.Name), &v1.SampleDB{}); err != nil {
+	if w.green, err = find(ctx, s.Client, s.db, naming.Green(s.db.Name), &v1.SampleDB{}); err != nil {
 		return w, err
 	}
 	if w.view, err = s.sidesView(); err != nil {
@@ -108,19 +115,19 @@ func (r *Reconciler) sidesWork(ctx context.Context, s *scope) (sidesWork, error)
 	} else if s.upgrade.Sides.Serves == v1.SideGreen {
 		v.Open, v.Closed = false, false
 	}
-	v.Check, v.Backup = s.sidesCheck(), s.upgradeBackup()
+	v.Check, v.Backup = s.sidesCheck(), s.all.upgradeBackup()
 	v.Copy = s.sidesCopy(w.green)
-	r.sidesRuns(ctx, s, &w)
+	s.sidesRuns(ctx, &w)
 	if (w.green == nil || w.green.DeletionTimestamp != nil) && (v.Follow.Started || v.Serves == upgrade.Green) {
 		v.Gone = w.green == nil && v.Serves == upgrade.Green
 		v.Broken = fmt.Sprintf("the SampleDB %s was deleted", naming.Green(s.db.Name))
 	}
-	v.Removed = r.sidesRemoved(ctx, s, &w)
+	v.Removed = s.sidesRemoved(ctx, &w)
 	return w, nil
 }
 
 // sidesView is what is known without a Job of it.
-func (s *scope) sidesView() (upgrade.SidesView, error) {
+func (s *bluegreenTopic) sidesView() (upgrade.SidesView, error) {
 	u, x := s.upgrade, s.upgrade.Sides
 	permission, err := s.permission()
 	if err != nil {
@@ -129,7 +136,7 @@ func (s *scope) sidesView() (upgrade.SidesView, error) {
 	view := upgrade.SidesView{
 		Now: s.now, From: int(u.From), To: int(u.To), Phase: upgrade.Phase(x.Step), Since: x.Since.Time,
 		Tried: int(x.Tried), Wanted: wantsSides(s.db) && s.db.Spec.Version == u.To, Failure: u.Failure,
-		Repeat: !s.triedUpgrade(), Ready: unready(s) == nil, Busy: s.busyBeforeSides(),
+		Repeat: !s.all.triedUpgrade(), Ready: unready(s.all) == nil, Busy: s.busyBeforeSides(),
 		Window: permission.Window, Asked: permission.Asked && !permission.InWindow,
 		Serves:   upgrade.Colour(x.Serves),
 		Accepted: u.Accepted || s.db.Annotations[naming.AnnotationAcceptUpgrade] != "",
@@ -145,18 +152,18 @@ func (s *scope) sidesView() (upgrade.SidesView, error) {
 }
 
 // busyBeforeSides is what else is under way that sides do not begin beside, "" for nothing.
-func (s *scope) busyBeforeSides() string {
+func (s *bluegreenTopic) busyBeforeSides() string {
 	if s.upgrade.Sides.Position == "" && (s.rotates() || s.changesAuthority()) {
 		return "a password or an authority is being rotated"
 	}
-	return s.busyBesides(s.upgrade)
+	return s.all.busyBesides(s.upgrade)
 }
 
 // pausing says that no client is let in during a step.
 func pausing(step string) bool { return step == v1.SidesChanging || step == v1.SidesChangingBack }
 
 // blueOpen says that blue's primary takes the writes of clients.
-func (s *scope) blueOpen() bool {
+func (s *bluegreenTopic) blueOpen() bool {
 	answer, known := s.seen.answers[s.primary()]
 	return known && !s.config.Closed && answer.ConfigRevision == s.config.Revision && !answer.Closed
 }
@@ -185,14 +192,14 @@ func isReady(db *v1.SampleDB) bool {
 }
 
 // sidesCheck is how far the look is whether the databases can be upgraded at all, and by this strategy.
-func (s *scope) sidesCheck() upgrade.Work {
+func (s *bluegreenTopic) sidesCheck() upgrade.Work {
 	if reason, sentence := upgrade.StrategyRefusal(desired.StrategyFacts(s.db)); reason != "" {
 		return upgrade.Work{Failed: sentence}
 	}
 	if s.upgrade.Sides.Position != "" {
 		return upgrade.Work{Done: true}
 	}
-	return s.upgradeCheck(s.upgradeOf())
+	return s.all.upgradeCheck(s.all.upgradeOf())
 }
 
 // needs says that a Job of a name is one of those of the work that is needed now.
@@ -206,13 +213,13 @@ func (w *sidesWork) needs(db *v1.SampleDB, name string) bool {
 }
 
 // otherVersionAsked says that the spec wants another version than blue is to be upgraded to, before that has begun.
-func (s *scope) otherVersionAsked() bool {
+func (s *bluegreenTopic) otherVersionAsked() bool {
 	u := s.upgrade
 	return s.db.Spec.Version != u.To && !u.Closed() && s.config.Upgraded != u.ID
 }
 
 // sidesCopy is how far green is: restored, then upgraded.
-func (s *scope) sidesCopy(green *v1.SampleDB) upgrade.Work {
+func (s *bluegreenTopic) sidesCopy(green *v1.SampleDB) upgrade.Work {
 	if green == nil {
 		return upgrade.Work{}
 	}
@@ -238,12 +245,12 @@ func (s *scope) sidesCopy(green *v1.SampleDB) upgrade.Work {
 
 // sidesRuns are the Jobs of the work from which side to which. On the way home that of comparing and handing over is
 // another one than before.
-func (r *Reconciler) sidesRuns(ctx context.Context, s *scope, w *sidesWork) {
+func (s *bluegreenTopic) sidesRuns(ctx context.Context, w *sidesWork) {
 	v := &w.view
 	look := func(work protocol.SidesWork) sidesRun {
 		x := s.sidesOf(work, w.green)
 		w.jobs[work] = x
-		return r.sidesRun(ctx, s, x)
+		return s.sidesRun(ctx, x)
 	}
 	note := func(into *upgrade.Work, work protocol.SidesWork) {
 		run := look(work)
@@ -259,7 +266,7 @@ func (r *Reconciler) sidesRuns(ctx context.Context, s *scope, w *sidesWork) {
 		note(&v.Settle, protocol.SidesSettle)
 		if s.comesHome() {
 			note(&v.Leave, protocol.SidesLeave)
-			w.inPlace = s.homeWork(ctx, r, v)
+			w.inPlace = s.homeWork(ctx, v)
 			note(&v.Return, protocol.SidesReturn)
 		}
 	default:
@@ -278,10 +285,10 @@ func (r *Reconciler) sidesRuns(ctx context.Context, s *scope, w *sidesWork) {
 }
 
 // comesHome says that the upgrade is accepted, by somebody or by its time.
-func (s *scope) comesHome() bool { return s.upgrade.Accepted }
+func (s *bluegreenTopic) comesHome() bool { return s.upgrade.Accepted }
 
 // publishedSide is how far the serving side is: the archive must have the WAL up to behind the position.
-func (s *scope) publishedSide(run sidesRun) upgrade.Work {
+func (s *bluegreenTopic) publishedSide(run sidesRun) upgrade.Work {
 	x, out := s.upgrade.Sides, run.Work
 	if run.result != nil && run.result.Done && x.Position == "" {
 		x.Position = run.result.Position
@@ -301,7 +308,7 @@ func (s *scope) publishedSide(run sidesRun) upgrade.Work {
 
 // sidesOf is a Job of this try. A comparison is another one after another primary was elected on either side
 // (docs/bluegreen.md, invariant 7); a change is another one for each try.
-func (s *scope) sidesOf(work protocol.SidesWork, green *v1.SampleDB) desired.Sides {
+func (s *bluegreenTopic) sidesOf(work protocol.SidesWork, green *v1.SampleDB) desired.Sides {
 	x := s.upgrade.Sides
 	stage := 0
 	switch {
@@ -328,7 +335,7 @@ func (s *scope) sidesOf(work protocol.SidesWork, green *v1.SampleDB) desired.Sid
 }
 
 // termOfBlue is the term of blue's primary: the last one that is known, because not known is not another one.
-func (s *scope) termOfBlue() int64 {
+func (s *bluegreenTopic) termOfBlue() int64 {
 	if a, known := s.seen.answers[s.primary()]; known {
 		return int64(min(a.Term, math.MaxInt64))
 	}
@@ -336,7 +343,7 @@ func (s *scope) termOfBlue() int64 {
 }
 
 // sidesRun is how a Job is, and what its Pod says or has left.
-func (r *Reconciler) sidesRun(ctx context.Context, s *scope, x desired.Sides) sidesRun {
+func (s *bluegreenTopic) sidesRun(ctx context.Context, x desired.Sides) sidesRun {
 	name := x.JobName(s.db)
 	if slices.Contains(s.upgrade.Sides.Done, name) {
 		return sidesRun{Work: upgrade.Work{Started: true, Done: true}}
@@ -346,7 +353,7 @@ func (r *Reconciler) sidesRun(ctx context.Context, s *scope, x desired.Sides) si
 	result := jobs.Result[protocol.SidesResult](run.Last(naming.ContainerSides))
 	out := sidesRun{Work: upgrade.Work{Started: run.State() != jobs.None}, result: result}
 	if pod := run.Newest(); run.State() == jobs.Running && pod != nil && !pods.Ended(pod) {
-		if p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentitySides, pod); p != nil {
+		if p := pods.Ask(ctx, s.Client, s.Pods, naming.IdentitySides, pod); p != nil {
 			out.waits, out.at, out.Says = p.Step == protocol.StepAwaitsBegin, pod.Status.PodIP, p.Step
 			if p.Sides != nil {
 				out.result = p.Sides
@@ -386,7 +393,7 @@ func (out *sidesRun) judge(run jobs.Run) {
 }
 
 // homeWork is how far the upgrade of blue's own data is, while green serves.
-func (s *scope) homeWork(ctx context.Context, r *Reconciler, v *upgrade.SidesView) upgradeWork {
+func (s *bluegreenTopic) homeWork(ctx context.Context, v *upgrade.SidesView) upgradeWork {
 	if s.config.Upgraded == s.upgrade.ID && !s.upgrade.Closed() {
 		v.InPlace = upgrade.Work{Done: true}
 		return upgradeWork{}
@@ -399,14 +406,14 @@ func (s *scope) homeWork(ctx context.Context, r *Reconciler, v *upgrade.SidesVie
 	if s.upgrade.Step == v1.UpgradeFailed {
 		v.InPlace.Failed = s.upgrade.Failure
 	}
-	return r.upgradeWork(ctx, s, s.upgradeOf())
+	return s.all.upgradeWork(ctx, s.all.upgradeOf())
 }
 
 // sidesRemoved says whether nothing is left of green, nor of the links on blue.
-func (r *Reconciler) sidesRemoved(ctx context.Context, s *scope, w *sidesWork) upgrade.Work {
+func (s *bluegreenTopic) sidesRemoved(ctx context.Context, w *sidesWork) upgrade.Work {
 	x := s.sidesOf(protocol.SidesCancel, w.green)
 	w.jobs[protocol.SidesCancel] = x
-	cancel := r.sidesRun(ctx, s, x)
+	cancel := s.sidesRun(ctx, x)
 	switch {
 	case !cancel.Done && s.linked(w):
 		return cancel.Work
@@ -417,7 +424,7 @@ func (r *Reconciler) sidesRemoved(ctx context.Context, s *scope, w *sidesWork) u
 }
 
 // linked says that there may be something of a link on blue.
-func (s *scope) linked(w *sidesWork) bool {
+func (s *bluegreenTopic) linked(w *sidesWork) bool {
 	publish := s.sidesOf(protocol.SidesPublish, w.green)
 	x := s.upgrade.Sides
 	return x.Step == v1.SidesCancelling || x.Position != "" || x.Serves == v1.SideGreen ||

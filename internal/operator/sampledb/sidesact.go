@@ -24,7 +24,7 @@ import (
 )
 
 // noteSides says in the status how far the upgrade is.
-func (s *scope) noteSides(w sidesWork, d upgrade.SidesDecision) {
+func (s *bluegreenTopic) noteSides(w sidesWork, d upgrade.SidesDecision) {
 	u, x := s.upgrade, s.upgrade.Sides
 	before := *x
 	s.upgradeNext = d.At
@@ -52,7 +52,7 @@ func (s *scope) noteSides(w sidesWork, d upgrade.SidesDecision) {
 	}
 	u.Message, u.Failure, u.WayBack = d.Says, d.Failure, s.sidesWayBack(w, d)
 	if d.Phase == upgrade.PhaseFailed && before.Step != v1.UpgradeFailed {
-		u.FailedWith = s.wantedUpgrade()
+		u.FailedWith = s.all.wantedUpgrade()
 		u.Attempt++
 		if d.Failure != "" { // it was not given up
 			s.events = append(s.events, event{corev1.EventTypeWarning, eventUpgradeFailed, d.Says})
@@ -62,7 +62,7 @@ func (s *scope) noteSides(w sidesWork, d upgrade.SidesDecision) {
 }
 
 // turnsFrom says that the next step of a change of sides is due at once.
-func (s *scope) turnsFrom(before v1.SidesStatus, open bool) bool {
+func (s *bluegreenTopic) turnsFrom(before v1.SidesStatus, open bool) bool {
 	x := s.upgrade.Sides
 	return x.Step != before.Step || x.Serves != before.Serves ||
 		(pausing(x.Step) || !open) && s.now.Sub(x.Since.Time) < openPatience
@@ -72,8 +72,8 @@ func (s *scope) turnsFrom(before v1.SidesStatus, open bool) bool {
 const openPatience = 30 * time.Second
 
 // changesSides says that a side is being closed or opened, or what follows that is due.
-func (s *scope) changesSides() bool {
-	if s.turns || sideClosed(s).status != metav1.ConditionUnknown {
+func (s *bluegreenTopic) changesSides() bool {
+	if s.turns || s.sideClosed().status != metav1.ConditionUnknown {
 		return s.turns
 	}
 	was := condition(s.db.Status, v1.ConditionSideClosed)
@@ -82,12 +82,12 @@ func (s *scope) changesSides() bool {
 }
 
 // movesHome says that the steps of status.upgrade are those of the upgrade of blue's own data.
-func (s *scope) movesHome(w sidesWork, d upgrade.SidesDecision) bool {
+func (s *bluegreenTopic) movesHome(w sidesWork, d upgrade.SidesDecision) bool {
 	return d.Phase == upgrade.PhaseComingHome && w.view.Leave.Done && !w.view.Return.Done
 }
 
 // notePause notes when no client was let in, and when one was again.
-func (s *scope) notePause(before v1.SidesStatus, d upgrade.SidesDecision, open bool) {
+func (s *bluegreenTopic) notePause(before v1.SidesStatus, d upgrade.SidesDecision, open bool) {
 	u := s.upgrade
 	exact := s.now.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 	was, is := pausing(before.Step), pausing(string(d.Phase))
@@ -105,7 +105,7 @@ func (s *scope) notePause(before v1.SidesStatus, d upgrade.SidesDecision, open b
 }
 
 // noteChange tells that the other side serves from now on.
-func (s *scope) noteChange(serves upgrade.Colour) {
+func (s *bluegreenTopic) noteChange(serves upgrade.Colour) {
 	if serves == upgrade.Green {
 		s.upgrade.CompletedAt = s.stamp()
 		s.addEvent(eventSidesChanged, fmt.Sprintf("PostgreSQL %d serves from now on, on the second side", s.upgrade.To))
@@ -115,7 +115,7 @@ func (s *scope) noteChange(serves upgrade.Colour) {
 }
 
 // sidesWayBack is the way back that there is now.
-func (s *scope) sidesWayBack(w sidesWork, d upgrade.SidesDecision) string {
+func (s *bluegreenTopic) sidesWayBack(w sidesWork, d upgrade.SidesDecision) string {
 	switch {
 	case d.Phase == upgrade.PhaseUpgraded || d.Phase == upgrade.PhaseComingHome:
 		return v1.WayBackArchive
@@ -128,7 +128,7 @@ func (s *scope) sidesWayBack(w sidesWork, d upgrade.SidesDecision) string {
 }
 
 // sidesVerdict is the condition Upgraded. It is true as soon as clients have the new version.
-func (s *scope) sidesVerdict(d upgrade.SidesDecision) verdict {
+func (s *bluegreenTopic) sidesVerdict(d upgrade.SidesDecision) verdict {
 	u := s.upgrade
 	switch {
 	case d.Phase == upgrade.PhaseFailed:
@@ -146,84 +146,84 @@ func (s *scope) sidesVerdict(d upgrade.SidesDecision) verdict {
 const onTrial = ". The strategy BlueGreen is on trial: see docs/bluegreen.md"
 
 // actOnSides does what a phase asks for.
-func (r *Reconciler) actOnSides(ctx context.Context, s *scope, d upgrade.SidesDecision, w sidesWork) error {
-	if err := r.keepSidesJobs(ctx, s, w); err != nil {
+func (s *bluegreenTopic) actOnSides(ctx context.Context, d upgrade.SidesDecision, w sidesWork) error {
+	if err := s.keepSidesJobs(ctx, w); err != nil {
 		return err
 	}
 	switch d.Phase {
 	case upgrade.PhaseChecking:
-		x := s.upgradeOf()
-		return r.startUpgradeJob(ctx, s, x, desired.UpgradeCheckJob(s.db, r.Settings, x))
+		x := s.all.upgradeOf()
+		return s.all.startUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.db, s.Settings, x))
 	case upgrade.PhaseBackingUp:
-		return r.startUpgradeBackup(ctx, s)
+		return s.all.startUpgradeBackup(ctx)
 	case upgrade.PhasePublishing:
-		return r.startSides(ctx, s, w, protocol.SidesWork(d.Task))
+		return s.startSides(ctx, w, protocol.SidesWork(d.Task))
 	case upgrade.PhaseFailed:
-		return r.removeSides(ctx, s)
+		return s.removeSides(ctx)
 	case upgrade.PhaseCancelling:
-		return r.cancelSides(ctx, s, w)
+		return s.cancelSides(ctx, w)
 	case upgrade.PhaseUpgraded:
-		return r.finishSides(ctx, s)
+		return s.finishSides(ctx)
 	case upgrade.PhaseWaiting:
 		return nil
 	}
-	return r.actBesideGreen(ctx, s, d, w)
+	return s.actBesideGreen(ctx, d, w)
 }
 
 // finishSides ends an upgrade that has come home. It has not ended before all is removed: nobody looks for that later.
-func (r *Reconciler) finishSides(ctx context.Context, s *scope) error {
-	if err := r.removeSides(ctx, s); err != nil {
+func (s *bluegreenTopic) finishSides(ctx context.Context) error {
+	if err := s.removeSides(ctx); err != nil {
 		s.upgrade.Step, s.upgrade.Sides.Step = v1.SidesComingHome, v1.SidesComingHome
 		return err
 	}
-	s.addEvent(eventUpgraded, s.upgradedSentence())
+	s.addEvent(eventUpgraded, s.all.upgradedSentence())
 	return nil
 }
 
 // actBesideGreen does what a phase asks for in which there is, or is to be, a second side.
-func (r *Reconciler) actBesideGreen(ctx context.Context, s *scope, d upgrade.SidesDecision, w sidesWork) error {
+func (s *bluegreenTopic) actBesideGreen(ctx context.Context, d upgrade.SidesDecision, w sidesWork) error {
 	if d.Phase == upgrade.PhaseComingHome && d.Serves == upgrade.Blue {
 		if !w.view.Open {
 			return nil
 		}
-		return r.cancelSides(ctx, s, w)
+		return s.cancelSides(ctx, w)
 	}
-	if err := r.applyGreen(ctx, s, w); err != nil {
+	if err := s.all.applyGreen(ctx, w); err != nil {
 		return err
 	}
 	switch {
 	case d.Task == upgrade.TaskInPlace: // also while green is not ready
-		return r.upgradeHome(ctx, s, w)
+		return s.upgradeHome(ctx, w)
 	case pausing(string(d.Phase)):
-		return r.handOver(ctx, s, w)
+		return s.handOver(ctx, w)
 	case d.PutOff || d.Serves == upgrade.Green && !w.view.Open:
-		return r.forgetAsked(ctx, s)
+		return s.forgetAsked(ctx)
 	case d.Task == "":
 		return nil
 	}
-	return r.startSides(ctx, s, w, protocol.SidesWork(d.Task))
+	return s.startSides(ctx, w, protocol.SidesWork(d.Task))
 }
 
 // upgradeHome upgrades blue's own data in place. No client is there.
-func (r *Reconciler) upgradeHome(ctx context.Context, s *scope, w sidesWork) error {
+func (s *bluegreenTopic) upgradeHome(ctx context.Context, w sidesWork) error {
 	if s.otherVersionAsked() {
 		return nil
 	}
 	says := s.upgraded
-	view, err := s.majorView(w.inPlace)
+	view, err := s.all.majorView(w.inPlace)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
 	view.Asked, view.Busy = true, ""
 	d := upgrade.DecideMajor(view)
 	wayBack, message := s.upgrade.WayBack, s.upgrade.Message
-	s.noteMajor(d)
+	s.all.noteMajor(d)
 	s.upgrade.WayBack, s.upgrade.Message, s.upgraded = wayBack, message, says
-	return r.actOnUpgrade(ctx, s, d, s.upgradeOf(), w.inPlace)
+	return s.all.actOnUpgrade(ctx, d, s.all.upgradeOf(), w.inPlace)
 }
 
 // applyGreen makes the second side, or has it be what it is to be. It is let to serve when that is on record.
-func (r *Reconciler) applyGreen(ctx context.Context, s *scope, w sidesWork) error {
+func (s *greenTopic) applyGreen(ctx context.Context, w sidesWork) error {
 	u := s.upgrade
 	if w.green != nil && !ours(w.green, s.db) {
 		return nil // the decision says so
@@ -232,13 +232,13 @@ func (r *Reconciler) applyGreen(ctx context.Context, s *scope, w sidesWork) erro
 		return nil // one that is made now would have what there was at the position
 	}
 	if g := w.green; g == nil || u.Sides.Step == v1.SidesCopying {
-		if err := r.createGreenCertificate(ctx, s, g); err != nil {
+		if err := s.createGreenCertificate(ctx, g); err != nil {
 			return err
 		}
 	}
 	x := desired.GreenOf{
-		Position: u.Sides.Position, Branch: s.branch(), Version: u.From, Image: desired.NamedImage(s.db, r.Settings),
-		Serves: !s.db.Status.Upgrade.GreenClosed(), Credentials: r.Credentials.Credentials(s.db, s.password.Epoch),
+		Position: u.Sides.Position, Branch: s.branch(), Version: u.From, Image: desired.NamedImage(s.db, s.Settings),
+		Serves: !s.db.Status.Upgrade.GreenClosed(), Credentials: s.Credentials.Credentials(s.db, s.password.Epoch),
 		Have: w.green,
 	}
 	if g := w.green; g != nil && (g.Spec.Version == u.To || g.Status.Major == u.From && isReady(g)) {
@@ -247,19 +247,19 @@ func (r *Reconciler) applyGreen(ctx context.Context, s *scope, w sidesWork) erro
 			x.Image = g.Spec.Image // another one would restart it
 		}
 	}
-	return r.apply(ctx, s.db, desired.Green(s.db, x))
+	return s.apply(ctx, s.db, desired.Green(s.db, x))
 }
 
 // startSides makes the Job of some work, with what its Pod mounts. One that has ended without success is made anew.
-func (r *Reconciler) startSides(ctx context.Context, s *scope, w sidesWork, work protocol.SidesWork) error {
+func (s *bluegreenTopic) startSides(ctx context.Context, w sidesWork, work protocol.SidesWork) error {
 	x := s.sidesOf(work, w.green)
 	if job := s.job(x.JobName(s.db)); job != nil {
 		if jobs.Of(job, nil).EndedBefore(s.now.Add(-upgrade.PutOff)) {
-			return r.jobs().Remove(ctx, job)
+			return s.jobs().Remove(ctx, job)
 		}
 		return nil
 	}
-	green, err := r.configOfGreen(ctx, w.green)
+	green, err := s.all.configOfGreen(ctx, w.green)
 	if err != nil {
 		return err
 	}
@@ -269,9 +269,9 @@ func (r *Reconciler) startSides(ctx context.Context, s *scope, w sidesWork, work
 		return err
 	}
 	for _, object := range []client.Object{
-		config, desired.SidesPolicy(s.db, r.Settings), desired.SidesJob(s.db, r.Settings, x),
+		config, desired.SidesPolicy(s.db, s.Settings), desired.SidesJob(s.db, s.Settings, x),
 	} {
-		if err := r.apply(ctx, s.db, object); err != nil {
+		if err := s.apply(ctx, s.db, object); err != nil {
 			return err
 		}
 	}
@@ -279,12 +279,12 @@ func (r *Reconciler) startSides(ctx context.Context, s *scope, w sidesWork, work
 }
 
 // handOver tells the Pod that waits to begin, when no client is in any more.
-func (r *Reconciler) handOver(ctx context.Context, s *scope, w sidesWork) error {
+func (s *bluegreenTopic) handOver(ctx context.Context, w sidesWork) error {
 	if !w.view.Closed || !w.change.waits {
 		return nil
 	}
 	begin := protocol.UpgradeBegin{ID: s.upgrade.ID}
-	if err := r.Pods.Begin(ctx, naming.IdentitySides, w.change.at, s.config, begin); err != nil {
+	if err := s.Pods.Begin(ctx, naming.IdentitySides, w.change.at, s.config, begin); err != nil {
 		log.FromContext(ctx).Info("the Pod that hands over could not be told to begin; it is told again",
 			"reason", err.Error())
 	}
@@ -292,52 +292,52 @@ func (r *Reconciler) handOver(ctx context.Context, s *scope, w sidesWork) error 
 }
 
 // forgetAsked removes the request for an upgrade that is done, or was put off too often.
-func (r *Reconciler) forgetAsked(ctx context.Context, s *scope) error {
+func (s *bluegreenTopic) forgetAsked(ctx context.Context) error {
 	if x := s.upgrade.Sides; x.Serves == v1.SideBlue && x.Tried < upgrade.Tries {
 		return nil
 	}
-	return r.annotate(ctx, s, map[string]string{naming.AnnotationUpdate: ""})
+	return s.annotate(ctx, map[string]string{naming.AnnotationUpdate: ""})
 }
 
 // cancelSides removes all that there is of the links on blue, and then green.
-func (r *Reconciler) cancelSides(ctx context.Context, s *scope, w sidesWork) error {
+func (s *bluegreenTopic) cancelSides(ctx context.Context, w sidesWork) error {
 	if x := s.db.Status.Upgrade; x == nil || x.Sides == nil ||
 		x.Sides.Step != v1.SidesCancelling && x.Sides.Step != v1.SidesComingHome {
 		return nil // that is not on record yet
 	}
-	cancel := r.sidesRun(ctx, s, s.sidesOf(protocol.SidesCancel, w.green))
+	cancel := s.sidesRun(ctx, s.sidesOf(protocol.SidesCancel, w.green))
 	if !cancel.Done && s.linked(&w) {
 		if s.othersWork(s.job(s.sidesOf(protocol.SidesCancel, w.green).JobName(s.db))) {
 			return nil // what they make now would stay
 		}
-		return r.startSides(ctx, s, w, protocol.SidesCancel)
+		return s.startSides(ctx, w, protocol.SidesCancel)
 	}
-	return r.deleteGreen(ctx, s, w.green)
+	return s.all.deleteGreen(ctx, w.green)
 }
 
 // othersWork says that a Pod of another Job than this one, nil for none, still works on the sides.
-func (s *scope) othersWork(own *batchv1.Job) bool {
+func (s *bluegreenTopic) othersWork(own *batchv1.Job) bool {
 	return slices.ContainsFunc(s.seen.sidesPods, func(p corev1.Pod) bool {
 		return !pods.Ended(&p) && (own == nil || !metav1.IsControlledBy(&p, own))
 	})
 }
 
 // deleteGreen deletes the second side, whose data nobody needs any more: it does not serve.
-func (r *Reconciler) deleteGreen(ctx context.Context, s *scope, green *v1.SampleDB) error {
+func (s *greenTopic) deleteGreen(ctx context.Context, green *v1.SampleDB) error {
 	if green == nil || !ours(green, s.db) || green.DeletionTimestamp != nil {
 		return nil
 	}
 	if green.Spec.DeletionPolicy != v1.DeletionDelete {
 		changed := green.DeepCopy()
 		changed.Spec.DeletionPolicy = v1.DeletionDelete
-		if err := r.Client.Patch(ctx, changed, client.MergeFrom(green)); err != nil {
+		if err := s.Client.Patch(ctx, changed, client.MergeFrom(green)); err != nil {
 			return fmt.Errorf("have SampleDB %s leave nothing: %w", green.Name, err)
 		}
 	}
-	if err := r.bequeath(ctx, s, green); err != nil {
+	if err := s.bequeath(ctx, green); err != nil {
 		return err
 	}
-	err := r.Client.Delete(ctx, green, client.Preconditions{UID: &green.UID})
+	err := s.Client.Delete(ctx, green, client.Preconditions{UID: &green.UID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete SampleDB %s: %w", green.Name, err)
 	}
@@ -346,8 +346,8 @@ func (r *Reconciler) deleteGreen(ctx context.Context, s *scope, green *v1.Sample
 
 // bequeath has green's archive, and the record of its backups, go with it. All that was written on green is in blue's
 // archive too, because blue has followed it.
-func (r *Reconciler) bequeath(ctx context.Context, s *scope, green *v1.SampleDB) error {
-	owned, err := index.Backups(ctx, r.Client, green.Namespace, green.Name)
+func (s *greenTopic) bequeath(ctx context.Context, green *v1.SampleDB) error {
+	owned, err := index.Backups(ctx, s.Client, green.Namespace, green.Name)
 	if err != nil {
 		return err
 	}
@@ -355,7 +355,7 @@ func (r *Reconciler) bequeath(ctx context.Context, s *scope, green *v1.SampleDB)
 	for i := range owned {
 		objects = append(objects, &owned[i])
 	}
-	claim, err := find(ctx, r.Client, s.db, naming.Archive(green.Name), &corev1.PersistentVolumeClaim{})
+	claim, err := find(ctx, s.Client, s.db, naming.Archive(green.Name), &corev1.PersistentVolumeClaim{})
 	if err != nil {
 		return err
 	}
@@ -370,7 +370,7 @@ func (r *Reconciler) bequeath(ctx context.Context, s *scope, green *v1.SampleDB)
 			continue // it is one
 		}
 		changed.SetOwnerReferences([]metav1.OwnerReference{owner})
-		err := r.Client.Patch(ctx, changed, client.MergeFrom(object))
+		err := s.Client.Patch(ctx, changed, client.MergeFrom(object))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("have %s go with %s: %w", object.GetName(), green.Name, err)
 		}
@@ -379,23 +379,23 @@ func (r *Reconciler) bequeath(ctx context.Context, s *scope, green *v1.SampleDB)
 }
 
 // removeSides removes what is left when a blue/green upgrade is over.
-func (r *Reconciler) removeSides(ctx context.Context, s *scope) error {
-	if err := r.annotate(ctx, s, map[string]string{
+func (s *bluegreenTopic) removeSides(ctx context.Context) error {
+	if err := s.annotate(ctx, map[string]string{
 		naming.AnnotationUpdate: "", naming.AnnotationUpgradeBack: "", naming.AnnotationAcceptUpgrade: "",
 	}); err != nil {
 		return err
 	}
-	if err := r.keepSidesJobs(ctx, s, sidesWork{}); err != nil {
+	if err := s.keepSidesJobs(ctx, sidesWork{}); err != nil {
 		return err
 	}
-	if err := r.removeGreenCertificate(ctx, s); err != nil {
+	if err := s.all.removeGreenCertificate(ctx); err != nil {
 		return err
 	}
-	return r.endUpgrade(ctx, s)
+	return s.all.endUpgrade(ctx)
 }
 
 // keepSidesJobs removes the Jobs but those of the work that is needed now.
-func (r *Reconciler) keepSidesJobs(ctx context.Context, s *scope, w sidesWork) error {
+func (s *bluegreenTopic) keepSidesJobs(ctx context.Context, w sidesWork) error {
 	var kept []string
 	for _, x := range w.jobs {
 		kept = append(kept, x.JobName(s.db))
@@ -406,7 +406,7 @@ func (r *Reconciler) keepSidesJobs(ctx context.Context, s *scope, w sidesWork) e
 			slices.Contains(kept, job.Name) {
 			continue
 		}
-		if err := r.jobs().Remove(ctx, job); err != nil {
+		if err := s.jobs().Remove(ctx, job); err != nil {
 			return err
 		}
 	}
@@ -414,7 +414,7 @@ func (r *Reconciler) keepSidesJobs(ctx context.Context, s *scope, w sidesWork) e
 }
 
 // sideClosed is the condition of a second side: whether it lets no client in.
-func sideClosed(s *scope) verdict {
+func (s *bluegreenTopic) sideClosed() verdict {
 	if s.db.Annotations[naming.AnnotationSide] == "" {
 		return verdict{}
 	}

@@ -11,7 +11,7 @@ const sidesHold = "waits for the end of the blue/green upgrade, because the othe
 
 // restoreHeld says that spec.restore has to wait, because an earlier state is nothing that another side could follow.
 // One that has begun goes on, and what brings back a database whose data is lost waits for nothing.
-func (s *scope) restoreHeld() bool {
+func (s *restoreFacts) restoreHeld() bool {
 	spec := s.db.Spec.Restore
 	return spec != nil && !spec.Latest && !spec.Survivor && !s.isRestored(spec.ID) &&
 		desired.TwoSides(s.db) && s.restoringInstance() == ""

@@ -12,15 +12,12 @@ import (
 
 // ofTwoSides is a database that is in a step of a blue/green upgrade.
 func ofTwoSides(step string) *scope {
-	return &scope{
-		db: &v1.SampleDB{
-			ObjectMeta: metav1.ObjectMeta{Name: "x"},
-			Status: v1.SampleDBStatus{Upgrade: &v1.UpgradeStatus{
-				To: 18, Step: step, Sides: &v1.SidesStatus{Step: step, Serves: v1.SideBlue},
-			}},
-		},
-		config: protocol.Config{SystemIdentifier: "7300000000000000001", Major: 17},
-	}
+	return scopeOf(core{db: &v1.SampleDB{
+		ObjectMeta: metav1.ObjectMeta{Name: "x"},
+		Status: v1.SampleDBStatus{Upgrade: &v1.UpgradeStatus{
+			To: 18, Step: step, Sides: &v1.SidesStatus{Step: step, Serves: v1.SideBlue},
+		}},
+	}, config: protocol.Config{SystemIdentifier: "7300000000000000001", Major: 17}})
 }
 
 func TestARestoreInPlaceWaitsWhileThereAreTwoSides(t *testing.T) {
@@ -57,7 +54,7 @@ func TestARestoreInPlaceWaitsWhileThereAreTwoSides(t *testing.T) {
 			if !c.held {
 				return
 			}
-			if err := (&Reconciler{}).applyInPlace(t.Context(), s); err != nil {
+			if err := s.applyInPlace(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if s.restore != nil || s.restored.status != metav1.ConditionFalse ||
@@ -83,8 +80,8 @@ func TestAStopWaitsForABlueGreenUpgrade(t *testing.T) {
 		v1.StopWaiting: false, v1.StopClosing: true, v1.StopStopped: true, v1.StopStarting: false,
 	} {
 		s.stop = &v1.StopStatus{Step: step}
-		if got := s.holdsWork(); got != want || (notStopped(s) != nil) != want {
-			t.Errorf("%s: it holds up what is to be done: %v; said: %v", step, got, notStopped(s))
+		if got := s.holdsWork(); got != want || (s.notStopped() != nil) != want {
+			t.Errorf("%s: it holds up what is to be done: %v; said: %v", step, got, s.notStopped())
 		}
 	}
 	s = ofTwoSides(v1.UpgradeUpgraded)

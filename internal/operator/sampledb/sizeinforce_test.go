@@ -55,7 +55,7 @@ func TestTheSizeInForceOfSmallerVolumes(t *testing.T) {
 		if c.grows {
 			db.Spec.Storage.Grow = &v1.GrowSpec{Limit: "100Gi"}
 		}
-		s := &scope{db: db, seen: observed{claims: map[int]*corev1.PersistentVolumeClaim{}}}
+		s := scopeOf(core{db: db, seen: observed{claims: map[int]*corev1.PersistentVolumeClaim{}}})
 		for n, words := range strings.Fields(c.claims) {
 			has, noted, _ := strings.Cut(words, ":")
 			s.seen.claims[n] = claimOf(has, noted)

@@ -23,8 +23,8 @@ type Poolers interface {
 
 // applySleep finds out whether the database is to sleep (docs/stop.md, "Sleep"). Whether it does is on record before
 // anything rests on it: the poolers are told to hold their clients a reconcile later.
-func (r *Reconciler) applySleep(ctx context.Context, s *scope) error {
-	v := r.sleepView(s)
+func (s *stopTopic) applySleep(ctx context.Context) error {
+	v := s.sleepView()
 	d := decideSleep(v)
 	s.sleepNext = d.next
 	if d.sleeps != !v.asleep.IsZero() {
@@ -42,7 +42,7 @@ func (r *Reconciler) applySleep(ctx context.Context, s *scope) error {
 }
 
 // asleep is since when it sleeps, or goes to sleep, "" where it does not.
-func (s *scope) asleep() string {
+func (s *stopTopic) asleep() string {
 	if s.stop == nil {
 		return ""
 	}
@@ -50,7 +50,7 @@ func (s *scope) asleep() string {
 }
 
 // sleepView is what is known of a database that may sleep. Its poolers are asked only where that matters now.
-func (r *Reconciler) sleepView(s *scope) sleepView {
+func (s *stopTopic) sleepView() sleepView {
 	v := sleepView{now: s.now, after: s.db.Spec.Sleep(), ordered: s.stopPlan.wanted || s.stopPlan.unread != ""}
 	if s.stop != nil {
 		v.step = s.stop.Step
@@ -68,15 +68,15 @@ func (r *Reconciler) sleepView(s *scope) sleepView {
 	v.busy = s.busyForStop()
 	v.idle, v.unknown = s.idle()
 	if v.after > 0 && !v.ordered && (v.step != "" || len(v.unknown) == 0 && v.idle >= v.after) {
-		r.hearPoolers(s, &v)
-	} else if r.Poolers != nil {
-		r.Poolers.Waiting(s.db.UID, nil, s.config)
+		s.hearPoolers(&v)
+	} else if s.Poolers != nil {
+		s.Poolers.Waiting(s.db.UID, nil, s.config)
 	}
 	return v
 }
 
 // idle is for how long no client has done anything, and which instances and readers do not say so.
-func (s *scope) idle() (least time.Duration, unknown []string) {
+func (s *stopTopic) idle() (least time.Duration, unknown []string) {
 	first := true
 	see := func(name string, idle *time.Duration) {
 		switch {
@@ -96,7 +96,7 @@ func (s *scope) idle() (least time.Duration, unknown []string) {
 }
 
 // hearPoolers is what the poolers say of their clients.
-func (r *Reconciler) hearPoolers(s *scope, v *sleepView) {
+func (s *stopTopic) hearPoolers(v *sleepView) {
 	var hosts []string
 	for i := range s.seen.poolerPods {
 		if pod := &s.seen.poolerPods[i]; listens(pod) {
@@ -104,8 +104,8 @@ func (r *Reconciler) hearPoolers(s *scope, v *sleepView) {
 		}
 	}
 	var told map[string]protocol.PoolTells
-	if r.Poolers != nil {
-		told = r.Poolers.Waiting(s.db.UID, hosts, s.config)
+	if s.Poolers != nil {
+		told = s.Poolers.Waiting(s.db.UID, hosts, s.config)
 	}
 	v.held = true
 	for i := range s.seen.poolerPods {

@@ -33,7 +33,7 @@ func TestInstancesAndReadersSayWhetherTheyAreUsed(t *testing.T) {
 			}
 			return protocol.Status{Idle: &idle}
 		}
-		s := &scope{config: protocol.Config{Members: []protocol.Member{{Name: "x-0"}}}}
+		s := scopeOf(core{config: protocol.Config{Members: []protocol.Member{{Name: "x-0"}}}})
 		s.seen.answers = map[string]protocol.Status{"x-0": says(c.instance)}
 		s.seen.readers.pods = map[int]*corev1.Pod{0: {ObjectMeta: metav1.ObjectMeta{Name: "x-readers-0"}}}
 		s.seen.readers.answers = map[string]protocol.Status{"x-readers-0": says(c.reader)}
@@ -75,9 +75,9 @@ func TestWhatThePoolersSayOfTheirClients(t *testing.T) {
 		"one has no address yet": {[]corev1.Pod{pod("a", "10.0.0.1"), pod("e", "")}, 1, []string{"e"}, false},
 		"none is there":          {nil, 0, nil, false},
 	} {
-		s, v := &scope{db: &v1.SampleDB{}}, sleepView{}
-		s.seen.poolerPods = c.pods
-		(&Reconciler{Poolers: tells}).hearPoolers(s, &v)
+		s, v := scopeOf(core{db: &v1.SampleDB{}}), sleepView{}
+		s.Poolers, s.seen.poolerPods = tells, c.pods
+		s.hearPoolers(&v)
 		if v.waiting != c.waiting || v.active != 0 || !slices.Equal(v.unheard, c.unheard) || v.held != c.held ||
 			s.held != c.held {
 			t.Errorf("%s: it is seen as %+v", name, v)

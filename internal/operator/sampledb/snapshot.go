@@ -19,11 +19,11 @@ import (
 
 // snapshot takes the last backup of a SampleDB that is being deleted, and names what that waits
 // for, "" for nothing. First no client is let in any more: what was acknowledged is in the backup.
-func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, err error) {
+func (s *deletionTopic) snapshot(ctx context.Context) (waiting string, err error) {
 	if desired.DeletionPolicy(s.db) != v1.DeletionSnapshot || s.config.SystemIdentifier == "" {
 		return "", nil
 	}
-	if saved, err := r.savedByGreen(ctx, s); err != nil || saved {
+	if saved, err := s.all.savedByGreen(ctx); err != nil || saved {
 		return "", err
 	}
 	name := naming.FinalBackup(s.db.Name, string(s.db.UID))
@@ -31,22 +31,22 @@ func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, er
 		if b := &s.seen.backups[i]; b.Name == name {
 			if !s.isLast(b) {
 				return fmt.Sprintf("the last backup: %s is an earlier one of that name; delete it, or set "+
-					"spec.deletionPolicy to Retain or Delete to do without", name), r.keepUp(ctx, s)
+					"spec.deletionPolicy to Retain or Delete to do without", name), s.keepUp(ctx)
 			}
 			waiting := finalBackup(b)
 			if waiting == "" || ended(b) {
 				return waiting, nil
 			}
-			return waiting, r.keepUp(ctx, s) // it needs a database until it is complete
+			return waiting, s.keepUp(ctx) // it needs a database until it is complete
 		}
 	}
 	// What has to be tried anyway shows first whether it can be at all.
-	err = r.Client.Create(ctx, desired.FinalBackup(s.db), client.FieldOwner(naming.FieldOwner), client.DryRunAll)
+	err = s.Client.Create(ctx, desired.FinalBackup(s.db), client.FieldOwner(naming.FieldOwner), client.DryRunAll)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		log.FromContext(ctx).Info("no last backup is taken: the namespace is being deleted with all that is in it")
 		return "", nil
 	}
-	if err := r.keepUp(ctx, s); err != nil {
+	if err := s.keepUp(ctx); err != nil {
 		return "", err
 	}
 	switch primary := s.primary(); {
@@ -55,42 +55,42 @@ func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, er
 	case !s.seen.answers[primary].Closed:
 		return fmt.Sprintf("the sessions of clients at %s to end, before the last backup", primary), nil
 	}
-	err = r.Client.Create(ctx, desired.FinalBackup(s.db), client.FieldOwner(naming.FieldOwner))
+	err = s.Client.Create(ctx, desired.FinalBackup(s.db), client.FieldOwner(naming.FieldOwner))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return "", refused(err, "DatabaseBackup", name)
 	}
-	s.tellFinal(name)
+	s.all.tellFinal(name)
 	return "the last backup, " + name, nil
 }
 
 // isLast says that a backup was begun by the operator after the SampleDB was deleted. Anybody may make one of that name
 // earlier, and what was written since would not be in it.
-func (s *scope) isLast(b *v1.DatabaseBackup) bool {
+func (s *deletionTopic) isLast(b *v1.DatabaseBackup) bool {
 	return b.Labels[naming.LabelOwner] == string(s.db.UID) && !b.CreationTimestamp.Before(s.db.DeletionTimestamp)
 }
 
 // keepUp keeps the database running until its last backup is taken. Who deletes the SampleDB in the foreground
 // (as Argo CD does) has Kubernetes remove what belongs to it at once, but not its volumes.
-func (r *Reconciler) keepUp(ctx context.Context, s *scope) error {
+func (s *deletionTopic) keepUp(ctx context.Context) error {
 	changed := s.db.DeepCopy()
 	if controllerutil.RemoveFinalizer(changed, metav1.FinalizerDeleteDependents) {
 		patch := client.MergeFromWithOptions(s.db, client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
+		if err := s.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
 			return fmt.Errorf("keep what belongs to the SampleDB until its last backup is taken: %w", err)
 		}
 		s.db = changed
-		r.attempts.forget(s.db.UID) // the Secrets go too, and nobody tells
+		s.attempts.forget(s.db.UID) // the Secrets go too, and nobody tells
 	}
-	return r.run(ctx, s, []phase{
-		{"stop", r.applyStop, gates},
-		{"config", r.applyConfig, gates},
-		{"secrets", r.applySecrets, gates},
-		{"access", r.applyAccess, gates},
-		{"storage", r.applyStorage, gates},
-		{"instances", r.applyInstances, gates},
-		{"network", r.applyNetwork, apart},
-		{"archive", r.applyArchive, apart},
-		{"retention", r.applyRetention, apart},
+	return s.all.run(ctx, []phase{
+		{"stop", s.all.applyStop, gates},
+		{"config", s.all.applyConfig, gates},
+		{"secrets", s.all.applySecrets, gates},
+		{"access", s.all.applyAccess, gates},
+		{"storage", s.all.applyStorage, gates},
+		{"instances", s.all.applyInstances, gates},
+		{"network", s.all.applyNetwork, apart},
+		{"archive", s.all.applyArchive, apart},
+		{"retention", s.all.applyRetention, apart},
 	})
 }
 

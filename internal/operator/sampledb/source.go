@@ -14,32 +14,32 @@ import (
 )
 
 // restoreSource finds what a restore is to read. What is not there is a problem.
-func (r *Reconciler) restoreSource(ctx context.Context, s *scope, x desired.Restore) (desired.Source, error) {
+func (s *restoreTopic) restoreSource(ctx context.Context, x desired.Restore) (desired.Source, error) {
 	db, spec := s.db, x.Wanted
 	source := desired.Source{}
 	var err error
 	switch {
 	case x.InPlace != "":
-		return r.ownSource(ctx, s, spec)
+		return s.ownSource(ctx, spec)
 	case spec.Backup != "":
-		source, err = r.backupSource(ctx, db, spec.Backup)
+		source, err = s.backupSource(ctx, db, spec.Backup)
 		if err == nil && source.Major != 0 && source.Major != s.config.Major {
 			err = otherVersion("the DatabaseBackup %s is of PostgreSQL %d, and spec.version is %d: it can be restored "+
 				"only into a new SampleDB with version: %d", spec.Backup, source.Major, s.config.Major, source.Major)
 		}
 	case spec.SampleDB != "":
-		source.Archive, err = r.sampleSource(ctx, db, spec, s.config.Major)
+		source.Archive, err = s.sampleSource(ctx, db, spec, s.config.Major)
 	default:
 		source.Archive = *spec.Archive
 	}
 	if err != nil || !desired.IsVolume(source.Archive.Store) {
 		return source, err
 	}
-	return r.volumeSource(ctx, db, source)
+	return s.volumeSource(ctx, db, source)
 }
 
 // ownSource is the SampleDB's own archive.
-func (r *Reconciler) ownSource(ctx context.Context, s *scope, spec v1.RestoreSpec) (desired.Source, error) {
+func (s *restoreTopic) ownSource(ctx context.Context, spec v1.RestoreSpec) (desired.Source, error) {
 	backup, archives := spec.Backup, s.archives()
 	if at, ok := desired.TargetTime(spec.Target); ok {
 		if f := desired.FormerAt(&archives, at); f != nil {
@@ -55,7 +55,7 @@ func (r *Reconciler) ownSource(ctx context.Context, s *scope, spec v1.RestoreSpe
 	if backup == "" {
 		return source, nil
 	}
-	named, err := r.backupSource(ctx, s.db, backup)
+	named, err := s.backupSource(ctx, s.db, backup)
 	if err == nil && named.Snapshot != nil {
 		return source, noSource("the DatabaseBackup %s is a snapshot of a volume: create a new SampleDB with "+
 			"restoreFrom of it. A restore in place reads the archive", backup)
@@ -89,8 +89,8 @@ func noSource(format string, args ...any) error {
 	return &problem{v1.ReasonRestoreSourceNotFound, fmt.Sprintf(format, args...), waitUser}
 }
 
-func (r *Reconciler) backupSource(ctx context.Context, db *v1.SampleDB, name string) (desired.Source, error) {
-	backup, err := find(ctx, r.Client, db, name, &v1.DatabaseBackup{})
+func (s *restoreTopic) backupSource(ctx context.Context, db *v1.SampleDB, name string) (desired.Source, error) {
+	backup, err := find(ctx, s.Client, db, name, &v1.DatabaseBackup{})
 	switch {
 	case err != nil:
 		return desired.Source{}, err
@@ -114,7 +114,7 @@ func (r *Reconciler) backupSource(ctx context.Context, db *v1.SampleDB, name str
 
 // sampleSource is the archive of another SampleDB: of the major version that it ran at the moment of the target, and
 // where that is no moment, of the one that is to read it, if there is one.
-func (r *Reconciler) sampleSource(
+func (s *restoreTopic) sampleSource(
 	ctx context.Context, db *v1.SampleDB, spec v1.RestoreSpec, major int,
 ) (v1.ArchiveReference, error) {
 	name := spec.SampleDB
@@ -122,7 +122,7 @@ func (r *Reconciler) sampleSource(
 		return v1.ArchiveReference{}, noSource("a new SampleDB can't be restored from itself: name its backup, " +
 			"or its former archive")
 	}
-	other, err := find(ctx, r.Client, db, name, &v1.SampleDB{})
+	other, err := find(ctx, s.Client, db, name, &v1.SampleDB{})
 	switch {
 	case err != nil:
 		return v1.ArchiveReference{}, err
@@ -158,12 +158,14 @@ func archiveOfVersion(other *v1.SampleDB, target *v1.RestoreTarget, major int) (
 
 // volumeSource finds who has the volume of an archive: the server of the SampleDB that it belongs to, if there is one,
 // else the Pod of the restore mounts it. One that is stopped has none.
-func (r *Reconciler) volumeSource(ctx context.Context, db *v1.SampleDB, source desired.Source) (desired.Source, error) {
+func (s *restoreTopic) volumeSource(
+	ctx context.Context, db *v1.SampleDB, source desired.Source,
+) (desired.Source, error) {
 	name, ok := strings.CutSuffix(source.Archive.Claim, naming.Archive(""))
 	if source.Archive.Claim == "" {
 		return source, noSource("restoreFrom.archive is on a volume: its claim must be named, as NAME-archive")
 	}
-	claim, err := find(ctx, r.Reader, db, source.Archive.Claim, &corev1.PersistentVolumeClaim{})
+	claim, err := find(ctx, s.Reader, db, source.Archive.Claim, &corev1.PersistentVolumeClaim{})
 	if err != nil {
 		return source, err
 	}
@@ -173,11 +175,11 @@ func (r *Reconciler) volumeSource(ctx context.Context, db *v1.SampleDB, source d
 	if !ok || name == db.Name {
 		return source, nil
 	}
-	other, err := find(ctx, r.Client, db, name, &v1.SampleDB{})
+	other, err := find(ctx, s.Client, db, name, &v1.SampleDB{})
 	if err != nil || other == nil || !desired.OnVolume(other) || other.Status.Stop.Down() {
 		return source, err
 	}
-	config, err := find(ctx, r.Client, db, naming.ConfigMap(name), &corev1.ConfigMap{})
+	config, err := find(ctx, s.Client, db, naming.ConfigMap(name), &corev1.ConfigMap{})
 	if err != nil {
 		return source, err
 	}

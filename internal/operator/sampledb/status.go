@@ -125,11 +125,11 @@ func (s *scope) setFurtherConditions(out *v1.SampleDBStatus) {
 	s.setWhereKnown(out, v1.ConditionHasRoom, s.hasRoom(out.InstanceStatuses))
 	s.setWhereKnown(out, v1.ConditionOnTime, s.machines)
 	s.setWhereKnown(out, v1.ConditionRootReplaced, s.rootReplaced)
-	s.setWhereKnown(out, v1.ConditionUpToDate, s.asBefore(v1.ConditionUpToDate, upToDate(s)))
+	s.setWhereKnown(out, v1.ConditionUpToDate, s.asBefore(v1.ConditionUpToDate, s.upToDate()))
 	s.setWhereKnown(out, v1.ConditionUpgraded, s.upgraded)
-	s.setWhereKnown(out, v1.ConditionSideClosed, sideClosed(s))
-	s.setWhereKnown(out, v1.ConditionCollationsCurrent, collationsCurrent(s))
-	s.setWhereKnown(out, v1.ConditionCertificateServed, certificateServed(s))
+	s.setWhereKnown(out, v1.ConditionSideClosed, s.sideClosed())
+	s.setWhereKnown(out, v1.ConditionCollationsCurrent, s.collationsCurrent())
+	s.setWhereKnown(out, v1.ConditionCertificateServed, s.certificateServed())
 	s.setWhereKnown(out, v1.ConditionSurvivesZoneLoss, s.survivesZoneLoss())
 	s.setWhereKnown(out, v1.ConditionPrimaryPreferred, s.preferred().verdict)
 	s.setWhereKnown(out, v1.ConditionQueriesAnswered, s.queriesAnswered())
@@ -154,7 +154,7 @@ func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
 }
 
 // setWhereKnown sets a condition that is there only where there is a verdict.
-func (s *scope) setWhereKnown(out *v1.SampleDBStatus, kind string, v verdict) {
+func (s *core) setWhereKnown(out *v1.SampleDBStatus, kind string, v verdict) {
 	if v.reason == "" {
 		meta.RemoveStatusCondition(&out.Conditions, kind)
 		return
@@ -175,7 +175,7 @@ func (s *scope) setRestored(out *v1.SampleDBStatus) {
 	}
 }
 
-func (s *scope) condition(kind string, v verdict) metav1.Condition {
+func (s *core) condition(kind string, v verdict) metav1.Condition {
 	return metav1.Condition{
 		Type: kind, Status: v.status, Reason: v.reason, Message: v.message,
 		ObservedGeneration: s.db.Generation,
@@ -246,7 +246,7 @@ func (s *scope) versionOf(name string) string {
 }
 
 // instanceBefore is what the status had of an instance, nothing where it was not there.
-func (s *scope) instanceBefore(name string) v1.InstanceStatus {
+func (s *core) instanceBefore(name string) v1.InstanceStatus {
 	for _, old := range s.db.Status.InstanceStatuses {
 		if old.Name == name {
 			return old
@@ -257,7 +257,7 @@ func (s *scope) instanceBefore(name string) v1.InstanceStatus {
 
 // votes says that an instance counts for commits and votes. While no primary can
 // be asked, what it said last still holds.
-func (s *scope) votes(name string) bool {
+func (s *core) votes(name string) bool {
 	if s.primary() != "" {
 		return slices.Contains(s.voters(), name)
 	}
@@ -349,14 +349,14 @@ func stopPhase(stop *v1.StopStatus) string {
 }
 
 // report writes the status where it has changed, and then the events.
-func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	r.observeRoots(s)
-	r.paceMachines(s)
+func (s *scope) report(ctx context.Context) error {
+	s.observeRoots()
+	s.paceMachines()
 	status := s.status()
 	s.reported = status
-	r.Metrics.Observe(s.db, status)
-	r.Metrics.ObserveVolumes(s.db, s.rooms(desired.DataVolume))
-	r.Metrics.ObserveKeptWAL(s.db, s.seen.answers[s.primary()].KeptWAL)
+	s.Metrics.Observe(s.db, status)
+	s.Metrics.ObserveVolumes(s.db, s.rooms(desired.DataVolume))
+	s.Metrics.ObserveKeptWAL(s.db, s.seen.answers[s.primary()].KeptWAL)
 	status.Backup = archiveNews(s.db.Status, status, s.now)
 	if !equality.Semantic.DeepEqual(s.db.Status, status) {
 		changed := s.db.DeepCopy()
@@ -365,20 +365,20 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 		if s.db.Status.Upgrade.HasSides() || status.Upgrade.HasSides() {
 			write = freshness.Shared // a write that comes late must not turn a side that was opened since
 		}
-		if there, err := write(ctx, r.Client, s.db, changed); err != nil || !there {
+		if there, err := write(ctx, s.Client, s.db, changed); err != nil || !there {
 			return err
 		}
-		r.statuses.Note(changed, changed.Status)
-		r.logChange(ctx, s.db.Status, status)
+		s.statuses.Note(changed, changed.Status)
+		s.logChange(ctx, s.db.Status, status)
 		s.events = append(s.events, changes(s.db.Status, status)...)
 	}
 	for _, e := range s.events {
-		r.Events.Eventf(s.db, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
+		s.Events.Eventf(s.db, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
 	}
 	return nil
 }
 
-func (r *Reconciler) logChange(ctx context.Context, old, now v1.SampleDBStatus) {
+func (s *act) logChange(ctx context.Context, old, now v1.SampleDBStatus) {
 	was, is := meta.FindStatusCondition(old.Conditions,
 		v1.ConditionReady), meta.FindStatusCondition(now.Conditions, v1.ConditionReady)
 	if is == nil || was != nil && was.Reason == is.Reason {

@@ -176,7 +176,7 @@ func TestAStopWaitsForWhatItWouldCutOff(t *testing.T) {
 		"an upgrade that has ended": {upgrade: v1.UpgradeUpgraded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{db: &v1.SampleDB{}}
+			s := scopeOf(core{db: &v1.SampleDB{}})
 			if c.job.Name != "" {
 				s.seen.jobs = []batchv1.Job{c.job}
 			}

@@ -3,6 +3,7 @@ package sampledb
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +16,20 @@ import (
 	"toban.dev/internal/wal"
 )
 
+// stopTopic stops the database, has it sleep, and starts it again.
+type stopTopic struct {
+	base
+	// stopPlan is whether the spec wants it to be stopped.
+	stopPlan stopPlan
+	// sleepNext is when it may go to sleep, zero where something tells; held says that all poolers are known to hold
+	// their clients.
+	sleepNext time.Time
+	held      bool
+}
+
 // applyStop does the next step of a stop, or of the start after it (docs/stop.md). What it decides is on record before
 // anything rests on it: the agents are told that no client is to be let in, and the Pods end, a reconcile later.
-func (r *Reconciler) applyStop(ctx context.Context, s *scope) error {
+func (s *stopTopic) applyStop(ctx context.Context) error {
 	v := s.stopView()
 	s.noteStop(v, decideStop(v))
 	if !s.stop.Down() {
@@ -30,14 +42,14 @@ func (r *Reconciler) applyStop(ctx context.Context, s *scope) error {
 	if !s.db.Status.Stop.Down() || len(s.seen.pods) > 0 {
 		return nil
 	}
-	if _, err := r.keepJob(ctx, s, naming.ComponentImage, ""); err != nil {
+	if _, err := s.keepJob(ctx, naming.ComponentImage, ""); err != nil {
 		return err
 	}
-	return r.stopArchive(ctx, s)
+	return s.all.stopArchive(ctx)
 }
 
 // stopView is what is known of a stop.
-func (s *scope) stopView() stopView {
+func (s *stopTopic) stopView() stopView {
 	v := stopView{
 		now: s.now, wanted: s.stopPlan.wanted, sleeps: s.stopPlan.asleep != "", held: s.held,
 		until: s.stopPlan.until, deleted: s.db.DeletionTimestamp != nil,
@@ -67,7 +79,7 @@ func (s *scope) stopView() stopView {
 }
 
 // viewProof is who has all up to the end.
-func (s *scope) viewProof(v *stopView) {
+func (s *stopTopic) viewProof(v *stopView) {
 	end, err := wal.ParseLSN(v.end)
 	known := err == nil && v.end != ""
 	for _, m := range s.config.Members {
@@ -104,7 +116,7 @@ func archivedUpTo(state *protocol.ArchiveStatus, end wal.LSN) bool {
 
 // busyForStop is what is under way that a stop would cut off, "" for nothing. An upgrade that has not sent clients away
 // goes back to its beginning, and what pulls images is made anew.
-func (s *scope) busyForStop() string {
+func (s *stopFacts) busyForStop() string {
 	if s.restoreBegun() {
 		return "a restore"
 	}
@@ -130,7 +142,7 @@ func (s *scope) busyForStop() string {
 }
 
 // noteStop says in the status how far a stop is.
-func (s *scope) noteStop(v stopView, d stopDecision) {
+func (s *stopTopic) noteStop(v stopView, d stopDecision) {
 	old := s.stop
 	if d.step == "" {
 		if d.reason == stopStarted && !v.deleted {
@@ -165,7 +177,7 @@ func (s *scope) noteStop(v stopView, d stopDecision) {
 }
 
 // sleepsSince is since when it sleeps. While it starts, it is still known that it did.
-func (s *scope) sleepsSince(d stopDecision) string {
+func (s *stopTopic) sleepsSince(d stopDecision) string {
 	if d.step == v1.StopStarting {
 		return s.asleep()
 	}
@@ -173,7 +185,7 @@ func (s *scope) sleepsSince(d stopDecision) string {
 }
 
 // noteProof says how far standbys and the archive are; when the Pods end, that is what was proved.
-func (s *scope) noteProof(next *v1.StopStatus, v stopView, d stopDecision) {
+func (s *stopTopic) noteProof(next *v1.StopStatus, v stopView, d stopDecision) {
 	switch {
 	case d.step == v1.StopStarting:
 		next.LSN, next.ArchivedLSN, next.Archive, next.Behind = "", "", "", nil // it does not hold any more
@@ -204,7 +216,7 @@ func (s *scope) noteProof(next *v1.StopStatus, v stopView, d stopDecision) {
 }
 
 // unproved is what is known of the archive of a database without an end.
-func (s *scope) unproved() v1.StopArchive {
+func (s *stopTopic) unproved() v1.StopArchive {
 	if s.backup == nil {
 		return v1.StopArchiveNone
 	}
@@ -221,7 +233,7 @@ func gotOn(old, next *v1.StopStatus) bool {
 }
 
 // tellStopped tells that nothing runs any more.
-func (s *scope) tellStopped(stop *v1.StopStatus) {
+func (s *stopTopic) tellStopped(stop *v1.StopStatus) {
 	kind := corev1.EventTypeNormal
 	if stop.Archive == v1.StopArchiveIncomplete || stop.Archive == v1.StopArchiveUnknown {
 		kind = corev1.EventTypeWarning
@@ -234,7 +246,7 @@ func (s *scope) tellStopped(stop *v1.StopStatus) {
 }
 
 // startEvent is the event of a start.
-func (s *scope) startEvent() string {
+func (s *stopTopic) startEvent() string {
 	if s.asleep() != "" {
 		return eventWoken
 	}
@@ -242,7 +254,7 @@ func (s *scope) startEvent() string {
 }
 
 // stopSentence says how far a stop is, and what is proved.
-func (s *scope) stopSentence() string {
+func (s *stopTopic) stopSentence() string {
 	if s.stop.Archive == "" || s.stop.Step == v1.StopProving {
 		return s.stop.Message
 	}
@@ -250,7 +262,7 @@ func (s *scope) stopSentence() string {
 }
 
 // stopProof says what of a stopped database the archive has.
-func (s *scope) stopProof() string {
+func (s *stopFacts) stopProof() string {
 	stop := s.stop
 	switch stop.Archive {
 	case v1.StopArchiveComplete:
@@ -269,7 +281,7 @@ func (s *scope) stopProof() string {
 }
 
 // stopReason is the reason of Ready and Available for the step of a stop.
-func (s *scope) stopReason() string {
+func (s *stopTopic) stopReason() string {
 	switch s.stop.Step {
 	case v1.StopStopped:
 		if s.stop.Sleeps() {
@@ -283,7 +295,7 @@ func (s *scope) stopReason() string {
 }
 
 // notStopped fails while the database is stopped, is being stopped, or is to be.
-func notStopped(s *scope) *verdict {
+func (s *stopTopic) notStopped() *verdict {
 	if !s.holdsWork() {
 		return nil
 	}
@@ -291,7 +303,7 @@ func notStopped(s *scope) *verdict {
 }
 
 // archivingStopped is the condition Archiving of a database that is stopped.
-func (s *scope) archivingStopped() verdict {
+func (s *stopFacts) archivingStopped() verdict {
 	switch s.stop.Archive {
 	case v1.StopArchiveComplete:
 		return yes(v1.ReasonStopped, s.stopProof())
@@ -308,7 +320,7 @@ func notTold() verdict {
 }
 
 // asBefore is a condition as it was when the database was stopped.
-func (s *scope) asBefore(kind string, now verdict) verdict {
+func (s *stopTopic) asBefore(kind string, now verdict) verdict {
 	if last := condition(s.db.Status, kind); s.stop.Down() && last != nil {
 		return verdict{last.Status, last.Reason, last.Message}
 	}
@@ -317,7 +329,7 @@ func (s *scope) asBefore(kind string, now verdict) verdict {
 
 // holdsWork says that nothing is to be begun that a stop would have to wait for. While it waits for a blue/green
 // upgrade all goes on, because the upgrade does not end otherwise.
-func (s *scope) holdsWork() bool {
+func (s *stopFacts) holdsWork() bool {
 	return s.stop != nil && s.stop.Step != v1.StopStarting &&
 		(s.stop.Step != v1.StopWaiting || !desired.TwoSides(s.db))
 }

@@ -34,7 +34,7 @@ func (p stopPlan) status() *metav1.Time {
 }
 
 // applyStopWindows finds out whether the database is to be stopped. Where that can't be read, all stays as it is.
-func (r *Reconciler) applyStopWindows(_ context.Context, s *scope) error {
+func (s *stopTopic) applyStopWindows(_ context.Context) error {
 	plan, err := s.planStop()
 	s.stopPlan = plan
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *Reconciler) applyStopWindows(_ context.Context, s *scope) error {
 
 // planStop says whether the database is to be stopped now: spec.stopped says so, or one of spec.stopWindows is open.
 // An error is of the spec, and for the user.
-func (s *scope) planStop() (stopPlan, error) {
+func (s *stopTopic) planStop() (stopPlan, error) {
 	if s.db.Spec.Stopped {
 		return stopPlan{wanted: true}, nil
 	}
@@ -71,7 +71,7 @@ func (s *scope) planStop() (stopPlan, error) {
 
 // startedAt is the moment before which an opening of a window does not count: somebody has created or started the
 // database after it.
-func (s *scope) startedAt() (time.Time, error) {
+func (s *stopTopic) startedAt() (time.Time, error) {
 	created := s.db.CreationTimestamp.Time
 	text := s.db.Annotations[naming.AnnotationStarted]
 	if text == "" {

@@ -48,7 +48,7 @@ func TestPlanStop(t *testing.T) {
 		if c.started != "" {
 			db.Annotations = map[string]string{naming.AnnotationStarted: c.started}
 		}
-		got, err := (&scope{db: db, now: now}).planStop()
+		got, err := scopeOf(core{db: db, now: now}).planStop()
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || got != c.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -61,11 +61,11 @@ func TestStopWindowsThatCanNotBeRead(t *testing.T) {
 	for step, want := range map[string]bool{
 		"": false, v1.StopStopped: true, v1.StopClosing: true, v1.StopStarting: false,
 	} {
-		s := &scope{db: &v1.SampleDB{Spec: v1.SampleDBSpec{StopWindows: []v1.Window{{Start: "x"}}}}}
+		s := scopeOf(core{db: &v1.SampleDB{Spec: v1.SampleDBSpec{StopWindows: []v1.Window{{Start: "x"}}}}})
 		if step != "" {
 			s.stop = &v1.StopStatus{Step: step}
 		}
-		if err := (&Reconciler{}).applyStopWindows(t.Context(), s); err == nil || s.stopPlan.wanted != want {
+		if err := s.applyStopWindows(t.Context()); err == nil || s.stopPlan.wanted != want {
 			t.Errorf("%q: %+v, %v", step, s.stopPlan, err)
 		}
 	}

@@ -18,36 +18,43 @@ import (
 	"toban.dev/internal/operator/desired"
 )
 
+// storageTopic makes the volumes of instances, lets them grow, and removes those that are not wanted any more.
+type storageTopic struct {
+	base
+	// growth is whether the data volumes grow by themselves, walGrowth whether the WAL volumes do.
+	growth, walGrowth growth
+}
+
 // annotationDefaultClass marks the StorageClass for claims that name none.
 const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
 
 // applyStorage makes the claims of the wanted instances before their Pods, grows those
 // that are too small, and removes those of instances that are gone where the
 // spec says so (see remove). What it finds out becomes the condition StorageReady.
-func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
+func (s *storageTopic) applyStorage(ctx context.Context) error {
 	classes := map[desired.Volume]class{}
 	for _, v := range desired.VolumesOf(s.db) {
-		class, err := r.storageClass(ctx, v.Class(s.db))
+		class, err := s.storageClass(ctx, v.Class(s.db))
 		if err != nil {
 			return err
 		}
 		classes[v] = class
-		if err := r.decideGrowth(ctx, s, v, class); err != nil {
+		if err := s.decideGrowth(ctx, v, class); err != nil {
 			return err
 		}
 	}
 	for _, v := range desired.VolumesOf(s.db) {
-		if err := r.makeClaims(ctx, s, v, classes[v]); err != nil {
+		if err := s.makeClaims(ctx, v, classes[v]); err != nil {
 			return err
 		}
 	}
-	s.storage = bound(s)
+	s.storage = s.bound()
 	if classes[desired.DataVolume].unread && s.storage.reason == v1.ReasonProvisioning {
 		s.storage.message += "; whether its StorageClass exists is not known: the operator may not read StorageClasses"
 	}
 	var kept []string
 	for _, v := range []desired.Volume{desired.DataVolume, desired.WALVolume} {
-		more, err := r.keepClaims(ctx, s, v, classes[v])
+		more, err := s.keepClaims(ctx, v, classes[v])
 		if err != nil {
 			return err
 		}
@@ -58,7 +65,7 @@ func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
 }
 
 // makeClaims makes the claims of the wanted instances that are not there.
-func (r *Reconciler) makeClaims(ctx context.Context, s *scope, v desired.Volume, class class) error {
+func (s *storageTopic) makeClaims(ctx context.Context, v desired.Volume, class class) error {
 	for ordinal := range s.instances() {
 		if s.claimsOf(v)[ordinal] != nil {
 			continue
@@ -67,7 +74,7 @@ func (r *Reconciler) makeClaims(ctx context.Context, s *scope, v desired.Volume,
 			s.storage = no(v1.ReasonStorageClassNotFound, class.missing)
 			return &problem{v1.ReasonStorageClassNotFound, class.missing, waitUser}
 		}
-		if err := r.applyClaim(ctx, s, v, ordinal, nil); err != nil {
+		if err := s.applyClaim(ctx, v, ordinal, nil); err != nil {
 			return err
 		}
 	}
@@ -75,8 +82,8 @@ func (r *Reconciler) makeClaims(ctx context.Context, s *scope, v desired.Volume,
 }
 
 // keepClaims makes the claims that are there as wanted, or removes them, and says why such stay that were to go.
-func (r *Reconciler) keepClaims(
-	ctx context.Context, s *scope, v desired.Volume, class class,
+func (s *storageTopic) keepClaims(
+	ctx context.Context, v desired.Volume, class class,
 ) (kept []string, err error) {
 	claims := s.claimsOf(v)
 	for _, ordinal := range slices.Sorted(maps.Keys(claims)) {
@@ -84,12 +91,12 @@ func (r *Reconciler) keepClaims(
 		if claim.DeletionTimestamp != nil {
 			continue
 		}
-		decided, err := r.decideRemoval(ctx, s, ordinal)
+		decided, err := s.decideRemoval(ctx, ordinal)
 		if err != nil {
 			return kept, err
 		}
 		if decided.remove {
-			if err := r.deleteClaim(ctx, claim); err != nil {
+			if err := s.deleteClaim(ctx, claim); err != nil {
 				return kept, err
 			}
 			continue
@@ -100,7 +107,7 @@ func (r *Reconciler) keepClaims(
 		if v == desired.WALVolume && s.db.Spec.Storage.WAL == nil {
 			continue // of a former SampleDB, and nobody's now
 		}
-		if err := r.keepClaim(ctx, s, v, ordinal, class); err != nil {
+		if err := s.keepClaim(ctx, v, ordinal, class); err != nil {
 			return kept, err
 		}
 	}
@@ -109,14 +116,14 @@ func (r *Reconciler) keepClaims(
 
 // keepClaim makes an existing claim as wanted. One that may not grow stays as it
 // is, and only that; everything else goes on.
-func (r *Reconciler) keepClaim(ctx context.Context, s *scope, v desired.Volume, ordinal int, class class) error {
+func (s *storageTopic) keepClaim(ctx context.Context, v desired.Volume, ordinal int, class class) error {
 	claim := s.claimsOf(v)[ordinal]
 	grows, err := tooSmall(s.db, v, claim)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
 	if grows {
-		if class, err = r.classOf(ctx, claim, class); err != nil {
+		if class, err = s.classOf(ctx, claim, class); err != nil {
 			return err
 		}
 	}
@@ -126,9 +133,9 @@ func (r *Reconciler) keepClaim(ctx context.Context, s *scope, v desired.Volume, 
 				"volume %s can't grow to %s: StorageClass %s has no allowVolumeExpansion",
 				claim.Name, s.sizeOf(v), class.name))
 		}
-		return r.applyClaim(ctx, s, v, ordinal, claim)
+		return s.applyClaim(ctx, v, ordinal, claim)
 	}
-	err = r.applyClaim(ctx, s, v, ordinal, nil)
+	err = s.applyClaim(ctx, v, ordinal, nil)
 	var refusal *problem
 	if grows && errors.As(err, &refusal) && refusal.reason == v1.ReasonInvalidSpec {
 		if !s.giveUpGrowth(v, refusal.message) {
@@ -145,8 +152,8 @@ func (r *Reconciler) keepClaim(ctx context.Context, s *scope, v desired.Volume, 
 }
 
 // applyClaim writes a claim, with the size of sized where that is given.
-func (r *Reconciler) applyClaim(
-	ctx context.Context, s *scope, v desired.Volume, ordinal int, sized *corev1.PersistentVolumeClaim,
+func (s *storageTopic) applyClaim(
+	ctx context.Context, v desired.Volume, ordinal int, sized *corev1.PersistentVolumeClaim,
 ) error {
 	claim, err := v.Claim(s.db, ordinal, s.claimsOf(v)[ordinal])
 	if err != nil {
@@ -156,15 +163,15 @@ func (r *Reconciler) applyClaim(
 		claim.Spec.Resources.Requests = sized.Spec.Resources.Requests
 	}
 	if v == desired.DataVolume && ordinal == 0 {
-		if err := r.madeOf(ctx, s, claim); err != nil {
+		if err := s.all.madeOf(ctx, claim); err != nil {
 			return err
 		}
 	}
 	s.markSetAside(claim, ordinal)
 	if v == desired.DataVolume {
-		s.noteStorage(claim, ordinal)
+		s.all.noteStorage(claim, ordinal)
 	}
-	return r.apply(ctx, s.db, claim)
+	return s.apply(ctx, s.db, claim)
 }
 
 func tooSmall(db *v1.SampleDB, v desired.Volume, claim *corev1.PersistentVolumeClaim) (bool, error) {
@@ -177,7 +184,7 @@ func tooSmall(db *v1.SampleDB, v desired.Volume, claim *corev1.PersistentVolumeC
 }
 
 // bound is the state of the volumes of the wanted instances.
-func bound(s *scope) verdict {
+func (s *storageTopic) bound() verdict {
 	for ordinal := range s.instances() {
 		for _, v := range desired.VolumesOf(s.db) {
 			claim := s.claimsOf(v)[ordinal]
@@ -204,8 +211,8 @@ func growing(claim *corev1.PersistentVolumeClaim) bool {
 	return known && capacity.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0
 }
 
-func (r *Reconciler) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
+func (s *storageTopic) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	err := s.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete PersistentVolumeClaim %s: %w", claim.Name, err)
 	}
@@ -224,26 +231,26 @@ type class struct {
 }
 
 // classOf is the class of a claim that is there. The cluster's default may have been another one when it was made.
-func (r *Reconciler) classOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, wanted class) (class, error) {
+func (s *storageTopic) classOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, wanted class) (class, error) {
 	if claim.Spec.StorageClassName == nil {
 		return wanted, nil
 	}
-	return r.storageClass(ctx, claim.Spec.StorageClassName)
+	return s.storageClass(ctx, claim.Spec.StorageClassName)
 }
 
 // storageClass finds the class that claims of this name get; the cluster's
 // default for nil, and none at all for "".
-func (r *Reconciler) storageClass(ctx context.Context, name *string) (class, error) {
+func (s *storageTopic) storageClass(ctx context.Context, name *string) (class, error) {
 	switch {
 	case name != nil && *name == "":
 		return class{fixed: true}, nil
-	case r.NoClasses: // whether volumes can grow is found out by trying
+	case s.NoClasses: // whether volumes can grow is found out by trying
 		return class{unread: true}, nil
 	case name == nil:
-		return r.defaultClass(ctx)
+		return s.defaultClass(ctx)
 	}
 	var found storagev1.StorageClass
-	err := r.Client.Get(ctx, types.NamespacedName{Name: *name}, &found)
+	err := s.Client.Get(ctx, types.NamespacedName{Name: *name}, &found)
 	if apierrors.IsNotFound(err) {
 		return class{name: *name, missing: fmt.Sprintf(
 			"StorageClass %s does not exist: create it, or write another storage.storageClassName", *name)}, nil
@@ -254,9 +261,9 @@ func (r *Reconciler) storageClass(ctx context.Context, name *string) (class, err
 	return known(found), nil
 }
 
-func (r *Reconciler) defaultClass(ctx context.Context) (class, error) {
+func (s *storageTopic) defaultClass(ctx context.Context) (class, error) {
 	var all storagev1.StorageClassList
-	if err := r.Client.List(ctx, &all); err != nil {
+	if err := s.Client.List(ctx, &all); err != nil {
 		return class{}, fmt.Errorf("list StorageClasses: %w", err)
 	}
 	var chosen *storagev1.StorageClass

@@ -15,7 +15,7 @@ import (
 
 // mayElect says that the instances with data may elect one of them, or that this is not known: one of them lacks no
 // votes, or those that answer have enough by the newest configuration of the quorum. The witness is taken to vote.
-func (s *scope) mayElect() bool {
+func (s *lossTopic) mayElect() bool {
 	if s.refusal() == "" {
 		return true
 	}
@@ -70,7 +70,7 @@ func (l loss) survivor(v lossView) (instance string, position ha.Position, why v
 
 // promoteSurvivor notes which instance goes on with the data that it has. The instances stop, and start with that, as
 // with the data of a restore in place.
-func (s *scope) promoteSurvivor() {
+func (s *lossTopic) promoteSurvivor() {
 	instance, position, why := s.loss.survivor(s.lossView())
 	if instance == "" {
 		s.restored = why
@@ -97,7 +97,7 @@ func survived(r *v1.RestoreStatus) verdict {
 }
 
 // majorityLost says what can be done where too few instances have their data, "" elsewhere.
-func (s *scope) majorityLost() string {
+func (s *lossTopic) majorityLost() string {
 	if s.loss.reason != lossMajority {
 		return ""
 	}

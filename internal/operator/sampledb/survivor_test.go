@@ -40,7 +40,7 @@ func TestWhetherThoseWithDataMayElect(t *testing.T) {
 		"nothing is known":                {protocol.Status{}, protocol.Status{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)}
+			s := scopeOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)})
 			s.config.Members = []protocol.Member{{Name: "x-0"}, {Name: "x-1"}, {Name: "x-2"}}
 			s.db.Status.Conditions = []metav1.Condition{{
 				Type: v1.ConditionAvailable, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Unix(1e8, 0),

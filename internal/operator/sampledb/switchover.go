@@ -67,7 +67,7 @@ func (q request) next() (step, string) {
 }
 
 // request is what the SampleDB's annotations and the primary say of it.
-func (s *scope) request() request {
+func (s *handoverTopic) request() request {
 	q := request{to: s.db.Annotations[naming.AnnotationSwitchover], primary: s.primary()}
 	q.term = s.seen.answers[q.primary].Term
 	q.from, q.fromTerm = parseAsked(s.db.Annotations[naming.AnnotationSwitchoverFrom])
@@ -90,25 +90,25 @@ func parseAsked(text string) (primary string, term uint64) {
 }
 
 // asked says that a user's request for a switchover is there.
-func (s *scope) asked() bool { return s.db.Annotations[naming.AnnotationSwitchover] != "" }
+func (s *fleetFacts) asked() bool { return s.db.Annotations[naming.AnnotationSwitchover] != "" }
 
 // applySwitchover does the next step of a switchover that a user asks for. Which
 // primary was asked is written before it is, so that an operator that is started
 // anew knows when another one has taken over.
-func (r *Reconciler) applySwitchover(ctx context.Context, s *scope) error {
+func (s *handoverTopic) applySwitchover(ctx context.Context) error {
 	q := s.request()
 	what, sentence := q.next()
 	switch what {
 	case stepForget:
-		return r.annotate(ctx, s, map[string]string{naming.AnnotationSwitchoverFrom: ""})
+		return s.annotate(ctx, map[string]string{naming.AnnotationSwitchoverFrom: ""})
 	case stepRefuse:
-		return r.refuseSwitchover(ctx, s, sentence)
+		return s.refuseSwitchover(ctx, sentence)
 	case stepWait:
 		s.moving = "waits for a primary that can hand over"
 	case stepAsk:
-		return r.pursue(ctx, s, q)
+		return s.pursue(ctx, q)
 	case stepDone:
-		if err := r.annotate(ctx, s, settled("")); err != nil {
+		if err := s.annotate(ctx, settled("")); err != nil {
 			return err
 		}
 		message := fmt.Sprintf("from %s to %s", q.from, q.primary)
@@ -123,7 +123,7 @@ func (r *Reconciler) applySwitchover(ctx context.Context, s *scope) error {
 
 // pursue asks the primary to hand over, after having noted which one that is. With
 // the first answer an agent may still tell the refusal of an earlier request.
-func (r *Reconciler) pursue(ctx context.Context, s *scope, q request) error {
+func (s *handoverTopic) pursue(ctx context.Context, q request) error {
 	first := q.from == ""
 	if first {
 		notes := map[string]string{
@@ -132,7 +132,7 @@ func (r *Reconciler) pursue(ctx context.Context, s *scope, q request) error {
 		if s.db.Spec.Primary != nil {
 			notes[naming.AnnotationSwitchoverAt] = s.now.UTC().Format(time.RFC3339)
 		}
-		if err := r.annotate(ctx, s, notes); err != nil {
+		if err := s.annotate(ctx, notes); err != nil {
 			return err
 		}
 	}
@@ -142,16 +142,16 @@ func (r *Reconciler) pursue(ctx context.Context, s *scope, q request) error {
 		to = ""
 		s.moving = q.primary + " is asked to hand over"
 	}
-	answer, err := r.askSwitchover(ctx, s, to, "a switchover was asked for")
+	answer, err := s.askSwitchover(ctx, to, "a switchover was asked for")
 	if err == nil && answer.SwitchoverError != "" && !first {
-		return r.refuseSwitchover(ctx, s, answer.SwitchoverError)
+		return s.refuseSwitchover(ctx, answer.SwitchoverError)
 	}
 	return nil
 }
 
 // refuseSwitchover ends a request that can't be fulfilled and says why.
-func (r *Reconciler) refuseSwitchover(ctx context.Context, s *scope, sentence string) error {
-	if err := r.annotate(ctx, s, settled(sentence)); err != nil {
+func (s *handoverTopic) refuseSwitchover(ctx context.Context, sentence string) error {
+	if err := s.annotate(ctx, settled(sentence)); err != nil {
 		return err
 	}
 	s.moving = ""
@@ -169,7 +169,7 @@ func settled(refusal string) map[string]string {
 
 // annotate sets annotations of the SampleDB, and removes those that are "". It
 // fails where the SampleDB has changed since it was read: a request may be another one.
-func (r *Reconciler) annotate(ctx context.Context, s *scope, annotations map[string]string) error {
+func (s *act) annotate(ctx context.Context, annotations map[string]string) error {
 	changed := s.db.DeepCopy()
 	if changed.Annotations == nil {
 		changed.Annotations = map[string]string{}
@@ -185,7 +185,7 @@ func (r *Reconciler) annotate(ctx context.Context, s *scope, annotations map[str
 		return nil
 	}
 	patch := client.MergeFromWithOptions(s.db, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
+	if err := s.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
 		return fmt.Errorf("note how far a request is: %w", err)
 	}
 	changed.Spec = s.db.Spec // with the size in force, which the API server does not have
@@ -195,7 +195,7 @@ func (r *Reconciler) annotate(ctx context.Context, s *scope, annotations map[str
 
 // askSwitchover asks the primary's agent to hand over. One that does not answer
 // may be doing just that: it is asked again, and the error is only for the log.
-func (r *Reconciler) askSwitchover(ctx context.Context, s *scope, to, reason string) (protocol.Status, error) {
+func (s *handoverTopic) askSwitchover(ctx context.Context, to, reason string) (protocol.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ordinal, _ := naming.Ordinal(s.primary())
@@ -203,7 +203,7 @@ func (r *Reconciler) askSwitchover(ctx context.Context, s *scope, to, reason str
 	if pod == nil {
 		return protocol.Status{}, fmt.Errorf("the primary %s has no Pod any more", s.primary())
 	}
-	answer, err := r.Agents.Switchover(ctx, s.db.UID, pod.Status.PodIP, s.config,
+	answer, err := s.Agents.Switchover(ctx, s.db.UID, pod.Status.PodIP, s.config,
 		protocol.Switchover{To: to, Reason: reason})
 	if err != nil {
 		log.FromContext(ctx).Info("the primary could not be asked to hand over; it will be asked again",

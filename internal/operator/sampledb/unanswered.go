@@ -52,14 +52,14 @@ func (u *unanswered) forget(db types.UID) {
 }
 
 // askUpgrade asks the Pod that upgrades the data how far it is, and notes for how long it has not answered.
-func (r *Reconciler) askUpgrade(ctx context.Context, s *scope, out *upgradeWork) {
+func (s *scope) askUpgrade(ctx context.Context, out *upgradeWork) {
 	var p *protocol.BackupProgress
 	var whom types.UID
 	if out.pod != nil && !pods.Ended(out.pod) {
 		whom, out.job.Lost = out.pod.UID, pods.LostOf(out.pod, s.now)
-		p = pods.Ask(ctx, r.Client, r.Pods, naming.IdentityUpgrade, out.pod)
+		p = pods.Ask(ctx, s.Client, s.Pods, naming.IdentityUpgrade, out.pod)
 	}
-	out.job.Silent = r.unanswered.note(s.db.UID, whom, p != nil, s.now)
+	out.job.Silent = s.unanswered.note(s.db.UID, whom, p != nil, s.now)
 	if p == nil {
 		return
 	}

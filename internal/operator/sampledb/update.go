@@ -25,14 +25,14 @@ import (
 const pullPatience = 2 * time.Minute
 
 // updateAsked says that somebody asks for an update.
-func (s *scope) updateAsked() bool { return s.db.Annotations[naming.AnnotationUpdate] != "" }
+func (s *upgradeFacts) updateAsked() bool { return s.db.Annotations[naming.AnnotationUpdate] != "" }
 
 // pulling says that nodes pull the image of an update.
-func (s *scope) pulling() bool { return s.update != nil && s.update.Step == v1.UpdatePulling }
+func (s *upgradeFacts) pulling() bool { return s.update != nil && s.update.Step == v1.UpdatePulling }
 
 // applyUpdate does the next step of an update to a newer minor version (docs/upgrade.md). That the target is on record
 // in the status is what has the instances replaced: by the same rules as any change of the spec.
-func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
+func (s *imageTopic) applyUpdate(ctx context.Context) error {
 	if s.starting() || s.image == nil || s.upgrading() || s.upgrade.HasSides() {
 		return nil
 	}
@@ -45,16 +45,16 @@ func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
 	s.updateNext = d.At
 	s.noteUpdate(d, pulls)
 	if d.Why == upgrade.WhyPulling {
-		return r.pullImage(ctx, s, d.Target.Image, desired.Major(s.db), pulls)
+		return s.pullImage(ctx, d.Target.Image, desired.Major(s.db), pulls)
 	}
-	if err := r.endPulls(ctx, s); err != nil {
+	if err := s.endPulls(ctx); err != nil {
 		return err
 	}
-	return r.tellUpdate(ctx, s, d)
+	return s.tellUpdate(ctx, d)
 }
 
 // tellUpdate does what a step of an update does besides the status: it ends a request, and tells.
-func (r *Reconciler) tellUpdate(ctx context.Context, s *scope, d upgrade.Decision) error {
+func (s *imageTopic) tellUpdate(ctx context.Context, d upgrade.Decision) error {
 	switch d.Step {
 	case upgrade.StepAdopt:
 		s.image.Runs = d.Target.Image
@@ -73,14 +73,14 @@ func (r *Reconciler) tellUpdate(ctx context.Context, s *scope, d upgrade.Decisio
 	}
 	switch d.Step {
 	case upgrade.StepReplace, upgrade.StepDone, upgrade.StepFail, upgrade.StepRefuse:
-		return r.annotate(ctx, s, map[string]string{naming.AnnotationUpdate: ""})
+		return s.annotate(ctx, map[string]string{naming.AnnotationUpdate: ""})
 	default: // the request is still needed
 		return nil
 	}
 }
 
 // permission is when the spec and a request let an update begin. An error is of the window, and for the user.
-func (s *scope) permission() (upgrade.Permission, error) {
+func (s *upgradeFacts) permission() (upgrade.Permission, error) {
 	p := upgrade.Permission{
 		Asked: s.updateAsked(), InWindow: s.db.Annotations[naming.AnnotationUpdate] == naming.UpdateInWindow,
 	}
@@ -106,10 +106,10 @@ func parseWindow(w v1.Window) (window.Window, error) {
 }
 
 // situation is what a decision about an update is made of.
-func (s *scope) situation(permission upgrade.Permission, pulls []nodePull) upgrade.Situation {
+func (s *imageTopic) situation(permission upgrade.Permission, pulls []nodePull) upgrade.Situation {
 	out := upgrade.Situation{
 		View: s.versions(), Permission: permission, Runs: s.image.Runs, Looking: s.lookStale(),
-		Ready: ready(s).status == metav1.ConditionTrue,
+		Ready: ready(s.all).status == metav1.ConditionTrue,
 	}
 	out.Pull, out.Pulled, out.Trouble = pulledSoFar(pulls)
 	switch u := s.update; {
@@ -126,7 +126,7 @@ func (s *scope) situation(permission upgrade.Permission, pulls []nodePull) upgra
 }
 
 // noteUpdate says in the status how far an update is. What waits only because there is nothing newer is none.
-func (s *scope) noteUpdate(d upgrade.Decision, pulls []nodePull) {
+func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []nodePull) {
 	before := s.update
 	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.updateAsked()
 	if !awaited || d.Step == upgrade.StepAdopt || d.Step == upgrade.StepDone {
@@ -167,9 +167,9 @@ func updateStep(d upgrade.Decision) string {
 }
 
 // versionsRun are the versions that the instances run, each once.
-func (s *scope) versionsRun() string {
+func (s *imageTopic) versionsRun() string {
 	var all []string
-	for _, i := range s.instanceStatuses() {
+	for _, i := range s.all.instanceStatuses() {
 		if i.Version != "" && !slices.Contains(all, i.Version) {
 			all = append(all, i.Version)
 		}
@@ -178,7 +178,7 @@ func (s *scope) versionsRun() string {
 }
 
 // updateLeft is what is still to be done until all instances run a target: the steps in their order.
-func (s *scope) updateLeft(d upgrade.Decision, pulls []nodePull) (left []string) {
+func (s *imageTopic) updateLeft(d upgrade.Decision, pulls []nodePull) (left []string) {
 	if d.Target.Image == "" {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (s *scope) updateLeft(d upgrade.Decision, pulls []nodePull) (left []string)
 }
 
 // digestOf is the digest of the image that an instance runs, "" where that is not known.
-func (s *scope) digestOf(name string) string {
+func (s *imageTopic) digestOf(name string) string {
 	ordinal, _ := naming.Ordinal(name)
 	pod := s.seen.pods[ordinal]
 	if pod == nil {
@@ -224,7 +224,7 @@ type nodePull struct {
 }
 
 // pulls are the nodes of the instances, by ordinal. What they get has to have a version that is accepted.
-func (s *scope) pulls(accepts func(version string) bool) (out []nodePull) {
+func (s *imageTopic) pulls(accepts func(version string) bool) (out []nodePull) {
 	for ordinal := range s.instances() {
 		pod := s.seen.pods[ordinal]
 		if pod == nil || pod.Spec.NodeName == "" ||
@@ -243,7 +243,9 @@ func (s *scope) pulls(accepts func(version string) bool) (out []nodePull) {
 
 // pullState is how far a node is, and why it can't get the image. What it has got is looked into: it has to be the
 // version that the target is said to have.
-func (s *scope) pullState(p nodePull, accepts func(string) bool) (version string, state upgrade.Pull, trouble string) {
+func (s *imageTopic) pullState(
+	p nodePull, accepts func(string) bool,
+) (version string, state upgrade.Pull, trouble string) {
 	run := s.lookJob(p.job)
 	if run.result != nil {
 		version = run.result.Version
@@ -280,17 +282,17 @@ func pulledSoFar(pulls []nodePull) (state upgrade.Pull, image, trouble string) {
 }
 
 // pullImage has each node of the instances pull the image of a target.
-func (r *Reconciler) pullImage(ctx context.Context, s *scope, image string, major int, pulls []nodePull) error {
+func (s *imageTopic) pullImage(ctx context.Context, image string, major int, pulls []nodePull) error {
 	for _, p := range pulls {
 		if p.job != nil && p.image != image {
-			if err := r.jobs().Remove(ctx, p.job); err != nil {
+			if err := s.jobs().Remove(ctx, p.job); err != nil {
 				return err
 			}
 		}
 		if p.job == nil {
-			job := desired.PullJob(s.db, r.Settings,
+			job := desired.PullJob(s.db, s.Settings,
 				desired.Pull{Ordinal: p.ordinal, Node: p.node, Image: image, Major: major})
-			if err := r.jobs().Create(ctx, job); err != nil {
+			if err := s.jobs().Create(ctx, job); err != nil {
 				return err
 			}
 		}
@@ -299,13 +301,13 @@ func (r *Reconciler) pullImage(ctx context.Context, s *scope, image string, majo
 }
 
 // endPulls takes away the Jobs that pulled.
-func (r *Reconciler) endPulls(ctx context.Context, s *scope) error {
+func (s *imageTopic) endPulls(ctx context.Context) error {
 	for i := range s.seen.jobs {
 		job := &s.seen.jobs[i]
 		if job.Annotations[naming.AnnotationPulls] == "" || !metav1.IsControlledBy(job, s.db) {
 			continue
 		}
-		if err := r.jobs().Remove(ctx, job); err != nil {
+		if err := s.jobs().Remove(ctx, job); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ const (
 
 // electionsInVain says that instances campaign and none is elected, nothing where that is not known to be so. Campaigns
 // are counted in powers of two, so that a long time without a leader costs few writes of the status.
-func (s *scope) electionsInVain() verdict {
+func (s *machinesTopic) electionsInVain() verdict {
 	most := 0
 	for _, a := range s.seen.answers {
 		most = max(most, a.InVain)
@@ -42,7 +42,7 @@ func (s *scope) electionsInVain() verdict {
 
 // awaitsElection says that nobody has led for vainPatience, and that one of the instances should be elected: all that
 // run can be asked, and enough of them have their data.
-func (s *scope) awaitsElection() bool {
+func (s *machinesTopic) awaitsElection() bool {
 	was := condition(s.db.Status, v1.ConditionAvailable)
 	lost := was != nil && was.Status != metav1.ConditionTrue && s.now.Sub(was.LastTransitionTime.Time) >= vainPatience
 	wanted := s.db.DeletionTimestamp == nil && !s.stop.Closed()
@@ -64,7 +64,7 @@ var electing = []string{
 }
 
 // said is what an instance says of itself. While elections are in vain that would be something else at each look.
-func (s *scope) said(a protocol.Status) (reason, message string) {
+func (s *machinesTopic) said(a protocol.Status) (reason, message string) {
 	switch {
 	case s.vain.reason == "" || !slices.Contains(electing, a.Reason):
 		return a.Reason, a.Message

@@ -87,7 +87,7 @@ func TestWhatIsSaidOfAnInstanceWhileElectionsAreInVain(t *testing.T) {
 		"they are only slow":     {verdict{}, campaigned(1, "Resting"), "Resting", "as it is"},
 		"it has lost its quorum": {verdict{}, campaigned(0, ha.RefusedNoMajority), ha.RefusedNoMajority, "as it is"},
 	} {
-		s := &scope{vain: c.vain}
+		s := scopeOf(core{outcomes: outcomes{vain: c.vain}})
 		if reason, message := s.said(*c.answer); reason != c.reason || message != c.message {
 			t.Errorf("%s: it says %s: %s", name, reason, message)
 		}

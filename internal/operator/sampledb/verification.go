@@ -13,7 +13,7 @@ import (
 
 // applyVerification asks for the verification of the last complete backup when the schedule says so: an
 // annotation with the time it was due, which an operator that is started anew would write the same.
-func (r *Reconciler) applyVerification(ctx context.Context, s *scope) error {
+func (s *backupsTopic) applyVerification(ctx context.Context) error {
 	spec := s.backup
 	schedule, err := parseSchedule("spec.backup.verification.schedule", spec.Verification.Schedule, spec.TimeZone)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *Reconciler) applyVerification(ctx context.Context, s *scope) error {
 		changed.Annotations = map[string]string{}
 	}
 	changed.Annotations[naming.AnnotationVerify] = due.UTC().Format(time.RFC3339)
-	err = r.Client.Patch(ctx, changed, client.MergeFrom(last), client.FieldOwner(naming.FieldOwner))
+	err = s.Client.Patch(ctx, changed, client.MergeFrom(last), client.FieldOwner(naming.FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("ask for the verification of %s: %w", last.Name, err)
 	}
@@ -43,7 +43,7 @@ func (r *Reconciler) applyVerification(ctx context.Context, s *scope) error {
 }
 
 // lastBackup is the last complete one in the archive, nil where there is none.
-func (s *scope) lastBackup() *v1.DatabaseBackup {
+func (s *archiveFacts) lastBackup() *v1.DatabaseBackup {
 	var last *v1.DatabaseBackup
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
@@ -55,7 +55,7 @@ func (s *scope) lastBackup() *v1.DatabaseBackup {
 }
 
 // verificationAsked is when a verification was last due, or when the first backup to verify was complete.
-func (s *scope) verificationAsked(last *v1.DatabaseBackup) time.Time {
+func (s *backupsTopic) verificationAsked(last *v1.DatabaseBackup) time.Time {
 	asked := last.Status.CompletedAt.Time
 	for i := range s.seen.backups {
 		at, err := time.Parse(time.RFC3339, s.seen.backups[i].Annotations[naming.AnnotationVerify])

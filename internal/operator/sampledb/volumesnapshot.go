@@ -15,13 +15,13 @@ import (
 
 // firstSnapshot is the backup by a snapshot of a volume that spec.restoreFrom names for a database which is not there
 // yet, nil for none.
-func (r *Reconciler) firstSnapshot(ctx context.Context, s *scope) (*v1.DatabaseBackup, error) {
+func (s *restoreTopic) firstSnapshot(ctx context.Context) (*v1.DatabaseBackup, error) {
 	from := s.db.Spec.RestoreFrom
 	if from == nil || from.Backup == "" || s.config.SystemIdentifier != "" ||
 		s.db.Status.Restore != nil && s.db.Status.Restore.CompletedAt != nil {
 		return nil, nil //nolint:nilnil // the volumes are made empty
 	}
-	backup, err := find(ctx, r.Client, s.db, from.Backup, &v1.DatabaseBackup{})
+	backup, err := find(ctx, s.Client, s.db, from.Backup, &v1.DatabaseBackup{})
 	if err != nil || backup == nil || !backup.BySnapshot() {
 		return nil, err
 	}
@@ -30,14 +30,14 @@ func (r *Reconciler) firstSnapshot(ctx context.Context, s *scope) (*v1.DatabaseB
 
 // madeOf has the claim of the first instance's data, where it is not there yet, be made of the snapshot of a volume
 // that the database is restored from. It waits for the backup to be complete: an empty volume would stay.
-func (r *Reconciler) madeOf(ctx context.Context, s *scope, claim *corev1.PersistentVolumeClaim) error {
+func (s *restoreTopic) madeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	if current := s.seen.claims[0]; current != nil {
 		if name := current.Annotations[naming.AnnotationMadeOf]; name != "" && s.config.SystemIdentifier == "" {
 			desired.NoteMadeOf(claim, name)
 		}
 		return nil
 	}
-	backup, err := r.firstSnapshot(ctx, s)
+	backup, err := s.firstSnapshot(ctx)
 	if err != nil || backup == nil {
 		return err
 	}
@@ -54,14 +54,14 @@ func (r *Reconciler) madeOf(ctx context.Context, s *scope, claim *corev1.Persist
 
 // ofOtherSnapshot is the problem that the first volume has the data of a snapshot which is not wanted any more. No
 // server may start with that: without the backup_label, it would take it for its own after a crash.
-func (r *Reconciler) ofOtherSnapshot(ctx context.Context, s *scope) error {
+func (s *restoreTopic) ofOtherSnapshot(ctx context.Context) error {
 	claim := s.seen.claims[0]
 	if claim == nil || s.config.SystemIdentifier != "" || claim.Annotations[naming.AnnotationMadeOf] == "" ||
 		s.db.Status.Restore != nil && s.db.Status.Restore.CompletedAt != nil {
 		return nil
 	}
 	name := claim.Annotations[naming.AnnotationMadeOf]
-	backup, err := r.firstSnapshot(ctx, s)
+	backup, err := s.firstSnapshot(ctx)
 	if err != nil || backup != nil && backup.Status.Snapshot != nil && backup.Status.Snapshot.Name == name {
 		return err
 	}
@@ -110,7 +110,7 @@ func snapshotSource(backup *v1.DatabaseBackup) (desired.Source, error) {
 
 // madeOfSource is the problem that the volume of a restore was not made of the snapshot that it is to begin with. What
 // is on such a volume is somebody's, and is left alone.
-func (s *scope) madeOfSource(x desired.Restore, source desired.Source) error {
+func (s *restoreTopic) madeOfSource(x desired.Restore, source desired.Source) error {
 	if source.Snapshot == nil {
 		return nil
 	}

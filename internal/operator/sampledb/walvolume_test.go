@@ -113,7 +113,7 @@ func TestTheSizeInForceOfWALVolumes(t *testing.T) {
 	} {
 		db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "1"}}
 		db.Spec.Instances, db.Spec.Storage = 2, v1.StorageSpec{Size: "50Gi", WAL: &v1.WALSpec{Size: c.size}}
-		s := &scope{db: db, seen: observed{wals: map[int]*corev1.PersistentVolumeClaim{}}}
+		s := scopeOf(core{db: db, seen: observed{wals: map[int]*corev1.PersistentVolumeClaim{}}})
 		for n, has := range strings.Fields(c.claims) {
 			s.seen.wals[n] = claimOf(has, "")
 		}
@@ -137,15 +137,15 @@ func TestVolumesAreBoundWhenBothAre(t *testing.T) {
 	s := walScope("", rooms(volumeOf(1, 0)), nil)
 	s.db.Spec.Instances = 1
 	s.seen.claims = map[int]*corev1.PersistentVolumeClaim{0: bind(claimOf("100Gi", ""))}
-	if v := bound(s); v.reason != v1.ReasonProvisioning || !strings.Contains(v.message, "wal-x-0") {
+	if v := s.bound(); v.reason != v1.ReasonProvisioning || !strings.Contains(v.message, "wal-x-0") {
 		t.Errorf("without the WAL volume it is %+v", v)
 	}
 	s.seen.wals = map[int]*corev1.PersistentVolumeClaim{0: bind(claimOf("100Gi", ""))}
-	if v := bound(s); v.reason != v1.ReasonBound {
+	if v := s.bound(); v.reason != v1.ReasonBound {
 		t.Errorf("with both it is %+v", v)
 	}
 	s.seen.wals[0].Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("50Gi")}
-	if v := bound(s); v.reason != v1.ReasonResizing {
+	if v := s.bound(); v.reason != v1.ReasonResizing {
 		t.Errorf("while the WAL volume grows it is %+v", v)
 	}
 }

@@ -19,35 +19,35 @@ const leaseBelieved = pauseResting
 
 // observeLease reads the Lease, where it has not been read lately. In a deletion it is read each time: who it belongs
 // to may have changed a moment ago.
-func (r *Reconciler) observeLease(ctx context.Context, s *scope) (err error) {
+func (s *fleetTopic) observeLease(ctx context.Context) (err error) {
 	if s.db.DeletionTimestamp == nil {
-		if s.seen.lease = r.leases.recent(s.db.UID, s.now); s.seen.lease != nil {
+		if s.seen.lease = s.leases.recent(s.db.UID, s.now); s.seen.lease != nil {
 			return nil
 		}
 	}
-	s.seen.lease, err = find(ctx, r.Reader, s.db, naming.Lease(s.db.Name), &coordinationv1.Lease{})
+	s.seen.lease, err = find(ctx, s.Reader, s.db, naming.Lease(s.db.Name), &coordinationv1.Lease{})
 	return err
 }
 
 // applyWitness creates the Lease where there is none, and tells the agents its
 // UID where that does no harm. What is in it is theirs.
-func (r *Reconciler) applyWitness(ctx context.Context, s *scope) error {
+func (s *fleetTopic) applyWitness(ctx context.Context) error {
 	lease := s.seen.lease
 	if lease == nil {
 		lease = desired.Lease(s.db)
-		if err := r.create(ctx, s.db, lease); err != nil {
+		if err := s.create(ctx, s.db, lease); err != nil {
 			return err
 		}
 	}
 	if err := mayWrite(lease, s.db, "Lease"); err != nil {
 		return err
 	}
-	if mayWitness(s) {
+	if s.mayWitness() {
 		s.config.Witness = string(lease.UID)
 		s.config = s.config.Revise()
 	}
 	if s.config.Witness == string(lease.UID) {
-		r.leases.read(s.db.UID, lease, s.now)
+		s.leases.read(s.db.UID, lease, s.now)
 	}
 	return nil
 }
@@ -57,11 +57,11 @@ func (r *Reconciler) applyWitness(ctx context.Context, s *scope) error {
 // deleted and made anew, the new one knows nothing of an instance that had gone on alone
 // by the former; until they are together, that one stays the witness, and a witness that
 // is gone lets nobody go on.
-func mayWitness(s *scope) bool {
+func (s *fleetTopic) mayWitness() bool {
 	if s.config.Witness == "" && s.config.SystemIdentifier == "" && len(s.seen.claims) == 0 {
 		return true
 	}
-	return s.healthy() && allVote(s) == nil
+	return s.healthy() && allVote(s.all) == nil
 }
 
 // leases remembers the Leases that agents know as their witness, by the UID of the SampleDB. The zero value is ready

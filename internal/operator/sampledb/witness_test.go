@@ -53,11 +53,11 @@ func TestTheLeaseIsReadAsOftenAsItMatters(t *testing.T) {
 				db.DeletionTimestamp = &metav1.Time{Time: now}
 			}
 			for range 20 {
-				s := &scope{db: db, now: now, config: protocol.Config{Witness: c.witness}}
-				if err := r.observeLease(t.Context(), s); err != nil || s.seen.lease.UID != "lease-1" {
+				s := newScope(newWorld(&core{db: db, now: now, config: protocol.Config{Witness: c.witness}}), r.hands())
+				if err := s.observeLease(t.Context()); err != nil || s.seen.lease.UID != "lease-1" {
 					t.Fatalf("the Lease is %v: %v", s.seen.lease, err)
 				}
-				if err := r.applyWitness(t.Context(), s); err != nil && !c.goes {
+				if err := s.applyWitness(t.Context()); err != nil && !c.goes {
 					t.Fatal(err)
 				}
 				now = now.Add(30 * time.Second)
@@ -77,12 +77,12 @@ func TestALeaseThatIsGoneIsNoticed(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	look := func(db *v1.SampleDB, at time.Time) *coordinationv1.Lease {
 		t.Helper()
-		s := &scope{db: db, now: at, config: protocol.Config{Witness: "lease-1"}}
-		if err := r.observeLease(t.Context(), s); err != nil {
+		s := newScope(newWorld(&core{db: db, now: at, config: protocol.Config{Witness: "lease-1"}}), r.hands())
+		if err := s.observeLease(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if lease := s.seen.lease; lease != nil {
-			if err := r.applyWitness(t.Context(), s); err != nil {
+			if err := s.applyWitness(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

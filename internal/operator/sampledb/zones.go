@@ -16,7 +16,7 @@ import (
 // zoneOf is the zone of the node that an instance's Pod is on, or was on last, "" where that is not known. Kubernetes
 // 1.35 and later copies the node's label to a Pod when it puts it there (the admission plugin PodTopologyLabels), so no
 // right to read nodes is needed.
-func (s *scope) zoneOf(name string) string {
+func (s *fleetFacts) zoneOf(name string) string {
 	ordinal, _ := naming.Ordinal(name)
 	pod := s.seen.pods[ordinal]
 	if pod == nil || pod.Spec.NodeName == "" {
@@ -89,7 +89,7 @@ func (p placement) spread(zones map[string][]string) string {
 }
 
 // placement is where the wanted instances are.
-func (s *scope) placement() placement {
+func (s *fleetTopic) placement() placement {
 	p := placement{}
 	for _, m := range s.config.Members {
 		p[m.Name] = s.zoneOf(m.Name)
@@ -98,7 +98,7 @@ func (s *scope) placement() placement {
 }
 
 // survivesZoneLoss is the condition. There is none of a lone instance, nor where nobody speaks of zones.
-func (s *scope) survivesZoneLoss() verdict {
+func (s *fleetTopic) survivesZoneLoss() verdict {
 	p := s.placement()
 	asked := s.db.Spec.ZoneSpread == v1.ZoneSpreadRequired || len(s.preferredZones()) > 0
 	known := slices.ContainsFunc(slices.Collect(maps.Values(p)), func(zone string) bool { return zone != "" })
