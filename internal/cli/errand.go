@@ -144,7 +144,7 @@ func (e *errand) log(ctx context.Context) ([]byte, error) {
 func endOf(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if end := c.State.Terminated; end != nil {
-			return fmt.Sprintf("%s (exit code %d)", end.Reason, end.ExitCode)
+			return strings.TrimSuffix(fmt.Sprintf("%s (exit code %d): %s", end.Reason, end.ExitCode, end.Message), ": ")
 		}
 	}
 	return pod.Status.Reason + ": " + pod.Status.Message

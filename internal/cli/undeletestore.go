@@ -134,10 +134,12 @@ var errCut = errors.New("the Pod that looks has not told all")
 
 // readFound reads what the Pod has written. The error is errCut where that has no end, or what the Pod says.
 func readFound(text []byte) (found []protocol.FoundBackup, err error) {
-	lines := json.NewDecoder(bytes.NewReader(text))
-	for {
+	for _, text := range bytes.Split(text, []byte("\n")) {
+		if !bytes.HasPrefix(text, []byte("{")) {
+			continue // what it says to people as it ends, which may come before its last lines
+		}
 		var line protocol.FoundLine
-		if err := lines.Decode(&line); err != nil {
+		if err := json.Unmarshal(text, &line); err != nil {
 			return nil, fmt.Errorf("%w: %w", errCut, err)
 		}
 		switch {
@@ -149,6 +151,7 @@ func readFound(text []byte) (found []protocol.FoundBackup, err error) {
 			return found, nil
 		}
 	}
+	return nil, fmt.Errorf("%w: %w", errCut, io.ErrUnexpectedEOF)
 }
 
 // databaseBackups are DatabaseBackups as they were before they were lost with their namespace, as far as the store

@@ -103,7 +103,8 @@ func TestAStoreThatWasNotReadToItsEndIsAnError(t *testing.T) {
 		foundLines + `{"error":"access denied"}`: "access denied",
 		foundLines + `{"backup":{"name":"mai`:    "has not told all",
 		"":                                       "has not told all",
-		"panic: something else than lines of ours": "has not told all",
+		"panic: something else than lines of ours":                    "has not told all",
+		"toban: access denied\n" + `{"error":"access denied"}` + "\n": "access denied", // to people, and first
 	} {
 		if _, err := readFound([]byte(text)); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q: %v", text, err)
