@@ -12,16 +12,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/postgres/sql"
 )
 
 // InspectOptions say what is looked through.
@@ -145,7 +144,7 @@ func (i *inspecting) createReader(ctx context.Context) error {
 
 // admit lets the reader into a database, whoever else may connect there.
 func (i *inspecting) admit(ctx context.Context, database string) error {
-	name := pgx.Identifier{database}.Sanitize()
+	name := sql.Quote(database)
 	if err := i.administer(ctx, "GRANT CONNECT ON DATABASE "+name+" TO "+i.reader); err != nil {
 		return err
 	}
@@ -197,8 +196,8 @@ func (i *inspecting) answer(ctx context.Context, a Assertion) Answer {
 // answered says that an error is PostgreSQL's own about the question, and not about the connection, about resources, an
 // operator's intervention or the system (classes 08, 53, 57 and 58 of its error codes).
 func answered(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && len(pg.Code) == 5 && !slices.Contains([]string{"08", "53", "57", "58"}, pg.Code[:2])
+	code := sql.Code(err)
+	return len(code) == 5 && !sql.InClass(code, "08", "53", "57", "58")
 }
 
 // query gives the first value of the first row as text ("" for NULL), and the number of rows.

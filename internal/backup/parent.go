@@ -4,9 +4,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres/sql"
 )
 
 // ErrNoIncrement says that a server, or the archive, can't say what has changed since a backup.
@@ -37,6 +36,6 @@ func (c Catalogue) Parent(history []ha.TermStart, every int) (Backup, bool) {
 // which it has not made or has removed, does not go on with its WAL, or begins before the parent ended, as a standby
 // may (PrepareForIncrementalBackup in basebackup_incremental.c: all of it "object not in prerequisite state").
 func refusedIncrement(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "55000" && !strings.Contains(pg.Message, "was promoted")
+	own := sql.Error(err)
+	return own != nil && own.Code == "55000" && !strings.Contains(own.Message, "was promoted")
 }

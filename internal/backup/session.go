@@ -2,8 +2,6 @@ package backup
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,13 +23,7 @@ func readSettings() map[string]string {
 func connectScratch(
 	ctx context.Context, s *postgres.Server, role, database string, settings map[string]string,
 ) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s dbname='%s' sslmode=disable connect_timeout=3",
-		s.Run, s.Port, role, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(database)))
-	if err != nil {
-		return nil, fmt.Errorf("make connection settings: %w", err)
-	}
-	config.RuntimeParams = sql.SettingsAt(s.Programs.Major, role, settings)
-	return pgx.ConnectConfig(ctx, config)
+	return s.Connection(database, role).Open(ctx, sql.SettingsAt(s.Programs.Major, role, settings))
 }
 
 // connectSuperuser opens a session of our own that writes.
@@ -39,12 +31,7 @@ func connectSuperuser(ctx context.Context, s *postgres.Server, database string) 
 	return connectScratch(ctx, s, naming.RoleSuperuser, database, map[string]string{"application_name": application})
 }
 
-// optionsVariable gives a superuser's settings to one of PostgreSQL's own programs (libpq's PGOPTIONS, in which a
-// backslash stands before a space that is part of a value).
+// optionsVariable gives a superuser's settings to one of PostgreSQL's own programs.
 func optionsVariable(major int) string {
-	var options []string
-	for name, value := range sql.SettingsAt(major, naming.RoleSuperuser, nil) {
-		options = append(options, "-c "+name+"="+strings.ReplaceAll(value, " ", `\ `))
-	}
-	return "PGOPTIONS=" + strings.Join(options, " ")
+	return sql.OptionsVariable(sql.SettingsAt(major, naming.RoleSuperuser, nil))
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // ErrPromoted says that the standby which was copied has become a primary
@@ -117,11 +119,13 @@ func (s *stream) next() (pgproto3.BackendMessage, error) {
 // named gives the errors names that who called can tell apart. The code says only
 // that the server is not in the state for it (55000); our servers speak English (lc_messages).
 func named(err error) error {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "55000" && strings.Contains(pg.Message, "was promoted") {
+	own := sql.Error(err)
+	switch {
+	case own == nil:
+		return err
+	case own.Code == "55000" && strings.Contains(own.Message, "was promoted"):
 		return fmt.Errorf("%w: %w", ErrPromoted, err)
-	}
-	if pg != nil && damageCodes[pg.Code] {
+	case damageCodes[own.Code]:
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err

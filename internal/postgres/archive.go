@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
+	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
 )
 
@@ -21,7 +19,7 @@ func (s *Session) EnsureSlot(ctx context.Context, slot string) error {
 		where not exists (select from pg_replication_slots where slot_name = $1)`
 	_, err := s.conn.Exec(ctx, query, slot)
 	// Another session of ours may have made it since the look.
-	if state := (*pgconn.PgError)(nil); errors.As(err, &state) && state.Code == duplicateObject {
+	if sql.Code(err) == duplicateObject {
 		return nil
 	}
 	if err != nil {

@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
@@ -22,23 +20,30 @@ type Session struct{ conn *pgx.Conn }
 // application is how our own sessions are told from those of a person who is postgres.
 const application = sql.Application
 
+// Connection is by the server's Unix socket.
+func (s *Server) Connection(database, role string) sql.Connection {
+	return sql.Connection{
+		Hosts: []string{s.Run}, Port: uint16(s.Port), //nolint:gosec // it is a port
+		Database: database, Role: role, Timeout: 3 * time.Second,
+	}
+}
+
 // Connect opens a session.
 func (s *Server) Connect(ctx context.Context) (*Session, error) {
 	return s.connect(ctx, func(*pgx.ConnConfig) {})
 }
 
 func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Session, error) {
-	config, err := pgx.ParseConfig(
-		fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable connect_timeout=3", s.Run, s.Port))
+	config, err := s.Connection("postgres", "postgres").Config(sql.SettingsAt(s.Programs.Major, "postgres",
+		map[string]string{
+			"application_name":  application,
+			"statement_timeout": "5s",
+			// Ours must never wait for a standby: it would hang with the users' commits and look dead.
+			"synchronous_commit": "local",
+		}))
 	if err != nil {
-		return nil, fmt.Errorf("make connection settings: %w", err)
+		return nil, err
 	}
-	config.RuntimeParams = sql.SettingsAt(s.Programs.Major, config.User, map[string]string{
-		"application_name":  application,
-		"statement_timeout": "5s",
-		// Ours must never wait for a standby: it would hang with the users' commits and look dead.
-		"synchronous_commit": "local",
-	})
 	change(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -74,8 +79,7 @@ func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, err
 // TooManyClients says that the server had no room for another session. It lives:
 // it has just said so (PostgreSQL 17 documentation, appendix A, 53300).
 func TooManyClients(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "53300"
+	return sql.Code(err) == "53300"
 }
 
 // Close ends the session.

@@ -194,13 +194,12 @@ func (a *application) connectToPooler(ctx context.Context) (*pgx.Conn, error) {
 }
 
 func (a *application) connectWith(ctx context.Context, host string, with func(*pgx.ConnConfig)) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig("sslmode=disable") // TLS is below
+	config, err := sql.Connection{
+		Hosts: []string{host}, Port: a.port, TLS: a.tls, Database: a.database, Role: a.user, Password: a.password,
+	}.Config(map[string]string{"application_name": "toban fault drill"})
 	if err != nil {
-		return nil, fmt.Errorf("make a connection's settings: %w", err)
+		return nil, err
 	}
-	config.Host, config.Port, config.TLSConfig = host, a.port, a.tls(host)
-	config.User, config.Password, config.Database = a.user, a.password, a.database
-	config.RuntimeParams = map[string]string{"application_name": "toban fault drill"}
 	with(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"strings"
 	"time"
@@ -120,19 +121,17 @@ func (t *take) askPrimary(ctx context.Context, question string) (string, error) 
 	return string(result.Rows[0][0]), nil // a query without from or where has one row
 }
 
-// connection says everything itself: pgconn would fill a gap from PG… variables.
+// connection are the settings of a connection with a host.
 func (t *take) connection(host string) *pgconn.Config {
-	config, err := pgconn.ParseConfig("sslmode=disable")
-	if err != nil {
-		panic(err) // the text is right
-	}
-	config.Host, config.Port, config.Fallbacks = host, t.port, nil
-	config.TLSConfig = pki.ForHost(t.tls, host)
-	config.Database, config.User, config.Password = "postgres", naming.RoleBackup, ""
-	config.ConnectTimeout = connectPatience
-	config.RuntimeParams = sql.Settings(config.User, map[string]string{
+	config, err := sql.Connection{
+		Hosts: []string{host}, Port: t.port, Database: "postgres", Role: naming.RoleBackup, Timeout: connectPatience,
+		TLS: func(host string) *tls.Config { return pki.ForHost(t.tls, host) },
+	}.Config(sql.Settings(naming.RoleBackup, map[string]string{
 		"application_name":    "toban backup",
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
-	})
-	return config
+	}))
+	if err != nil {
+		panic(err) // its text is right
+	}
+	return &config.Config
 }

@@ -44,6 +44,7 @@ var pinnedBy = map[string]string{
 	"internal/postgres/rewind.go Rewind: pg_rewind":         "internal/postgres/rewind.go askingSource",
 	"internal/postgres/rewind.go unsettled: psql":           "internal/postgres/rewind.go askingSource",
 	"internal/work/drill.go connectWith: pgx":               "internal/work/drill.go settings",
+	"internal/work/drill.go connectWith: a connection":      "internal/work/drill.go settings",
 	"internal/work/takehost.go askPrimary: pgconn":          "internal/work/takehost.go connection",
 	"internal/work/takehost.go probe: pgconn":               "internal/work/takehost.go connection",
 }
@@ -63,8 +64,10 @@ var unpinned = map[string]string{
 	"internal/work/major/dump.go dumps: pg_dump":      "it is the name of the file in whose place this program runs",
 	"internal/work/major/pgupgrade.go pgUpgrade: pg_upgrade": "it and its programs empty search_path before their " +
 		"first statement, and other settings could only make it fail; nobody else gets at its servers",
-	"internal/front/pooler/console.go connect: pgconn": "it is PgBouncer's console, and no server",
-	"internal/front/pooler/console.go var: pgbouncer":  "it is the name of PgBouncer's own user and database",
+	"internal/postgres/sql/open.go Open: pgx":             "who names the connection says the settings",
+	"internal/postgres/query.go Connection: a connection": "who opens a session with it says the settings",
+	"internal/front/pooler/console.go connect: pgconn":    "it is PgBouncer's console, and no server",
+	"internal/front/pooler/console.go var: pgbouncer":     "it is the name of PgBouncer's own user and database",
 	"internal/postgres/copy.go run: pg_basebackup": "it is a session of the replication protocol in no database: " +
 		"what is set for a database or a role does not count there, and it runs no SQL",
 	"internal/postgres/query.go Standbys: pg_basebackup": "it is the name of a session",
@@ -142,8 +145,11 @@ func (s *scan) declaration(file string, d ast.Decl) {
 		case *ast.SelectorExpr:
 			by, is := n.X.(*ast.Ident)
 			pinned = pinned || is && by.Name == "sql" && strings.HasPrefix(n.Sel.Name, "Settings")
-			if is && slices.Contains(connecting, by.Name) && connects.MatchString(n.Sel.Name) {
+			switch {
+			case is && slices.Contains(connecting, by.Name) && connects.MatchString(n.Sel.Name):
 				found = append(found, by.Name)
+			case n.Sel.Name == "Connection": // of internal/postgres/sql: who names one says the settings
+				found = append(found, "a connection")
 			}
 		case *ast.BasicLit:
 			if what := s.program(n); what != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/pause"
+	"toban.dev/internal/postgres/sql"
 )
 
 // consoleUser and consoleDatabase are PgBouncer's own (PgBouncer 1.24 documentation, "usage", "admin console").
@@ -141,9 +142,8 @@ func (c console) endClients(ctx context.Context, pointers map[string]bool) (ende
 		if err != nil {
 			return ended, fmt.Errorf("understand the client's id %q: %w", client["id"], err)
 		}
-		var gone *pgconn.PgError
 		_, err = c.quick(ctx, fmt.Sprintf("KILL_CLIENT %d", id))
-		if err != nil && !errors.As(err, &gone) { // one that has ended by itself is unknown
+		if err != nil && sql.Error(err) == nil { // one that has ended by itself is unknown
 			return ended, err
 		}
 		ended++

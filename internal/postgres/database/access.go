@@ -2,13 +2,13 @@ package database
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // ensureAccess gives a role the rights that are declared, and takes all others in this database from it. It does so
@@ -47,30 +47,30 @@ func existing(ctx context.Context, conn *pgx.Conn, schemas []string) ([]string, 
 // strip takes every right in a database from a role, and gives what it owns there to the owner. DROP OWNED then finds
 // rights only (PostgreSQL 17 documentation, DROP OWNED), the default ones among them.
 func strip(role, owner, database string) []string {
-	r := quote(role)
+	r := sql.Quote(role)
 	return []string{
-		fmt.Sprintf("REASSIGN OWNED BY %s TO %s", r, quote(owner)),
+		fmt.Sprintf("REASSIGN OWNED BY %s TO %s", r, sql.Quote(owner)),
 		fmt.Sprintf("DROP OWNED BY %s", r),
-		fmt.Sprintf("REVOKE %s FROM %s", quote(owner), r),
-		fmt.Sprintf("ALTER ROLE %s IN DATABASE %s RESET ALL", r, quote(database)),
+		fmt.Sprintf("REVOKE %s FROM %s", sql.Quote(owner), r),
+		fmt.Sprintf("ALTER ROLE %s IN DATABASE %s RESET ALL", r, sql.Quote(database)),
 	}
 }
 
 // grants are the statements that give a role its rights.
 func grants(d Declared, role Role, schemas []string) []string {
-	r, owner, database := quote(role.Name), quote(d.Owner.Name), quote(d.Name)
+	r, owner, database := sql.Quote(role.Name), sql.Quote(d.Owner.Name), sql.Quote(d.Name)
 	out := []string{fmt.Sprintf("GRANT CONNECT, TEMPORARY ON DATABASE %s TO %s", database, r)}
 	if role.Access == Owner {
 		// What it makes is the owner's, as if the owner had made it.
 		return append(out, fmt.Sprintf("GRANT %s TO %s", owner, r),
-			fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET role = %s", r, database, literal(d.Owner.Name)))
+			fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET role = %s", r, database, sql.Literal(d.Owner.Name)))
 	}
 	tables, sequences := "SELECT", "SELECT"
 	if role.Access == ReadWrite {
 		tables, sequences = "SELECT, INSERT, UPDATE, DELETE", "SELECT, USAGE, UPDATE"
 	}
 	for _, name := range schemas {
-		schema := quote(name)
+		schema := sql.Quote(name)
 		out = append(out,
 			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", schema, r),
 			fmt.Sprintf("GRANT %s ON ALL TABLES IN SCHEMA %s TO %s", tables, schema, r),
@@ -111,7 +111,7 @@ func (w *work) shutOut(ctx context.Context, name string) error {
 	if err := end(); err != nil {
 		return fmt.Errorf("end the sessions of the role %q: %w", name, err)
 	}
-	if _, err := w.super.Exec(ctx, "ALTER ROLE "+quote(name)+" NOLOGIN PASSWORD NULL",
+	if _, err := w.super.Exec(ctx, "ALTER ROLE "+sql.Quote(name)+" NOLOGIN PASSWORD NULL",
 		pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("take its login from the role %q: %w", name, err)
 	}
@@ -141,10 +141,9 @@ func (w *work) removeRole(ctx context.Context, conn *pgx.Conn, name string) erro
 
 // dropRole drops a role, or says that it stays.
 func (w *work) dropRole(ctx context.Context, name string) error {
-	_, err := w.super.Exec(ctx, "DROP ROLE IF EXISTS "+quote(name), pgx.QueryExecModeSimpleProtocol)
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "2BP01" { // dependent_objects_still_exist
-		w.did("role %q stays without a login: %s", name, pg.Detail)
+	_, err := w.super.Exec(ctx, "DROP ROLE IF EXISTS "+sql.Quote(name), pgx.QueryExecModeSimpleProtocol)
+	if sql.Code(err) == "2BP01" { // dependent_objects_still_exist
+		w.did("role %q stays without a login: %s", name, sql.Error(err).Detail)
 		return nil
 	}
 	if err != nil {
@@ -177,7 +176,7 @@ func (w *work) dropAll(ctx context.Context) error {
 		return err
 	}
 	if database.claimant == w.Claimant {
-		if _, err := w.super.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(w.Name)+" WITH (FORCE)",
+		if _, err := w.super.Exec(ctx, "DROP DATABASE IF EXISTS "+sql.Quote(w.Name)+" WITH (FORCE)",
 			pgx.QueryExecModeSimpleProtocol); err != nil {
 			return refused(err, fmt.Sprintf("drop the database %q", w.Name))
 		}
@@ -222,16 +221,10 @@ func inTransaction(ctx context.Context, conn *pgx.Conn, statements []string) err
 // refused tells what PostgreSQL will always refuse from what it could not do now: by the classes of SQLSTATE
 // (PostgreSQL 17 documentation, appendix A) that speak of the statement and not of the server's state.
 func refused(err error, doing string) error {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		switch pg.Code[:2] {
-		case "0A", "22", "2B", "42", "58": // not supported, bad data, dependent objects, access or syntax, no such file
-			return refuse(ServerRefused, "PostgreSQL refuses to %s: %s",
-				doing, strings.TrimSpace(pg.Message+" "+pg.Hint))
-		}
+	// Not supported, bad data, dependent objects, access or syntax, no such file.
+	if own := sql.Error(err); own != nil && sql.InClass(own.Code, "0A", "22", "2B", "42", "58") {
+		return refuse(ServerRefused, "PostgreSQL refuses to %s: %s",
+			doing, strings.TrimSpace(own.Message+" "+own.Hint))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
-
-// literal is a text as a statement has it.
-func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -212,5 +212,3 @@ func (w *work) inDatabase(ctx context.Context, roles []Role, former []string) er
 	}
 	return nil
 }
-
-func quote(identifier string) string { return pgx.Identifier{identifier}.Sanitize() }

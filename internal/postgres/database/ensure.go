@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/postgres/scram"
+	"toban.dev/internal/postgres/sql"
 )
 
 // ensureLogin makes a role that may log in with its password, and nothing more.
@@ -20,9 +21,9 @@ func (w *work) ensureLogin(ctx context.Context, login Login, there roleFound) er
 	if there.exists && there.login && !renew && there.limit == login.ConnectionLimit {
 		return nil
 	}
-	statement := fmt.Sprintf("CREATE ROLE %s LOGIN CONNECTION LIMIT %d", quote(login.Name), login.ConnectionLimit)
+	statement := fmt.Sprintf("CREATE ROLE %s LOGIN CONNECTION LIMIT %d", sql.Quote(login.Name), login.ConnectionLimit)
 	if there.exists {
-		statement = fmt.Sprintf("ALTER ROLE %s LOGIN CONNECTION LIMIT %d", quote(login.Name), login.ConnectionLimit)
+		statement = fmt.Sprintf("ALTER ROLE %s LOGIN CONNECTION LIMIT %d", sql.Quote(login.Name), login.ConnectionLimit)
 	}
 	if renew {
 		literal, err := scram.Literal(*login.Password)
@@ -54,10 +55,10 @@ func (w *work) ensureDatabase(ctx context.Context, there databaseFound) error {
 		}
 		there.made = there.made || !there.exists
 	}
-	name := quote(w.Name)
+	name := sql.Quote(w.Name)
 	if !there.exists {
 		statement := fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE template0 ENCODING 'UTF8' CONNECTION LIMIT %d",
-			name, quote(w.Owner.Name), w.ConnectionLimit)
+			name, sql.Quote(w.Owner.Name), w.ConnectionLimit)
 		if _, err := w.super.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return fmt.Errorf("make the database %q: %w", w.Name, err)
 		}
@@ -109,7 +110,7 @@ func EnsureExtension(ctx context.Context, conn *pgx.Conn, name string) (made boo
 	if there {
 		return false, nil
 	}
-	statement := "CREATE EXTENSION IF NOT EXISTS " + quote(name)
+	statement := "CREATE EXTENSION IF NOT EXISTS " + sql.Quote(name)
 	if !fixed {
 		statement += " SCHEMA public"
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/postgres/scram"
+	"toban.dev/internal/postgres/sql"
 )
 
 // SetPassword gives an application's role another password, as a SCRAM verifier. Sessions that are open stay open. It
@@ -31,7 +32,7 @@ func SetPassword(ctx context.Context, connect Connect, role, verifier string) er
 		if verifier == "" {
 			return nil
 		}
-		_, err = w.super.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", quote(role), verifier),
+		_, err = w.super.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", sql.Quote(role), verifier),
 			pgx.QueryExecModeSimpleProtocol)
 		if err != nil {
 			return fmt.Errorf("set the password of the role %q: %w", role, err)

@@ -1,5 +1,6 @@
 // Package sql has what every session of ours with a PostgreSQL server asks for when it begins, and how ours are
-// told from those of others. It must not import anything of ours.
+// told from those of others; how one is opened and ended; how names and texts are quoted, and PostgreSQL's errors told.
+// It must not import anything of ours.
 package sql
 
 import "maps"

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // sequence is where one is.
@@ -31,7 +33,7 @@ func (l Link) CarrySequences(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		defer hangUp(follower)
+		defer sql.HangUp(follower)
 		return len(all), setSequences(ctx, follower, all)
 	})
 	for _, count := range counts {
@@ -51,7 +53,7 @@ func sequences(ctx context.Context, conn *pgx.Conn) (all []sequence, err error) 
 	for part := range slices.Chunk(names, inOneQuery) {
 		var queries []string
 		for _, name := range part {
-			queries = append(queries, fmt.Sprintf("select %s, last_value, is_called from %s", literal(name), name))
+			queries = append(queries, fmt.Sprintf("select %s, last_value, is_called from %s", sql.Literal(name), name))
 		}
 		rows, err := conn.Query(ctx, strings.Join(queries, " union all "), pgx.QueryExecModeSimpleProtocol)
 		if err != nil {
@@ -138,7 +140,7 @@ func shared(ctx context.Context, side Side) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	rows, err := conn.Query(ctx, queryShared)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its roles: %w", side.Name, err)
@@ -199,7 +201,7 @@ func (l Link) CarryRefreshes(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer hangUp(follower)
+		defer sql.HangUp(follower)
 		for _, view := range views { // as PostgreSQL quotes it
 			if err := do(ctx, follower, "refresh "+view, "refresh materialized view "+view); err != nil {
 				return nil, err
@@ -221,12 +223,12 @@ func (l Link) CarryPasswords(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(serving)
+	defer sql.HangUp(serving)
 	follower, err := l.Following.Connect(ctx, "postgres")
 	if err != nil {
 		return err
 	}
-	defer hangUp(follower)
+	defer sql.HangUp(follower)
 	const roles = "from pg_authid where oid >= 16384 and rolname not in " + ownRoles + " "
 	there, err := texts(ctx, follower, "read the passwords",
 		"select format('%I %L', rolname, rolpassword) "+roles) // %L of null is NULL

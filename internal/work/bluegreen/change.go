@@ -111,7 +111,7 @@ func (l Link) clients(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	return texts(ctx, conn, "look for clients", `select format('process %s of %s (%s)', pid,
 		coalesce(usename, 'a role that is gone'), application_name) from pg_stat_activity
 		where `+sql.Clients+` order by pid`)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // Difference is a table whose rows are not the same on both sides.
@@ -107,7 +109,7 @@ func (l Link) compareOnce(ctx context.Context, how Comparison, database string, 
 		return Difference{}, err
 	}
 	difference, err := s.difference(ctx, database, t)
-	if code := state(err); code == "42P01" || code == "42703" { // no such table, no such column
+	if code := sql.Code(err); code == "42P01" || code == "42703" { // no such table, no such column
 		return Difference{Database: database, Table: t.String(), OnlyServing: []string{err.Error()}}, nil
 	}
 	if err != nil {
@@ -158,7 +160,7 @@ func (l Link) open(ctx context.Context, database string) (*sessions, error) {
 func (s *sessions) close() {
 	for _, conn := range []*pgx.Conn{s.holder, s.locker, s.writer, s.serving, s.following} {
 		if conn != nil {
-			hangUp(conn)
+			sql.HangUp(conn)
 		}
 	}
 }
@@ -214,7 +216,7 @@ func (s *sessions) lock(ctx context.Context, how Comparison, t table) error {
 			fmt.Sprintf("set local lock_timeout = %d", how.LockTimeout.Milliseconds()),
 			fmt.Sprintf("lock table only %s in share mode", t.sql()))
 		const notAvailable = "55P03"
-		if err == nil || state(err) != notAvailable {
+		if err == nil || sql.Code(err) != notAvailable {
 			return err
 		}
 		if err := do(ctx, s.locker, "give up the lock", "rollback"); err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // copiesAsked is how often it is asked for copies of slots.
@@ -23,7 +25,7 @@ func (l Link) AwaitCopies(ctx context.Context, tell func(says string)) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	if major, err := majorOf(ctx, conn); err != nil || major < failoverSince {
 		return err
 	}
@@ -80,6 +82,6 @@ func (l Link) copiesOn(ctx context.Context, standby, query string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	return texts(ctx, conn, "look for copies of the slots", query, l.Name)
 }

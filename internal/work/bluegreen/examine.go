@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/postgres/sql"
 )
 
 // schema has what a link needs in each database.
@@ -87,7 +88,7 @@ func Examine(ctx context.Context, side Side) (f upgrade.CarryFacts, err error) {
 	if err != nil {
 		return f, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	if f.From, err = majorOf(ctx, conn); err != nil {
 		return f, err
 	}

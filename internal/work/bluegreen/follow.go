@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
 )
 
@@ -75,7 +76,7 @@ func (l Link) servingMajor(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	return majorOf(ctx, conn)
 }
 
@@ -88,7 +89,7 @@ func (l Link) subscription(database, slot string, servingMajor int) string {
 	}
 	return fmt.Sprintf("create subscription %s connection %s publication %s with (create_slot = false, slot_name = "+
 		"%s, enabled = false, copy_data = false, origin = none%s)",
-		l.Name, literal(l.Serving.Reach(database)), l.Name, literal(slot), failover)
+		l.Name, sql.Literal(l.Serving.Reach(database)), l.Name, sql.Literal(slot), failover)
 }
 
 // subscribe makes the subscription of one database, in one transaction with its position: it is there with it, or not
@@ -106,7 +107,7 @@ func (l Link) subscribe(ctx context.Context, conn *pgx.Conn, from starting, stat
 	if position != 0 {
 		statements = append(statements, fmt.Sprintf("select pg_replication_origin_advance('pg_' || oid, %s) "+
 			"from pg_subscription where subname = %s and subdbid = (select oid from pg_database "+
-			"where datname = current_database())", literal(position.String()), literal(l.Name)))
+			"where datname = current_database())", sql.Literal(position.String()), sql.Literal(l.Name)))
 	}
 	if then != "" {
 		statements = append(statements, then)
@@ -163,7 +164,7 @@ func (l Link) CatchUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer hangUp(follower)
+		defer sql.HangUp(follower)
 		return l.catchUp(ctx, conn, follower)
 	})
 }
@@ -249,7 +250,7 @@ func (l Link) Broken(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	names := map[string]string{}
 	for _, d := range serving {
 		names[l.slot(d)] = d.Name
@@ -275,7 +276,7 @@ func (l Link) Behind(ctx context.Context) (bytes int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	err = conn.QueryRow(ctx, `select coalesce(max(pg_current_wal_lsn() - confirmed_flush_lsn), 0)::bigint
 		from pg_replication_slots where slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')`, l.Name).
 		Scan(&bytes)
@@ -292,7 +293,7 @@ func (l Link) Failures(ctx context.Context) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	err = conn.QueryRow(ctx, `select coalesce(sum(apply_error_count), 0)::bigint from pg_stat_subscription_stats
 		where subname = $1`, l.Name).Scan(&n)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
 )
 
@@ -39,7 +40,7 @@ func (l Link) Leave(ctx context.Context) error {
 				select s.subname, coalesce(pg_replication_origin_progress('pg_' || s.oid, true), '0/0')
 				from pg_subscription s join pg_database d on d.oid = s.subdbid
 				where d.datname = current_database() and s.subname = %s
-				on conflict (link) do update set lsn = excluded.lsn`, literal(l.Name)),
+				on conflict (link) do update set lsn = excluded.lsn`, sql.Literal(l.Name)),
 			fmt.Sprintf("alter subscription %s set (slot_name = none)", l.Name), "drop subscription "+l.Name)
 	})
 }
@@ -91,5 +92,5 @@ func (l Link) left(ctx context.Context, conn *pgx.Conn) (at wal.LSN, then string
 		return 0, "", fmt.Errorf("look for where the subscription was: %w", err)
 	}
 	at, err = wal.ParseLSN(lsn)
-	return at, "delete from toban_sides.progress where link = " + literal(l.Name), err
+	return at, "delete from toban_sides.progress where link = " + sql.Literal(l.Name), err
 }

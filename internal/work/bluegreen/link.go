@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // Side is one of the two, by its primary.
@@ -60,7 +60,7 @@ func databases(ctx context.Context, side Side) ([]database, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	rows, err := conn.Query(ctx, `select datname::text, oid from pg_database
 		where datallowconn and not datistemplate and datconnlimit <> -2 order by 1`)
 	if err != nil {
@@ -104,7 +104,7 @@ func in[T any](ctx context.Context, side Side, d database, do func(*pgx.Conn, da
 		var none T
 		return none, fmt.Errorf("connect to the database %s of %s: %w", d.Name, side.Name, err)
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	found, err := do(conn, d)
 	if err != nil {
 		return found, fmt.Errorf("database %s of %s: %w", d.Name, side.Name, err)
@@ -116,16 +116,6 @@ func in[T any](ctx context.Context, side Side, d database, do func(*pgx.Conn, da
 func each(ctx context.Context, side Side, do func(*pgx.Conn, database) error) error {
 	_, err := gather(ctx, side, func(conn *pgx.Conn, d database) (struct{}, error) { return struct{}{}, do(conn, d) })
 	return err
-}
-
-// hangUpPatience is for how long a session may take to end.
-const hangUpPatience = time.Second
-
-// hangUp ends a session. Nothing is lost with it.
-func hangUp(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), hangUpPatience)
-	defer cancel()
-	_ = conn.Close(ctx)
 }
 
 // do runs statements, as one message: several are one transaction.
@@ -161,17 +151,3 @@ func majorOf(ctx context.Context, conn *pgx.Conn) (major int, err error) {
 	}
 	return major, nil
 }
-
-// state is PostgreSQL's code of an error, "" for another one.
-func state(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return pg.Code
-	}
-	return ""
-}
-
-func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
-
-// literal is a text as a constant. standard_conforming_strings is on in all sessions of ours.
-func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

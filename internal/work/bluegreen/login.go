@@ -19,7 +19,7 @@ func EnsureRole(ctx context.Context, side Side) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	there, err := hasRole(ctx, conn)
 	if err != nil {
 		return err
@@ -44,7 +44,8 @@ func EnsureRole(ctx context.Context, side Side) error {
 		return err
 	}
 	for _, name := range closed {
-		if err := do(ctx, conn, "let "+Role+" in", "grant connect on database "+quote(name)+" to "+Role); err != nil {
+		if err := do(ctx, conn, "let "+Role+" in", "grant connect on database "+sql.Quote(name)+" to "+
+			Role); err != nil {
 			return err
 		}
 	}
@@ -65,7 +66,7 @@ func SetPassword(ctx context.Context, side Side, verifier string) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	if err := secretly(ctx, conn); err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func RemoveRole(ctx context.Context, side Side) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	there, err := hasRole(ctx, conn)
 	if err != nil || !there {
 		return err
@@ -106,6 +107,6 @@ func (l Link) Reconnect(ctx context.Context) error {
 			return err
 		}
 		return do(ctx, conn, "say how to connect",
-			fmt.Sprintf("alter subscription %s connection %s", l.Name, literal(l.Serving.Reach(d.Name))))
+			fmt.Sprintf("alter subscription %s connection %s", l.Name, sql.Literal(l.Serving.Reach(d.Name))))
 	})
 }

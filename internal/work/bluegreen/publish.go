@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
 )
 
@@ -144,7 +145,7 @@ func (l Link) beginAnew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	var read bool
 	if err := conn.QueryRow(ctx, "select exists (select "+slotsOfLink+" and active)", l.Name).Scan(&read); err != nil {
 		return fmt.Errorf("look for who reads the slots: %w", err)
@@ -176,7 +177,7 @@ func (l Link) publish(ctx context.Context, conn *pgx.Conn, d database) error {
 		return fmt.Errorf("look for the publication: %w", err)
 	}
 	if !noted {
-		statements := fmt.Sprintf(notes, literal(markPrefix+l.Mark), fmt.Sprintf(noting, ""))
+		statements := fmt.Sprintf(notes, sql.Literal(markPrefix+l.Mark), fmt.Sprintf(noting, ""))
 		if err := do(ctx, conn, "make the notes", statements); err != nil {
 			return err
 		}
@@ -214,10 +215,10 @@ func (l Link) makeSlot(ctx context.Context, conn *pgx.Conn, d database, patience
 			return 0, err
 		}
 		err = conn.QueryRow(ctx, fmt.Sprintf("select lsn::text from pg_create_logical_replication_slot(%s, "+
-			"'pgoutput'%s)", literal(l.slot(d)), failover)).Scan(&start)
+			"'pgoutput'%s)", sql.Literal(l.slot(d)), failover)).Scan(&start)
 	}
 	const canceled = "57014"
-	if state(err) == canceled && ctx.Err() == nil {
+	if sql.Code(err) == canceled && ctx.Err() == nil {
 		return 0, fmt.Errorf("%w: %s", ErrLongTransaction, oldest(ctx, l.Serving))
 	}
 	if err != nil {
@@ -233,7 +234,7 @@ func oldest(ctx context.Context, side Side) string {
 	if err != nil {
 		return unknown
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	var words string
 	err = conn.QueryRow(ctx, `select format('process %s of %s in %s, since %s', pid, usename, datname, xact_start)
 		from pg_stat_activity where backend_xid is not null order by xact_start limit 1`).Scan(&words)
@@ -249,7 +250,7 @@ func (l Link) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	return do(ctx, conn, "write behind the position", "select pg_logical_emit_message(true, 'toban', 'position')")
 }
 
@@ -259,6 +260,6 @@ func SwitchWAL(ctx context.Context, side Side) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	return do(ctx, conn, "switch the WAL", "select pg_switch_wal()")
 }

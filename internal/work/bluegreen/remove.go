@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // RemoveServing removes what the serving side has of a link: its publications and slots. Whoever reads a slot is ended.
@@ -27,7 +29,7 @@ func (l Link) RemoveServing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	return wait(ctx, "remove the slots of "+l.Serving.Name, func() (bool, error) { return l.dropSlots(ctx, conn) })
 }
 
@@ -43,7 +45,7 @@ func (l Link) dropSlots(ctx context.Context, conn *pgx.Conn) (gone bool, err err
 	if _, err := conn.Exec(ctx, "select pg_drop_replication_slot(slot_name) "+slotsOfLink+" and active_pid is null",
 		l.Name); err != nil {
 		const inUse, undefined = "55006", "42704"
-		if code := state(err); code == inUse || code == undefined {
+		if code := sql.Code(err); code == inUse || code == undefined {
 			return false, nil // in the moment between
 		}
 		return false, fmt.Errorf("drop the slots: %w", err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // table is one whose rows are carried, with its columns: those of its key first. Generated ones are computed on each
@@ -16,7 +18,7 @@ type table struct {
 	Key, Columns []string
 }
 
-func (t table) sql() string    { return quote(t.Schema) + "." + quote(t.Name) }
+func (t table) sql() string    { return sql.Quote(t.Schema) + "." + sql.Quote(t.Name) }
 func (t table) String() string { return t.Schema + "." + t.Name }
 
 const queryTables = `select n.nspname::text, c.relname::text,

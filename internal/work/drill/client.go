@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // client writes numbered rows over one connection, and reads over another one which the newest is. It opens another
@@ -40,7 +42,7 @@ func (w Way) again(
 	for n := int64(1); ; n++ {
 		select {
 		case <-ctx.Done():
-			hangUp(conn)
+			sql.HangUp(conn)
 			return
 		case <-tick.C:
 		}
@@ -65,7 +67,7 @@ func (w Way) once(
 		conn = fresh
 	}
 	if err := do(ctx, conn, n); err != nil {
-		hangUp(conn)
+		sql.HangUp(conn)
 		return nil, err
 	}
 	return conn, nil
@@ -152,14 +154,4 @@ func (c *client) seen(now time.Time) Client {
 		Way: c.way.Name, Outage: c.record.end(now), Errors: c.record.errors, Reads: c.record.reads,
 		StaleReads: c.record.stale, FirstError: c.record.firstError,
 	}
-}
-
-// hangUp closes a connection, which may lead to nobody any more.
-func hangUp(conn *pgx.Conn) {
-	if conn == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // Way is a way to reach the primary.
@@ -249,7 +251,7 @@ func (d *drill) once(ctx context.Context, do func(context.Context, *pgx.Conn) er
 	if err != nil {
 		return fmt.Errorf("connect by %s: %w", d.Ways[0].Name, err)
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	return do(ctx, conn)
 }
 

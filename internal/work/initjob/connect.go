@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"time"
@@ -83,7 +84,7 @@ func open(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 		return pgx.ConnectConfig(ctx, config)
 	case err == nil:
 		if _, err = conn.Exec(ctx, sql.TriggersOn); err != nil {
-			hangUp(conn)
+			sql.HangUp(conn)
 		}
 	}
 	return conn, err
@@ -110,33 +111,21 @@ func SuperuserAt(ctx context.Context, host string, port uint16, tls *tls.Config,
 	return conn, nil
 }
 
-// config says everything itself: pgx would fill a gap from PG… variables.
+// config are the settings of a session with the one of some hosts that takes writes.
 func (j *Job) config(hosts []string, who login) (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig("sslmode=disable")
-	if err != nil {
-		return nil, fmt.Errorf("make a connection's settings: %w", err)
-	}
-	config.Host, config.Port, config.TLSConfig = hosts[0], j.Port, pki.ForHost(j.TLS, hosts[0])
-	config.Database, config.User = who.database, who.role
-	// pgx normalises a password in another way than PostgreSQL does; one that has
-	// been normalised already comes through unchanged.
-	config.Password = scram.Prepare(who.password)
-	config.Fallbacks = nil
-	for _, host := range hosts[1:] {
-		config.Fallbacks = append(config.Fallbacks,
-			&pgconn.FallbackConfig{Host: host, Port: j.Port, TLSConfig: pki.ForHost(j.TLS, host)})
-	}
-	config.ConnectTimeout = connectTimeout
-	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	config.RuntimeParams = map[string]string{}
-	for name, value := range settings {
-		config.RuntimeParams[name] = value
-	}
+	parameters := maps.Clone(settings)
 	if who.role == naming.RoleSuperuser {
 		// Nothing that a user made or has set may stand in for what a superuser calls.
-		config.RuntimeParams = sql.SettingsAt(sql.Newest, who.role, settings)
+		parameters = sql.SettingsAt(sql.Newest, who.role, settings)
 	}
-	return config, nil
+	return sql.Connection{
+		Hosts: hosts, Port: j.Port, TLS: func(host string) *tls.Config { return pki.ForHost(j.TLS, host) },
+		Database: who.database, Role: who.role,
+		// pgx normalises a password in another way than PostgreSQL does; one that has
+		// been normalised already comes through unchanged.
+		Password: scram.Prepare(who.password),
+		Timeout:  connectTimeout, Valid: pgconn.ValidateConnectTargetSessionAttrsReadWrite,
+	}.Config(parameters)
 }
 
 // remoteAddress is the address of the server that a connection has reached.
@@ -147,14 +136,6 @@ func remoteAddress(conn *pgx.Conn) string {
 		return address
 	}
 	return host
-}
-
-// hangUp ends a session. What it did is committed or not by now, so an error in
-// saying goodbye changes nothing.
-func hangUp(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-	defer cancel()
-	_ = conn.Close(ctx)
 }
 
 // Superuser opens a superuser's session in a database of the server that takes writes: for what other Jobs do that have

@@ -8,6 +8,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres/database"
+	"toban.dev/internal/postgres/sql"
 )
 
 // record is where the sources that have been run are written down, in the
@@ -31,7 +32,7 @@ func (j *Job) prepareDatabase(ctx context.Context, primary []string) error {
 	if err != nil {
 		return at("database "+j.Plan.Database, err)
 	}
-	defer hangUp(super)
+	defer sql.HangUp(super)
 	if len(j.Plan.SQL) > 0 {
 		if err := makeRecord(ctx, super, j.Plan.Owner); err != nil {
 			return at("database "+j.Plan.Database, err)
@@ -50,7 +51,7 @@ func (j *Job) prepareDatabase(ctx context.Context, primary []string) error {
 // makeRecord runs in one transaction, as statements sent in one message do.
 func makeRecord(ctx context.Context, super *pgx.Conn, owner string) error {
 	grants := fmt.Sprintf("GRANT USAGE ON SCHEMA toban TO %[1]s; GRANT SELECT, INSERT ON toban.init_step TO %[1]s;",
-		quote(owner))
+		sql.Quote(owner))
 	if _, err := super.Exec(ctx, record+grants, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("make the table toban.init_step: %w", err)
 	}

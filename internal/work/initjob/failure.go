@@ -3,9 +3,10 @@ package initjob
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // errBusy is waited out: the other Job ends, or its session does.
@@ -65,27 +66,19 @@ func (u unquoted) Unwrap() error { return u.PgError }
 
 // failed names where a script failed, and hides what PostgreSQL quotes of one that is a Secret.
 func (s script) failed(where string, err error) error {
-	var pg *pgconn.PgError
-	if s.secret && errors.As(err, &pg) && !isConnect(err) {
-		err = unquoted{pg}
+	if own := sql.Error(err); s.secret && own != nil && !isConnect(err) {
+		err = unquoted{own}
 	}
 	return at(where, err)
 }
 
 // explain gives PostgreSQL's own words where the error is its.
 func explain(err error) string {
-	var pg *pgconn.PgError
 	var secret unquoted
-	if !errors.As(err, &pg) || isConnect(err) || errors.As(err, &secret) {
+	if isConnect(err) || errors.As(err, &secret) {
 		return err.Error()
 	}
-	words := []string{fmt.Sprintf("%s: %s (SQLSTATE %s)", pg.Severity, pg.Message, pg.Code)}
-	for _, part := range []struct{ name, text string }{{"DETAIL", pg.Detail}, {"HINT", pg.Hint}} {
-		if part.text != "" {
-			words = append(words, part.name+": "+part.text)
-		}
-	}
-	return strings.Join(words, " ")
+	return sql.Explain(err, sql.ShownAll)
 }
 
 // isConnect says whether the error is about a connection that did not come
@@ -102,11 +95,10 @@ func transient(err error) bool {
 	if errors.As(err, &no) {
 		return false
 	}
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return true // the network, or a server that is not there yet
-	}
-	switch pg.Code {
+	code := sql.Code(err)
+	switch code {
+	case "": // the network, or a server that is not there yet
+		return true
 	case "25006", // read_only_sql_transaction: no primary any more
 		"40001", "40P01", // serialization_failure, deadlock_detected
 		"53300",                   // too_many_connections
@@ -114,5 +106,5 @@ func transient(err error) bool {
 		"57P01", "57P02", "57P03": // the server stops or starts
 		return true
 	}
-	return strings.HasPrefix(pg.Code, "08") // connection exceptions
+	return sql.InClass(code, "08") // connection exceptions
 }

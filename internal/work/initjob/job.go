@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres/sql"
 )
 
 // retry is how long to wait before the next try while no instance takes writes yet.
@@ -85,7 +86,7 @@ func (j *Job) attempt(ctx context.Context, scripts []script) error {
 	if err != nil {
 		return at("connect to the primary", err)
 	}
-	defer hangUp(super)
+	defer sql.HangUp(super)
 	// Later connections go to the server that this one found: another one may be a
 	// standby that does not have the new role yet.
 	primary := []string{remoteAddress(super)}

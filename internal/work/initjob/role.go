@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/postgres/scram"
+	"toban.dev/internal/postgres/sql"
 )
 
 // found is what is there of the plan's role and database.
@@ -83,7 +84,7 @@ func ensureRole(ctx context.Context, super *pgx.Conn, name, password string, the
 	if err != nil {
 		return err
 	}
-	statement := fmt.Sprintf("%s ROLE %s LOGIN PASSWORD %s", verb, quote(name), literal)
+	statement := fmt.Sprintf("%s ROLE %s LOGIN PASSWORD %s", verb, sql.Quote(name), literal)
 	if _, err := super.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
@@ -98,11 +99,9 @@ func ensureDatabase(ctx context.Context, super *pgx.Conn, plan Plan, there found
 		return nil
 	}
 	statement := fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE template0 ENCODING 'UTF8'",
-		quote(plan.Database), quote(plan.Owner))
+		sql.Quote(plan.Database), sql.Quote(plan.Owner))
 	if _, err := super.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
 	return nil
 }
-
-func quote(identifier string) string { return pgx.Identifier{identifier}.Sanitize() }

@@ -2,12 +2,12 @@ package initjob
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // inTransaction is the state that PostgreSQL reports while a transaction is open.
@@ -21,7 +21,7 @@ func (j *Job) runScript(ctx context.Context, primary []string, s script) error {
 	if err != nil {
 		return at(s.name, err)
 	}
-	defer hangUp(conn) // without a commit, the server rolls back
+	defer sql.HangUp(conn) // without a commit, the server rolls back
 	fresh, err := claim(ctx, conn, s)
 	if err != nil || !fresh {
 		return s.failed(s.name, err)
@@ -48,7 +48,7 @@ var unlogged = [][2]string{
 // runUnlogged runs a source that is a Secret: the owner's sessions log nothing meanwhile. An attempt that is killed in
 // between leaves them so until the next one.
 func (j *Job) runUnlogged(ctx context.Context, super *pgx.Conn, primary []string, s script) error {
-	sessions := fmt.Sprintf("ALTER ROLE %s IN DATABASE %s ", quote(j.Plan.Owner), quote(j.Plan.Database))
+	sessions := fmt.Sprintf("ALTER ROLE %s IN DATABASE %s ", sql.Quote(j.Plan.Owner), sql.Quote(j.Plan.Database))
 	var hide, show strings.Builder
 	for _, setting := range unlogged {
 		fmt.Fprintf(&hide, "%sSET %s = '%s';", sessions, setting[0], setting[1])
@@ -128,10 +128,9 @@ func transaction(ctx context.Context, conn *pgx.Conn) (string, error) {
 // where is the source with the line: PostgreSQL's position where the error has
 // one, otherwise the start of the statement after those that are done.
 func (s script) where(err error, done int) string {
-	var pg *pgconn.PgError
-	switch {
-	case errors.As(err, &pg) && pg.Position > 0:
-		return line(s.name, lineAt(s.text, int(pg.Position)))
+	switch own := sql.Error(err); {
+	case own != nil && own.Position > 0:
+		return line(s.name, lineAt(s.text, int(own.Position)))
 	case done < len(s.statements):
 		return line(s.name, s.statements[done].line)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // Version is the version of a sort order: the one that is on record, and the one that the library has now. Each is ""
@@ -106,12 +108,12 @@ func (c *collation) refresh(ctx context.Context, conn *pgx.Conn, database string
 	var err error
 	switch plain := c.recorded != nil && c.actual != nil; {
 	case c.oid == defaultCollation && plain:
-		_, err = conn.Exec(ctx, "alter database "+quote(database)+" refresh collation version")
+		_, err = conn.Exec(ctx, "alter database "+sql.Quote(database)+" refresh collation version")
 	case c.oid == defaultCollation:
 		_, err = conn.Exec(ctx, `update pg_database set datcollversion = pg_database_collation_actual_version(oid)
 			where datname = current_database()`)
 	case plain:
-		_, err = conn.Exec(ctx, "alter collation "+quote(c.schema, c.name)+" refresh version")
+		_, err = conn.Exec(ctx, "alter collation "+sql.Quote(c.schema, c.name)+" refresh version")
 	default:
 		_, err = conn.Exec(ctx,
 			"update pg_collation set collversion = pg_collation_actual_version(oid) where oid = $1", c.oid)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // older are the extensions of a database that have another version than the image would give them, and a way there.
@@ -39,8 +41,8 @@ func (w *work) updateExtensions(ctx context.Context) error {
 				w.result.Older = append(w.result.Older, words)
 				continue
 			}
-			_, err := conn.Exec(ctx, "alter extension "+quote(e.Name)+" update", pgx.QueryExecModeSimpleProtocol)
-			switch code := state(err); {
+			_, err := conn.Exec(ctx, "alter extension "+sql.Quote(e.Name)+" update", pgx.QueryExecModeSimpleProtocol)
+			switch code := sql.Code(err); {
 			case err == nil:
 				w.result.Updated = append(w.result.Updated, words)
 			case code == "" || transient(code):
@@ -48,7 +50,7 @@ func (w *work) updateExtensions(ctx context.Context) error {
 			default:
 				w.result.Older = append(w.result.Older, words)
 				w.result.Failures = append(w.result.Failures,
-					fmt.Sprintf("extension %s in database %s: %s", e.Name, database, explain(err)))
+					fmt.Sprintf("extension %s in database %s: %s", e.Name, database, sql.Explain(err, sql.ShownCode)))
 			}
 		}
 	}

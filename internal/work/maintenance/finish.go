@@ -45,9 +45,6 @@ const maintenance = "postgres"
 // named is how many names of one sort a report or a result has at most.
 const named = 5
 
-// quote makes an identifier of a name.
-func quote(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
-
 // cut keeps the first names, and says how many more there are.
 func cut(names []string) []string {
 	if len(names) <= named {

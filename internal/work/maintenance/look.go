@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // Report is what was found of sort orders.
@@ -56,7 +58,7 @@ func Look(ctx context.Context, connect Connect) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	var out Report
 	if out.Progress, err = readProgress(ctx, conn); err != nil {
 		return Report{}, err
@@ -97,7 +99,7 @@ func survey(ctx context.Context, connect Connect, name string, done *record) (su
 	if err != nil {
 		return out, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	const own = "select oid from pg_database where datname = current_database()"
 	if err := conn.QueryRow(ctx, own).Scan(&out.oid); err != nil {
 		return out, fmt.Errorf("look into database %s: %w", name, err)
@@ -233,7 +235,7 @@ func Works(ctx context.Context, connect Connect) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	p, err := readProgress(ctx, conn)
 	return p != nil, err
 }

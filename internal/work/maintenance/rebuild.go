@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // SQLSTATEs (PostgreSQL 18 documentation, appendix A).
@@ -22,15 +23,6 @@ const (
 	stateNoObject  = "42704"
 	stateCorrupted = "XX002"
 )
-
-// state is the SQLSTATE of PostgreSQL's error, "" where it is none.
-func state(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return pg.Code
-	}
-	return ""
-}
 
 // rebuild rebuilds an index that may be out of order, and notes it. What PostgreSQL refuses is in the result, and the
 // others go on.
@@ -47,7 +39,7 @@ func (w *work) rebuild(ctx context.Context, d *surveyed, i index) error {
 	}
 	w.passed("rebuild " + i.name)
 	err = w.reindex(ctx, conn, i)
-	if gone := state(err); gone == stateNoTable || gone == stateNoObject {
+	if gone := sql.Code(err); gone == stateNoTable || gone == stateNoObject {
 		return nil
 	}
 	if refused := w.refused(i, err); refused {
@@ -77,7 +69,7 @@ const lockTries = 20
 // reindex rebuilds an index beside the writes. PostgreSQL can't do so for an exclusion constraint (PostgreSQL 18
 // documentation, REINDEX): its table takes no writes meanwhile, and nobody waits long behind us for the lock.
 func (w *work) reindex(ctx context.Context, conn *pgx.Conn, i index) error {
-	name := quote(i.schema, i.name)
+	name := sql.Quote(i.schema, i.name)
 	if !i.exclusion {
 		_, err := conn.Exec(ctx, "reindex index concurrently "+name, pgx.QueryExecModeSimpleProtocol)
 		return err //nolint:wrapcheck // refused reads it, and names the index
@@ -87,7 +79,8 @@ func (w *work) reindex(ctx context.Context, conn *pgx.Conn, i index) error {
 	}
 	var err error
 	for range lockTries {
-		if _, err = conn.Exec(ctx, "reindex index "+name, pgx.QueryExecModeSimpleProtocol); state(err) != stateLocked {
+		if _, err = conn.Exec(ctx, "reindex index "+name,
+			pgx.QueryExecModeSimpleProtocol); sql.Code(err) != stateLocked {
 			break
 		}
 		select {
@@ -105,7 +98,7 @@ func (w *work) reindex(ctx context.Context, conn *pgx.Conn, i index) error {
 // refused notes an index that PostgreSQL does not rebuild, and says whether that is so: an error about the connection,
 // or of a server that stops, is none about the index. Of duplicates the columns are told and never the values.
 func (w *work) refused(i index, err error) bool {
-	code := state(err)
+	code := sql.Code(err)
 	where := fmt.Sprintf("%s on %s.%s (%s) in database %s", i.name, i.schema, i.table, i.columns, i.database)
 	switch {
 	case err == nil || code == "" || transient(code):
@@ -113,7 +106,7 @@ func (w *work) refused(i index, err error) bool {
 	case code == stateDuplicate:
 		w.result.Duplicates = append(w.result.Duplicates, where)
 	default:
-		w.result.Failures = append(w.result.Failures, where+": "+explain(err))
+		w.result.Failures = append(w.result.Failures, where+": "+sql.Explain(err, sql.ShownCode))
 	}
 	return true
 }
@@ -122,18 +115,6 @@ func (w *work) refused(i index, err error) bool {
 func transient(code string) bool {
 	return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "40") ||
 		code == "25006" || code == "53300"
-}
-
-// explain gives PostgreSQL's words where they can't have a user's data in them.
-func explain(err error) string {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return err.Error()
-	}
-	if slices.Contains([]string{"53", "55", "57", "58", "42", "0A"}, pg.Code[:min(2, len(pg.Code))]) {
-		return fmt.Sprintf("%s (SQLSTATE %s)", pg.Message, pg.Code)
-	}
-	return "SQLSTATE " + pg.Code
 }
 
 // check looks with amcheck whether an index is really out of order. It is rebuilt anyway: that it looks sound does not
@@ -151,7 +132,7 @@ func (w *work) check(ctx context.Context, conn *pgx.Conn, i index) error {
 		return nil
 	}
 	err = checkWith(ctx, conn, i, installed)
-	switch code := state(err); {
+	switch code := sql.Code(err); {
 	case err == nil:
 		w.result.Checked++
 	case code == stateCorrupted:
@@ -160,7 +141,7 @@ func (w *work) check(ctx context.Context, conn *pgx.Conn, i index) error {
 	case code == "" || transient(code):
 		return err
 	default: // it can't be checked
-		w.log.Info("an index could not be checked", "index", i.name, "reason", explain(err))
+		w.log.Info("an index could not be checked", "index", i.name, "reason", sql.Explain(err, sql.ShownCode))
 	}
 	return nil
 }
@@ -178,7 +159,7 @@ func checkWith(ctx context.Context, conn *pgx.Conn, i index, installed *string) 
 		pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("make amcheck: %w", err)
 	}
-	_, err = tx.Exec(ctx, "select "+quote(schema, "bt_index_check")+"($1::oid::regclass, true)", i.oid)
+	_, err = tx.Exec(ctx, "select "+sql.Quote(schema, "bt_index_check")+"($1::oid::regclass, true)", i.oid)
 	if err != nil {
 		return fmt.Errorf("check index %s: %w", i.name, err)
 	}
@@ -209,9 +190,9 @@ func (w *work) dropLeftovers(ctx context.Context, conn *pgx.Conn, database strin
 		return fmt.Errorf("look for what former tries have left in database %s: %w", database, err)
 	}
 	for _, f := range found {
-		_, err := conn.Exec(ctx, "drop index concurrently if exists "+quote(f[0], f[1]),
+		_, err := conn.Exec(ctx, "drop index concurrently if exists "+sql.Quote(f[0], f[1]),
 			pgx.QueryExecModeSimpleProtocol)
-		if err != nil && (state(err) == "" || transient(state(err))) {
+		if err != nil && (sql.Code(err) == "" || transient(sql.Code(err))) {
 			return fmt.Errorf("drop %s, which a former try has left: %w", f[1], err)
 		}
 		w.passed("dropped " + f[1])

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // stages are the settings with which tables are analyzed, one after the other, as vacuumdb --analyze-in-stages does:
@@ -123,13 +125,14 @@ func (w *work) analyze(ctx context.Context, table unanalyzed, stage int) error {
 		return fmt.Errorf("look for a table: %w", err)
 	}
 	if name != "" {
-		_, err = conn.Exec(ctx, "analyze "+quote(schema, name), pgx.QueryExecModeSimpleProtocol)
-		if code := state(err); err != nil && (code == "" || transient(code)) {
+		_, err = conn.Exec(ctx, "analyze "+sql.Quote(schema, name), pgx.QueryExecModeSimpleProtocol)
+		if code := sql.Code(err); err != nil && (code == "" || transient(code)) {
 			return fmt.Errorf("make the statistics of %s: %w", name, err)
 		}
 		if err != nil && stage == 0 {
 			w.result.Failures = append(w.result.Failures,
-				fmt.Sprintf("statistics of %s.%s in database %s: %s", schema, name, table.database, explain(err)))
+				fmt.Sprintf("statistics of %s.%s in database %s: %s", schema, name, table.database, sql.Explain(err,
+					sql.ShownCode)))
 		}
 	}
 	_, err = w.main.Exec(ctx, "update toban.analyzed set stage = $3 where database = $1 and relation = $2",

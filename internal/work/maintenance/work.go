@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // Job is what is to be done, and over which connections.
@@ -88,14 +90,14 @@ func (j *Job) Run(ctx context.Context) (Result, error) {
 			Rebuilt: w.result.Rebuilt, Checked: w.result.Checked, Broken: w.result.Broken,
 			Analyzed: w.result.Analyzed, Updated: w.result.Updated,
 		}
-		code := state(err)
+		code := sql.Code(err)
 		lost := err != nil && (code == "" || transient(code)) && !errors.Is(err, errFull) && !errors.Is(err, errForeign)
 		if w.record != nil {
 			began = time.Now() // it was there: the patience is for a server that is not
 		}
 		if !lost || ctx.Err() != nil || time.Since(began) > j.Patience {
 			if err != nil {
-				w.result.Error = explain(err)
+				w.result.Error = sql.Explain(err, sql.ShownCode)
 			}
 			w.result.Done = err == nil
 			w.result.bound()
@@ -195,16 +197,9 @@ func (w *work) passed(point string) {
 
 func (w *work) close() {
 	for _, conn := range w.open {
-		hangUp(conn)
+		sql.HangUp(conn)
 	}
 	if w.main != nil {
-		hangUp(w.main)
+		sql.HangUp(w.main)
 	}
-}
-
-// hangUp ends a session. What it did is committed or not by now.
-func hangUp(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-	defer cancel()
-	_ = conn.Close(ctx)
 }

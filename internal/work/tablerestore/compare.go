@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // col is a column of a table.
@@ -64,7 +66,7 @@ func (r *run) compare(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	if err := do(ctx, conn, "begin to compare", "begin isolation level repeatable read",
 		"set local row_security = off"); err != nil {
 		return err
@@ -96,8 +98,8 @@ func (r *run) compare(ctx context.Context, t *table) error {
 	o := &t.object
 	err = conn.QueryRow(ctx, query).Scan(&o.Rows, &o.Present, &o.OnlyPresent, &o.OnlyRestored, &o.Different)
 	switch {
-	case final(state(err)):
-		t.say("It is not compared: %s.", explain(err))
+	case final(sql.Code(err)):
+		t.say("It is not compared: %s.", sql.Explain(err, sql.ShownMessage))
 	case err != nil:
 		return fmt.Errorf("compare %s: %w", t, err)
 	default:
@@ -127,7 +129,7 @@ func comparison(loaded, name relation, restored, present []col) (query, words st
 	var all, left []string
 	for _, c := range restored {
 		if slices.ContainsFunc(present, func(p col) bool { return p.Name == c.Name }) {
-			all = append(all, "x."+quote(c.Name))
+			all = append(all, "x."+sql.Quote(c.Name))
 		} else {
 			left = append(left, c.Name)
 		}
@@ -150,7 +152,7 @@ func comparison(loaded, name relation, restored, present []col) (query, words st
 	}
 	var keys, on []string
 	for i, k := range key {
-		expression := "x." + quote(k)
+		expression := "x." + sql.Quote(k)
 		if !typed[i] {
 			expression = "row(" + expression + ")::text"
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres/sql"
 )
 
 // database is one that comes back as a whole.
@@ -113,7 +114,7 @@ func (r *run) dropDatabase(ctx context.Context, name string) error {
 	case m == nil || m.State != stateWork:
 		return refuse("the database %s is there and was not made by this restore: rename or drop it", name)
 	}
-	return do(ctx, r.primary, "drop what a former try has left", "drop database "+quote(name)+" with (force)")
+	return do(ctx, r.primary, "drop what a former try has left", "drop database "+sql.Quote(name)+" with (force)")
 }
 
 // makeDatabase makes an empty one. Until it has its mark it belongs to the role of this run, which is one too, and then
@@ -123,17 +124,18 @@ func (r *run) makeDatabase(ctx context.Context, d *database) error {
 		return err
 	}
 	create := fmt.Sprintf("create database %s template template0 owner %s encoding %s lc_collate %s lc_ctype %s",
-		quote(d.as), quote(r.loader.name), literal(d.property("encoding")), literal(d.property("datcollate")),
-		literal(d.property("datctype")))
+		sql.Quote(d.as), sql.Quote(r.loader.name), sql.Literal(d.property("encoding")),
+		sql.Literal(d.property("datcollate")),
+		sql.Literal(d.property("datctype")))
 	locale := d.property("datlocale") + d.property("daticulocale") // the name until version 16
 	switch d.property("datlocprovider") {
 	case "i":
-		create += " locale_provider icu icu_locale " + literal(locale)
+		create += " locale_provider icu icu_locale " + sql.Literal(locale)
 		if rules := d.property("daticurules"); rules != "" {
-			create += " icu_rules " + literal(rules)
+			create += " icu_rules " + sql.Literal(rules)
 		}
 	case "b":
-		create += " locale_provider builtin builtin_locale " + literal(locale)
+		create += " locale_provider builtin builtin_locale " + sql.Literal(locale)
 	case "c":
 		create += " locale_provider libc"
 	}
@@ -142,10 +144,10 @@ func (r *run) makeDatabase(ctx context.Context, d *database) error {
 	}
 	r.passed("created")
 	if err := do(ctx, r.primary, "make database "+d.as,
-		"comment on database "+quote(d.as)+" is "+literal(r.comment("", mark{State: stateWork})),
-		"alter database "+quote(d.as)+" owner to "+quote(naming.RoleSuperuser),
-		"revoke connect on database "+quote(d.as)+" from public",
-		"grant connect on database "+quote(d.as)+" to "+quote(r.loader.name)); err != nil {
+		"comment on database "+sql.Quote(d.as)+" is "+sql.Literal(r.comment("", mark{State: stateWork})),
+		"alter database "+sql.Quote(d.as)+" owner to "+sql.Quote(naming.RoleSuperuser),
+		"revoke connect on database "+sql.Quote(d.as)+" from public",
+		"grant connect on database "+sql.Quote(d.as)+" to "+sql.Quote(r.loader.name)); err != nil {
 		return err
 	}
 	r.passed("staged")
@@ -170,14 +172,14 @@ func (r *run) loadDatabase(ctx context.Context, d *database) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(admin)
+	defer sql.HangUp(admin)
 	r.target = d.as
 	to := &dumped{entries: entries, schemas: map[string]string{}, owners: owners, admin: admin, object: &d.object}
 	if err := r.prepareDatabase(ctx, to); err != nil {
 		return err
 	}
 	if err := do(ctx, r.primary, "give the database "+d.as+" to its owner",
-		"alter database "+quote(d.as)+" owner to "+quote(r.databaseOwner)); err != nil {
+		"alter database "+sql.Quote(d.as)+" owner to "+sql.Quote(r.databaseOwner)); err != nil {
 		return err
 	}
 	r.passed("prepared")
@@ -190,11 +192,11 @@ func (r *run) loadDatabase(ctx context.Context, d *database) error {
 			return err
 		}
 	}
-	if err := do(ctx, admin, "drop what is the role's of this restore", "drop owned by "+quote(r.loader.name)+
+	if err := do(ctx, admin, "drop what is the role's of this restore", "drop owned by "+sql.Quote(r.loader.name)+
 		" cascade"); err != nil {
 		return err
 	}
-	hangUp(admin)
+	sql.HangUp(admin)
 	return r.openDatabase(ctx, d)
 }
 
@@ -232,8 +234,9 @@ func (r *run) prepareDatabase(ctx context.Context, d *dumped) error {
 	}
 	for _, e := range found {
 		if err := do(ctx, d.admin, fmt.Sprintf("make extension %s %s", e.Name, e.Version),
-			fmt.Sprintf("create extension if not exists %s schema %s version %s", quote(e.Name), quote(e.Schema),
-				quote(e.Version))); err != nil {
+			fmt.Sprintf("create extension if not exists %s schema %s version %s", sql.Quote(e.Name),
+				sql.Quote(e.Schema),
+				sql.Quote(e.Version))); err != nil {
 			return err
 		}
 	}
@@ -261,10 +264,11 @@ func (r *run) openDatabase(ctx context.Context, d *database) error {
 	}
 	statements = append(statements, grants...)
 	statements = append(statements,
-		fmt.Sprintf("alter database %s connection limit %v", quote(d.as), d.properties["datconnlimit"]),
-		"comment on database "+quote(d.as)+" is "+literal(r.comment(own, mark{State: stateArrived, Object: &d.object})))
+		fmt.Sprintf("alter database %s connection limit %v", sql.Quote(d.as), d.properties["datconnlimit"]),
+		"comment on database "+sql.Quote(d.as)+" is "+sql.Literal(r.comment(own, mark{State: stateArrived,
+			Object: &d.object})))
 	if r.Replace {
-		statements = append(statements, "alter database "+quote(d.as)+" rename to "+quote(r.Database))
+		statements = append(statements, "alter database "+sql.Quote(d.as)+" rename to "+sql.Quote(r.Database))
 	}
 	if err := do(ctx, r.primary, "open database "+d.as, append(statements, "commit")...); err != nil {
 		_ = do(ctx, r.primary, "roll back", "rollback") // the first error is told
@@ -287,14 +291,14 @@ func (r *run) databaseGrants(ctx context.Context, d *database) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	out := []string{"revoke all on database " + quote(d.as) + " from public"}
+	out := []string{"revoke all on database " + sql.Quote(d.as) + " from public"}
 	for _, one := range found {
 		right, role, _ := strings.Cut(one, " ")
 		switch {
 		case role == "public":
-			out = append(out, "grant "+right+" on database "+quote(d.as)+" to public")
+			out = append(out, "grant "+right+" on database "+sql.Quote(d.as)+" to public")
 		case has(roles, role):
-			out = append(out, "grant "+right+" on database "+quote(d.as)+" to "+quote(role))
+			out = append(out, "grant "+right+" on database "+sql.Quote(d.as)+" to "+sql.Quote(role))
 		}
 	}
 	return out, nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // table is one that is asked for.
@@ -76,7 +78,7 @@ func (r *run) stages(ctx context.Context, conn *pgx.Conn) (map[string]string, er
 	_, err = pgx.ForEachRow(rows, []any{&name, &owner, &comment}, func() error {
 		m, _ := r.readMark(comment)
 		if m = ofOurs(m, owner); m == nil {
-			return refuse("the schema %s is there and was not made by this restore: rename or drop it", quote(name))
+			return refuse("the schema %s is there and was not made by this restore: rename or drop it", sql.Quote(name))
 		}
 		out[name] = m.Comment
 		return nil

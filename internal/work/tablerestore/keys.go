@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // switches are the statements that turn off what would run with each row in spite of session_replication_role, or keep
@@ -64,7 +66,7 @@ func moveSequences(ctx context.Context, conn *pgx.Conn, t *table) error {
 		}
 		statements = append(statements, fmt.Sprintf(
 			"select setval(%s, m) from (select %s(%s)::bigint m from %s) x, %s s where m %s s.last_value "+
-				"or m = s.last_value and not s.is_called", literal(sequence), last, name, t.sql(), sequence, than))
+				"or m = s.last_value and not s.is_called", sql.Literal(sequence), last, name, t.sql(), sequence, than))
 		return nil
 	})
 	if err != nil {

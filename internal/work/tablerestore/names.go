@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5"
+	"toban.dev/internal/postgres/sql"
 )
 
 // longest is how long a name may be (bytes): PostgreSQL cuts longer ones.
@@ -17,12 +17,6 @@ const longest = 63
 
 // suffixes are those that fit into every name, and need no quotes.
 var suffixes = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
-
-// quote makes an identifier of a name.
-func quote(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
-
-// literal makes a text of SQL. Sessions have standard_conforming_strings.
-func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // named is the name of what is restored beside something. The name is shortened, the suffix never.
 func named(name, suffix string) string { return shortened(name, longest-len(suffix)-1) + "_" + suffix }
@@ -79,7 +73,7 @@ func (u unique) named(name, suffix string) string {
 type relation struct{ Schema, Name string }
 
 func (r relation) String() string { return r.Schema + "." + r.Name }
-func (r relation) sql() string    { return quote(r.Schema, r.Name) }
+func (r relation) sql() string    { return sql.Quote(r.Schema, r.Name) }
 
 // parseTable reads "schema.name" or "name". Parts in double quotes are as they are, and others too: a name that was
 // made without quotes has no capitals, and one that has them was made with quotes.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // needs finds what tables need that is not of their own: types, functions, sequences, collations, … as names that the
@@ -53,7 +55,7 @@ func (r *run) checkNeeds(ctx context.Context, t *table) error {
 	var missing []string
 	for _, n := range found {
 		_, err := r.primary.Exec(ctx, "select pg_get_object_address($1, $2, $3)", n.Type, n.Names, n.Args)
-		if final(state(err)) {
+		if final(sql.Code(err)) {
 			missing = append(missing, n.Type+" "+n.Identity)
 		} else if err != nil {
 			return fmt.Errorf("look for what %s needs: %w", t, err)

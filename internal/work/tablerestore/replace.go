@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // hasReplaced says that a run before has put a table in the place of the present one, and what has come of it.
@@ -99,7 +101,7 @@ func (r *run) replaceOnce(ctx context.Context, tables []*table) error {
 	r.passed("kept")
 	owner := tables[0].owner
 	if err := r.loader.exec(ctx, "let the role of this restore turn off triggers",
-		"grant set on parameter session_replication_role to "+quote(r.loader.name)); err != nil {
+		"grant set on parameter session_replication_role to "+sql.Quote(r.loader.name)); err != nil {
 		return err
 	}
 	back, err := r.loader.become(ctx, owner)
@@ -111,7 +113,7 @@ func (r *run) replaceOnce(ctx context.Context, tables []*table) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	r.step("puts the restored rows in the place of the present ones")
 	return r.exchange(ctx, conn, plans)
 }
@@ -120,7 +122,8 @@ func (r *run) replaceOnce(ctx context.Context, tables []*table) error {
 func (r *run) exchange(ctx context.Context, conn *pgx.Conn, plans []*plan) error {
 	t := plans[0].table
 	if err := do(ctx, conn, "begin to replace "+t.String(), "set role none",
-		"set session_replication_role = replica", "set role "+quote(t.owner), "begin", "set local lock_timeout = '30s'",
+		"set session_replication_role = replica", "set role "+sql.Quote(t.owner), "begin",
+		"set local lock_timeout = '30s'",
 		"set local row_security = off"); err != nil {
 		return err
 	}
@@ -152,7 +155,7 @@ func (r *run) exchange(ctx context.Context, conn *pgx.Conn, plans []*plan) error
 		o := &p.table.object
 		o.As, o.Kept = p.table.String(), p.table.kept.String()
 		on = append(on, "comment on table "+p.table.kept.sql()+" is "+
-			literal(r.comment("", mark{State: stateKept, Object: o})))
+			sql.Literal(r.comment("", mark{State: stateKept, Object: o})))
 	}
 	if err := do(ctx, conn, "commit", append(on, "commit")...); err != nil {
 		return err
@@ -207,7 +210,7 @@ func (r *run) plan(ctx context.Context, t *table) (*plan, error) {
 		return nil, refuse("what is called %s now is no table. %s", t, stays)
 	case t.present.owner != t.owner:
 		return nil, refuse("%s belongs to %s and what is restored to %s: ALTER TABLE %s OWNER TO %s and try again, or "+
-			"copy the rows by hand. %s", t, t.present.owner, t.owner, t.sql(), quote(t.owner), stays)
+			"copy the rows by hand. %s", t, t.present.owner, t.owner, t.sql(), sql.Quote(t.owner), stays)
 	}
 	oid, err := r.oidOf(ctx, t.as)
 	if err != nil {
@@ -231,9 +234,9 @@ func (r *run) plan(ctx context.Context, t *table) (*plan, error) {
 	}
 	var all, set []string
 	for _, c := range now {
-		all = append(all, quote(c.Name))
+		all = append(all, sql.Quote(c.Name))
 		if !c.Generated && slices.ContainsFunc(restored, func(o col) bool { return o.Name == c.Name }) {
-			set = append(set, quote(c.Name))
+			set = append(set, sql.Quote(c.Name))
 		}
 	}
 	every, some := strings.Join(all, ", "), strings.Join(set, ", ")
@@ -303,8 +306,8 @@ func (r *run) makeKept(ctx context.Context, t *table) error {
 	}
 	statements = append(statements,
 		fmt.Sprintf("create table %s (like %s)", t.kept.sql(), t.sql()),
-		fmt.Sprintf("alter table %s owner to %s", t.kept.sql(), quote(t.owner)),
-		fmt.Sprintf("comment on table %s is %s", t.kept.sql(), literal(r.comment("", mark{State: stateWork}))),
+		fmt.Sprintf("alter table %s owner to %s", t.kept.sql(), sql.Quote(t.owner)),
+		fmt.Sprintf("comment on table %s is %s", t.kept.sql(), sql.Literal(r.comment("", mark{State: stateWork}))),
 		"reset lock_timeout")
 	return do(ctx, r.primary, "make the table that keeps the rows of "+t.String(), statements...)
 }

@@ -47,7 +47,7 @@ func (r *run) createLoader(ctx context.Context) (*loader, error) {
 		create role %[1]s login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls
 			valid until %[2]s password %[3]s;
 		comment on role %[1]s is %[4]s;`,
-		quote(l.name), literal(until), verifier, literal(r.comment("", mark{State: stateWork}))))
+		sql.Quote(l.name), sql.Literal(until), verifier, sql.Literal(r.comment("", mark{State: stateWork}))))
 }
 
 func (l *loader) exec(ctx context.Context, what, statements string) error {
@@ -70,25 +70,25 @@ func (l *loader) drop(ctx context.Context) error {
 		return nil
 	}
 	if m, _ := l.run.readMark(comment); m == nil {
-		return refuse("the role %s is there and was not made by this restore: rename or drop it", quote(l.name))
+		return refuse("the role %s is there and was not made by this restore: rename or drop it", sql.Quote(l.name))
 	}
 	if err := l.endSessions(ctx); err != nil {
 		return err
 	}
 	owned, err := column(ctx, l.admin, "select datname::text from pg_database where datdba = $1::text::regrole",
-		quote(l.name))
+		sql.Quote(l.name))
 	if err != nil {
 		return err
 	}
 	for _, database := range owned { // one that a run began to make that was cut off
-		err := l.exec(ctx, "drop what a former try has left", "drop database "+quote(database)+" with (force)")
+		err := l.exec(ctx, "drop what a former try has left", "drop database "+sql.Quote(database)+" with (force)")
 		if err != nil {
 			return err
 		}
 	}
 	// What a user's code may have made as this role is nobody's.
 	return l.exec(ctx, "drop the role of this restore",
-		fmt.Sprintf("drop owned by %[1]s cascade; drop role %[1]s", quote(l.name)))
+		fmt.Sprintf("drop owned by %[1]s cascade; drop role %[1]s", sql.Quote(l.name)))
 }
 
 func (l *loader) endSessions(ctx context.Context) error {
@@ -107,7 +107,7 @@ func (l *loader) become(ctx context.Context, owner string) (back func(), err err
 		option = " with inherit false, set true"
 	}
 	if err := l.exec(ctx, "let the role of this restore act as "+owner,
-		"grant "+quote(owner)+" to "+quote(l.name)+option); err != nil {
+		"grant "+sql.Quote(owner)+" to "+sql.Quote(l.name)+option); err != nil {
 		return nil, err
 	}
 	return func() {
@@ -115,7 +115,7 @@ func (l *loader) become(ctx context.Context, owner string) (back func(), err err
 		defer cancel()
 		// What can't be taken back here is by drop, with the role.
 		_ = l.endSessions(ctx)
-		_, _ = l.admin.Exec(ctx, "revoke "+quote(owner)+" from "+quote(l.name))
+		_, _ = l.admin.Exec(ctx, "revoke "+sql.Quote(owner)+" from "+sql.Quote(l.name))
 	}, nil
 }
 
@@ -130,7 +130,7 @@ func (l *loader) admit(ctx context.Context, database string) error {
 		return nil
 	}
 	return l.exec(ctx, "let the role of this restore connect",
-		"grant connect on database "+quote(database)+" to "+quote(l.name))
+		"grant connect on database "+sql.Quote(database)+" to "+sql.Quote(l.name))
 }
 
 // connect opens a session as an owner in a database of the primary.

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // run is one try.
@@ -81,7 +82,7 @@ func (r *run) open(ctx context.Context) (err error) {
 	if !has(names, r.Database) {
 		return refuse("there was no database %s at that time. There were: %s", r.Database, strings.Join(names, ", "))
 	}
-	hangUp(r.copy)
+	sql.HangUp(r.copy)
 	if r.copy, err = r.Copy(ctx, r.Database); err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (r *run) openPrimary(ctx context.Context) (err error) {
 	if r.databaseOwner == "" {
 		return refuse("the database %s is not there: restore it as a whole, without tables and schemas", r.Database)
 	}
-	hangUp(r.primary)
+	sql.HangUp(r.primary)
 	if r.primary, err = r.Primary(ctx, r.Database); err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (r *run) bring(ctx context.Context) (objects []Object, err error) {
 func (r *run) close() {
 	for _, conn := range []*pgx.Conn{r.copy, r.primary, r.guard} {
 		if conn != nil {
-			hangUp(conn)
+			sql.HangUp(conn)
 		}
 	}
 }
@@ -177,13 +178,6 @@ func (r *run) passed(point string) {
 	if r.At != nil {
 		r.At(point)
 	}
-}
-
-// hangUp ends a session. What it did is committed or not by now.
-func hangUp(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-	defer cancel()
-	_ = conn.Close(ctx)
 }
 
 // do runs statements: one transaction where none is open.
@@ -217,15 +211,6 @@ func has(names []string, name string) bool {
 	return false
 }
 
-// state is the SQLSTATE of PostgreSQL's error, "" where it is none.
-func state(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return pg.Code
-	}
-	return ""
-}
-
 // final says that an error is PostgreSQL's about what was asked, and not about the connection, about room, a lock that
 // is held, or a server that stops (classes 08, 25, 40, 53, 55, 57 and 58 of its error codes).
 func final(code string) bool {
@@ -234,7 +219,7 @@ func final(code string) bool {
 
 // refusal tells an error that comes again from one that may not.
 func refusal(err error) error {
-	if err == nil || errors.Is(err, ErrRefused) || !final(state(err)) {
+	if err == nil || errors.Is(err, ErrRefused) || !final(sql.Code(err)) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // schema is one that is asked for.
@@ -156,7 +158,7 @@ func (r *run) dropSchema(ctx context.Context, s *schema) error {
 		return err
 	}
 	return do(ctx, r.primary, "drop what a former try has left", "set lock_timeout = '30s'",
-		"drop schema "+quote(s.as)+" cascade", "reset lock_timeout")
+		"drop schema "+sql.Quote(s.as)+" cascade", "reset lock_timeout")
 }
 
 // loadSchema loads a schema beside the present one.
@@ -168,8 +170,9 @@ func (r *run) loadSchema(ctx context.Context, s *schema, there bool) error {
 	}
 	if !s.renamed {
 		if err := do(ctx, r.copy, "rename the schema of the copy",
-			"alter schema "+quote(s.name)+" rename to "+quote(s.as), "comment on schema "+quote(s.as)+" is "+
-				literal(r.comment("", mark{State: stateWork, Comment: s.own}))); err != nil {
+			"alter schema "+sql.Quote(s.name)+" rename to "+sql.Quote(s.as), "comment on schema "+sql.Quote(s.as)+
+				" is "+
+				sql.Literal(r.comment("", mark{State: stateWork, Comment: s.own}))); err != nil {
 			return err
 		}
 	}
@@ -187,9 +190,10 @@ func (r *run) loadSchema(ctx context.Context, s *schema, there bool) error {
 		return err
 	}
 	// Where somebody has made one of that name meanwhile, it fails.
-	made := append([]string{"create schema " + quote(s.as)}, lend([]string{s.as}, owners)...)
+	made := append([]string{"create schema " + sql.Quote(s.as)}, lend([]string{s.as}, owners)...)
 	if err := do(ctx, r.primary, "make schema "+s.as, append(made,
-		"comment on schema "+quote(s.as)+" is "+literal(r.comment("", mark{State: stateWork})))...); err != nil {
+		"comment on schema "+sql.Quote(s.as)+" is "+sql.Literal(r.comment("",
+			mark{State: stateWork})))...); err != nil {
 		return err
 	}
 	r.passed("staged")
@@ -202,8 +206,8 @@ func (r *run) loadSchema(ctx context.Context, s *schema, there bool) error {
 		return err
 	}
 	s.object.As = s.as
-	if err := do(ctx, r.primary, "give schema "+s.as+" its place", "comment on schema "+quote(s.as)+" is "+
-		literal(r.comment(s.own, mark{State: stateArrived, Object: &s.object}))); err != nil {
+	if err := do(ctx, r.primary, "give schema "+s.as+" its place", "comment on schema "+sql.Quote(s.as)+" is "+
+		sql.Literal(r.comment(s.own, mark{State: stateArrived, Object: &s.object}))); err != nil {
 		return err
 	}
 	r.passed("arrived " + s.name)
@@ -235,9 +239,9 @@ func (r *run) mapOwners(ctx context.Context, object *Object, entries []entry) (o
 // lend are the statements that make schemas and let owners make objects in them for a while.
 func lend(schemas, owners []string) (out []string) {
 	for _, s := range schemas {
-		out = append(out, "create schema if not exists "+quote(s))
+		out = append(out, "create schema if not exists "+sql.Quote(s))
 		for _, o := range owners {
-			out = append(out, "grant usage, create on schema "+quote(s)+" to "+quote(o))
+			out = append(out, "grant usage, create on schema "+sql.Quote(s)+" to "+sql.Quote(o))
 		}
 	}
 	return out
@@ -270,10 +274,10 @@ func (r *run) loadAll(ctx context.Context, d *dumped) error {
 		if owner != "pg_database_owner" {
 			owner = r.ownerOf(owner)
 		}
-		statements = append(statements, "alter schema "+quote(schema)+" owner to "+quote(owner))
+		statements = append(statements, "alter schema "+sql.Quote(schema)+" owner to "+sql.Quote(owner))
 		for _, o := range d.owners {
 			if o != owner {
-				statements = append(statements, "revoke create on schema "+quote(schema)+" from "+quote(o))
+				statements = append(statements, "revoke create on schema "+sql.Quote(schema)+" from "+sql.Quote(o))
 			}
 		}
 	}
@@ -320,7 +324,7 @@ type dumped struct {
 func (r *run) compareAll(ctx context.Context, d *dumped, as, name string) error {
 	rows, err := d.admin.Query(ctx, `select relname::text, pg_get_userbyid(relowner)::text from pg_class
 		where relnamespace = $1::text::regnamespace and relkind in ('r', 'p') and not relispartition
-		order by 1`, quote(as))
+		order by 1`, sql.Quote(as))
 	if err != nil {
 		return fmt.Errorf("look for the tables of %s: %w", as, err)
 	}
@@ -376,13 +380,13 @@ func (r *run) swap(ctx context.Context, s *schema) error {
 	s.object.As = s.name
 	if there {
 		s.object.Kept = s.kept
-		statements = append(statements, "alter schema "+quote(s.name)+" rename to "+quote(s.kept),
-			"comment on schema "+quote(s.kept)+" is "+
-				literal(r.comment(own, mark{State: stateKept, Object: &s.object})))
+		statements = append(statements, "alter schema "+sql.Quote(s.name)+" rename to "+sql.Quote(s.kept),
+			"comment on schema "+sql.Quote(s.kept)+" is "+
+				sql.Literal(r.comment(own, mark{State: stateKept, Object: &s.object})))
 	}
-	statements = append(statements, "alter schema "+quote(s.as)+" rename to "+quote(s.name),
-		"comment on schema "+quote(s.name)+" is "+
-			literal(r.comment(s.own, mark{State: stateArrived, Object: &s.object})),
+	statements = append(statements, "alter schema "+sql.Quote(s.as)+" rename to "+sql.Quote(s.name),
+		"comment on schema "+sql.Quote(s.name)+" is "+
+			sql.Literal(r.comment(s.own, mark{State: stateArrived, Object: &s.object})),
 		"commit", "reset lock_timeout")
 	if err := do(ctx, r.primary, "give schema "+s.as+" the name "+s.name, statements...); err != nil {
 		_ = do(ctx, r.primary, "roll back", "rollback") // the first error is told
@@ -410,7 +414,7 @@ const dependents = `
 
 // checkDependents refuses to take a schema away from what depends on it.
 func (r *run) checkDependents(ctx context.Context, s *schema) error {
-	found, err := column(ctx, r.primary, dependents, quote(s.name), s.name)
+	found, err := column(ctx, r.primary, dependents, sql.Quote(s.name), s.name)
 	if err != nil || len(found) == 0 {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // move moves tables of the copy into schemas of their own, which pg_dump then dumps. It does so once, also if the copy
@@ -25,13 +27,13 @@ func (r *run) move(ctx context.Context, tables []*table) error {
 			stage := r.stageOf(m.Schema)
 			if !stages[stage] {
 				stages[stage] = true
-				statements = append(statements, "create schema if not exists "+quote(stage), "comment on schema "+
-					quote(stage)+" is "+literal(r.comment("", mark{State: stateWork, Comment: m.Schema})))
+				statements = append(statements, "create schema if not exists "+sql.Quote(stage), "comment on schema "+
+					sql.Quote(stage)+" is "+sql.Literal(r.comment("", mark{State: stateWork, Comment: m.Schema})))
 			}
 			if m.at.Schema != stage {
 				statements = append(statements,
-					"alter table "+m.at.sql()+" set schema "+quote(stage),
-					"alter table "+quote(stage, m.Name)+" owner to "+quote(t.family[0].owner))
+					"alter table "+m.at.sql()+" set schema "+sql.Quote(stage),
+					"alter table "+sql.Quote(stage, m.Name)+" owner to "+sql.Quote(t.family[0].owner))
 			}
 		}
 	}
@@ -82,12 +84,12 @@ func (r *run) stageSchemas(tables []*table) map[string]string {
 func (r *run) stage(ctx context.Context, tables []*table) error {
 	statements := []string{}
 	for stage, schema := range r.stageSchemas(tables) {
-		statements = append(statements, "create schema "+quote(stage), "comment on schema "+quote(stage)+" is "+
-			literal(r.comment("", mark{State: stateWork, Comment: schema})))
+		statements = append(statements, "create schema "+sql.Quote(stage), "comment on schema "+sql.Quote(stage)+" is "+
+			sql.Literal(r.comment("", mark{State: stateWork, Comment: schema})))
 	}
 	for _, t := range tables {
 		for stage := range r.stageSchemas(tables) {
-			statements = append(statements, "grant usage, create on schema "+quote(stage)+" to "+quote(t.owner))
+			statements = append(statements, "grant usage, create on schema "+sql.Quote(stage)+" to "+sql.Quote(t.owner))
 		}
 	}
 	if err := do(ctx, r.primary, "make room for the tables", statements...); err != nil {
@@ -105,7 +107,7 @@ func (r *run) dropStages(ctx context.Context) error {
 	}
 	for stage := range stages {
 		if err := do(ctx, r.primary, "drop what a former try has left",
-			"set lock_timeout = '30s'", "drop schema "+quote(stage)+" cascade", "reset lock_timeout"); err != nil {
+			"set lock_timeout = '30s'", "drop schema "+sql.Quote(stage)+" cascade", "reset lock_timeout"); err != nil {
 			return err
 		}
 	}
@@ -173,11 +175,11 @@ func (r *run) arrive(ctx context.Context, t *table, used map[string]unique) erro
 			if m.oid != t.oid {
 				name = used[m.Schema].named(m.Name, r.Suffix)
 			}
-			statements = append(statements, "alter table "+quote(stage, m.Name)+" rename to "+quote(name))
+			statements = append(statements, "alter table "+sql.Quote(stage, m.Name)+" rename to "+sql.Quote(name))
 		}
-		statements = append(statements, "alter table "+quote(stage, name)+" set schema "+quote(m.Schema))
+		statements = append(statements, "alter table "+sql.Quote(stage, name)+" set schema "+sql.Quote(m.Schema))
 		if owner := r.ownerOf(m.owner); owner != t.owner {
-			statements = append(statements, "alter table "+quote(m.Schema, name)+" owner to "+quote(owner))
+			statements = append(statements, "alter table "+sql.Quote(m.Schema, name)+" owner to "+sql.Quote(owner))
 		}
 	}
 	as := t.as
@@ -189,7 +191,7 @@ func (r *run) arrive(ctx context.Context, t *table, used map[string]unique) erro
 		own = *t.comment
 	}
 	statements = append(statements, "comment on table "+as.sql()+" is "+
-		literal(r.comment(own, mark{State: stateArrived, Object: &t.object})), "commit")
+		sql.Literal(r.comment(own, mark{State: stateArrived, Object: &t.object})), "commit")
 	if err := do(ctx, r.primary, "give "+t.object.As+" its place", statements...); err != nil {
 		_ = do(ctx, r.primary, "roll back", "rollback") // the first error is told
 		return err
@@ -214,7 +216,7 @@ func (r *run) renames(ctx context.Context, stage, name string, used unique) (out
 	var one, kind string
 	_, err = pgx.ForEachRow(rows, []any{&one, &kind}, func() error {
 		what := map[bool]string{true: "sequence", false: "index"}[kind == "S"]
-		out = append(out, "alter "+what+" "+quote(stage, one)+" rename to "+quote(used.named(one, r.Suffix)))
+		out = append(out, "alter "+what+" "+sql.Quote(stage, one)+" rename to "+sql.Quote(used.named(one, r.Suffix)))
 		return nil
 	})
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // bringTables brings tables over: all of them are looked at before anything is changed.
@@ -268,7 +270,8 @@ func (r *run) constrain(ctx context.Context, t *table) error {
 			return fmt.Errorf("look for the foreign keys of %s: %w", t, err)
 		}
 		names = append(names, key)
-		statements = append(statements, "alter table "+quote(schema, name)+" add constraint "+quote(key)+" "+definition)
+		statements = append(statements, "alter table "+sql.Quote(schema, name)+" add constraint "+sql.Quote(key)+" "+
+			definition)
 	}
 	if err := rows.Err(); err != nil || len(names) == 0 {
 		return err
@@ -282,21 +285,21 @@ func (r *run) constrain(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(conn)
+	defer sql.HangUp(conn)
 	for i, statement := range statements {
 		err := do(ctx, conn, "add a foreign key", statement)
-		if state(err) == "23503" {
+		if sql.Code(err) == "23503" {
 			if err = do(ctx, conn, "add a foreign key", statement+" not valid"); err == nil {
 				t.say("Rows of it have no partner by the foreign key %s, which is NOT VALID: look for them, then "+
-					"ALTER TABLE %s VALIDATE CONSTRAINT %s.", names[i], t.sql(), quote(names[i]))
+					"ALTER TABLE %s VALIDATE CONSTRAINT %s.", names[i], t.sql(), sql.Quote(names[i]))
 				continue
 			}
 		}
-		if err != nil && !final(state(err)) {
+		if err != nil && !final(sql.Code(err)) {
 			return err
 		}
 		if err != nil {
-			t.say("The foreign key %s did not come along: %s.", names[i], explain(err))
+			t.say("The foreign key %s did not come along: %s.", names[i], sql.Explain(err, sql.ShownMessage))
 		}
 	}
 	return nil
