@@ -66,8 +66,10 @@ var unpinned = map[string]string{
 		"first statement, and other settings could only make it fail; nobody else gets at its servers",
 	"internal/postgres/sql/open.go Open: pgx":             "who names the connection says the settings",
 	"internal/postgres/query.go Connection: a connection": "who opens a session with it says the settings",
-	"internal/front/pooler/console.go connect: pgconn":    "it is PgBouncer's console, and no server",
-	"internal/front/pooler/console.go var: pgbouncer":     "it is the name of PgBouncer's own user and database",
+	"internal/operator/desired/myapp/deployment.go podTemplate: a connection": "it is how an application is told of " +
+		"its database",
+	"internal/front/pooler/console.go connect: pgconn": "it is PgBouncer's console, and no server",
+	"internal/front/pooler/console.go var: pgbouncer":  "it is the name of PgBouncer's own user and database",
 	"internal/postgres/copy.go run: pg_basebackup": "it is a session of the replication protocol in no database: " +
 		"what is set for a database or a role does not count there, and it runs no SQL",
 	"internal/postgres/query.go Standbys: pg_basebackup": "it is the name of a session",
