@@ -47,12 +47,37 @@ func run(out io.Writer, asJSON, graph bool, only string) error {
 	return nil
 }
 
-// What is worth showing of a type or a folder.
+// What a type or a folder has at most. What is larger is in large.txt, and may not grow.
 const (
 	manyMethods = 40
 	manyFields  = 25
 	manyFiles   = 40
 )
+
+// large is what has more of something than it should.
+type large struct {
+	what string
+	size int
+}
+
+// large are the types and folders that are too large, in the order of their packages.
+func (h house) large() (out []large) {
+	add := func(what string, size, most int) {
+		if size > most {
+			out = append(out, large{what, size})
+		}
+	}
+	for _, p := range h.Packages {
+		for _, t := range p.Types {
+			add(fmt.Sprintf("methods of %s.%s", p.Path, t.Name), t.Methods, manyMethods)
+			if !strings.HasPrefix(p.Path, "api/") { // the fields of the kinds are for users
+				add(fmt.Sprintf("fields of %s.%s", p.Path, t.Name), t.Fields, manyFields)
+			}
+		}
+		add("files in "+p.Path, p.Files, manyFiles)
+	}
+	return out
+}
 
 // tell prints the numbers: each package, what is large in it, and the sums.
 func (h house) tell(out io.Writer) {
@@ -61,15 +86,8 @@ func (h house) tell(out io.Writer) {
 		fmt.Fprintf(out, "%-46s %6d %7d %6d %6d\n", p.Path, p.Lines, p.Files, p.Functions, len(p.Imports))
 	}
 	fmt.Fprintln(out)
-	for _, p := range h.Packages {
-		for _, t := range p.Types {
-			if t.Methods > manyMethods || t.Fields > manyFields && !strings.HasPrefix(p.Path, "api/") {
-				fmt.Fprintf(out, "type %s.%s: %d methods, %d fields\n", p.Path, t.Name, t.Methods, t.Fields)
-			}
-		}
-		if p.Files > manyFiles {
-			fmt.Fprintf(out, "folder %s: %d files\n", p.Path, p.Files)
-		}
+	for _, l := range h.large() {
+		fmt.Fprintf(out, "%s: %d\n", l.what, l.size)
 	}
 	s := h.sum()
 	fmt.Fprintf(out, "\n%d packages, %d lines of code (%d in internal), %d functions (median %d lines, 99%% up to %d, "+
