@@ -32,6 +32,21 @@ func TestNothingLargeGrows(t *testing.T) {
 	}
 }
 
+// The picture of docs/architecture.md is that of today.
+func TestThePictureIsCurrent(t *testing.T) {
+	h, err := measure(os.DirFS("../.."), []string{"internal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), h.mermaid()) {
+		t.Errorf("docs/architecture.md does not have what go run ./hack/house -graph draws:\n%s", h.mermaid())
+	}
+}
+
 func readLarge(t *testing.T) map[string]int {
 	t.Helper()
 	file, err := os.Open("large.txt")
