@@ -115,7 +115,7 @@ type Agent struct {
 	promises  *promises
 	faults    *faults
 	// toStore is the way to the store of the archive.
-	toStore *httppath.Way
+	toStore *httppath.Path
 	// authorities are those of the certificates for clients.
 	authorities atomic.Pointer[string]
 	describer   *describer
@@ -212,7 +212,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 	a.publisher = publish.New(publish.Options{
 		Name: a.options.Name, Cluster: a.options.Cluster, HardState: remembered, Others: a.peers.Names,
 		Role: func() protocol.Role { return a.status.Get().Role }, Log: a.options.Log,
-		Deposed: func() { go misled{a.server.Connect, a.options.Log}.endLater(a.life) },
+		Deposed: func() { go staleSessions{a.server.Connect, a.options.Log}.endLater(a.life) },
 	})
 }
 
@@ -274,7 +274,7 @@ var errStopped = errors.New("told to stop")
 // first out stops all. The end of ctx is a wish: a primary resigns first. When Run returns,
 // PostgreSQL has stopped.
 func (a *Agent) Run(ctx context.Context) error {
-	if err := a.own(ctx); err != nil {
+	if err := a.lockVolume(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // told to stop before it began
 		}

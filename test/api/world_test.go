@@ -166,7 +166,7 @@ func (c slimmed) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "not in the cache"}, key.Name)
 		}
 	}
-	_, err := sampledb.Slim(object)
+	_, err := sampledb.Transform(object)
 	return err
 }
 
@@ -183,7 +183,7 @@ func (c labelled) List(ctx context.Context, list client.ObjectList, opts ...clie
 		return err
 	}
 	return meta.EachListItem(list, func(object runtime.Object) error {
-		_, err := sampledb.Slim(object)
+		_, err := sampledb.Transform(object)
 		return err
 	})
 }

@@ -56,7 +56,7 @@ type Loop struct {
 	// Identity is the folder with the instance's certificate, for a volume's server.
 	Identity string
 	// Way is how the store is reached.
-	Way *httppath.Way
+	Way *httppath.Path
 	Log *slog.Logger
 
 	working sync.Mutex // while it archives

@@ -29,7 +29,7 @@ type Cluster struct {
 	pod       string
 	lease     string
 	// way is how the client reaches the API.
-	way *httppath.Way
+	way *httppath.Path
 }
 
 // InPod finds the cluster from within the Pod of an instance of a SampleDB.

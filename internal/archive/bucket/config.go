@@ -35,7 +35,7 @@ type Config struct {
 	// waits a few minutes for other credentials.
 	Patient bool `json:"-"`
 	// Way is how the store is reached, where somebody may cut it; nil where nobody does. Make it by NewWay.
-	Way *httppath.Way `json:"-"`
+	Way *httppath.Path `json:"-"`
 	// CA are certificates (PEM) of authorities to trust in addition to the system's;
 	// a Volume trusts no other.
 	CA string `json:"ca,omitempty"`

@@ -50,7 +50,7 @@ func transport(config *tls.Config) *http.Transport {
 
 // NewWay is a way to stores, which is one for all of Config.Way that are to be cut together. On a way that is cut a
 // request fails when a connection would that stands still.
-func NewWay() *httppath.Way { return httppath.New("the store of the archive", patience) }
+func NewWay() *httppath.Path { return httppath.New("the store of the archive", patience) }
 
 // moving is a connection that fails when nothing has moved on it for a while. A
 // deadline holds for what is under way too (net.Conn), so who writes keeps the

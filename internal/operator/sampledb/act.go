@@ -28,16 +28,16 @@ const (
 )
 
 // apply is the one way to write an object of a SampleDB.
-func (h *hands) apply(ctx context.Context, db *v1.SampleDB, want client.Object) error {
+func (h *effects) apply(ctx context.Context, db *v1.SampleDB, want client.Object) error {
 	return asProblem(h.writer().Apply(ctx, owner(db), want))
 }
 
 // create makes an object that nobody changes afterwards.
-func (h *hands) create(ctx context.Context, db *v1.SampleDB, want client.Object) error {
+func (h *effects) create(ctx context.Context, db *v1.SampleDB, want client.Object) error {
 	return asProblem(h.writer().Create(ctx, owner(db), want))
 }
 
-func (h *hands) writer() apply.Writer { return apply.Writer{Client: h.Client, Reader: h.Reader} }
+func (h *effects) writer() apply.Writer { return apply.Writer{Client: h.Client, Reader: h.Reader} }
 
 // owner is the SampleDB as the owner of its objects. A volume claim may outlive it,
 // and then belongs to the next one of the name.
@@ -88,7 +88,7 @@ func asProblem(err error) error {
 	return &problem{v1.ReasonCreating, p.Message, waitGone}
 }
 
-func (h *hands) jobs() jobs.Runner { return jobs.Runner{Client: h.Client, Reader: h.Reader} }
+func (h *effects) jobs() jobs.Runner { return jobs.Runner{Client: h.Client, Reader: h.Reader} }
 
 // keepJob is the component's Job of this name that lives, nil where there is none. Its others are removed: those of a
 // former spec.

@@ -166,8 +166,8 @@ func notDeleting(s *scope) *verdict {
 		return nil
 	}
 	message := "the SampleDB is being deleted"
-	if s.fate.spares() {
-		message = s.fate.message
+	if s.deletionPolicy.spares() {
+		message = s.deletionPolicy.message
 	}
 	if s.waiting != "" {
 		message += "; waits for " + s.waiting

@@ -93,7 +93,7 @@ func (s *scope) phases() []phase {
 		{"budget", s.applyBudget, apart},
 		{"restart", s.applyRestart, gates},
 		{"restarts", s.applyRestarts, gates},
-		{"volumes", s.applyAnew, work},
+		{"volumes", s.applyReplacing, work},
 		{"agents", s.applyAgents, work},
 		{"archive", s.applyArchive, apart},
 		{"second store", s.applyCopy, work},
@@ -125,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	db.Status = r.statuses.Latest(db, db.Status)
 	s := newScope(newWorld(&core{
 		db: db, backup: desired.Backup(db), settings: r.Settings, now: r.Now(),
-	}), r.hands())
+	}), r.effects())
 	if err := s.observe(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -149,9 +149,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: s.pause()}, nil
 }
 
-// hands are what its reconciles act with.
-func (r *Reconciler) hands() *hands {
-	return &hands{
+// effects are what its reconciles act with.
+func (r *Reconciler) effects() *effects {
+	return &effects{
 		Client: r.Client, Reader: r.Reader, Agents: r.Agents, Programs: r.Programs, Pods: r.Pods, Poolers: r.Poolers,
 		Credentials: r.Credentials, Settings: r.Settings, Copies: r.Copies, Metrics: r.Metrics, Events: r.Events,
 		NoClasses: r.NoClasses, statuses: &r.statuses, memory: &r.memory,
@@ -257,7 +257,7 @@ func (s *scope) pause() time.Duration {
 	pause = min(pause, s.untilShort(), s.readersPause())
 	for _, next := range []time.Time{
 		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext, s.agentsNext,
-		s.stopPlan.next, s.sleepNext, s.preferredNext, s.anewNext, s.drillPlanned.next,
+		s.stopPlan.next, s.sleepNext, s.preferredNext, s.replacingNext, s.drillPlanned.next,
 	} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
@@ -320,7 +320,7 @@ func (s *scope) stopPause() time.Duration {
 func (s *scope) acts() bool {
 	return s.asked() || s.restartAsked() || s.inPlace() || s.rotates() || s.changesAuthority() ||
 		(s.upgrading() || s.upgrade.HasSides()) && !s.restsOnGreen() ||
-		s.anew.moves()
+		s.replacing.moves()
 }
 
 // unreached says that no Pod of the SampleDB can be asked for anything: what changes is watched.

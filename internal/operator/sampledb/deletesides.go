@@ -29,7 +29,7 @@ func (s *greenTopic) endUpgrades(ctx context.Context) (waiting string, err error
 	if err := s.all.keepSidesJobs(ctx, sidesWork{}); err != nil {
 		return "", err
 	}
-	if s.fate.spares() { // the second side's kind goes too, and its volumes stay
+	if s.deletionPolicy.spares() { // the second side's kind goes too, and its volumes stay
 		return "", nil
 	}
 	green, err := find(ctx, s.Client, s.db, naming.Green(s.db.Name), &v1.SampleDB{})
@@ -149,7 +149,7 @@ func (s *greenTopic) otherSideStays() string {
 	switch {
 	case !s.db.Status.Upgrade.GreenServes():
 		return ""
-	case s.fate.reason == fateOrphaned:
+	case s.deletionPolicy.reason == deletionOrphaned:
 		return fmt.Sprintf("clients are led to the SampleDB %s, which is one of its own now", green)
 	case desired.DeletionPolicy(s.db) == v1.DeletionRetain:
 		return fmt.Sprintf("what was written last is on the volumes of %s, which has served: a SampleDB of that name "+

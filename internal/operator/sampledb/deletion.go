@@ -43,11 +43,11 @@ func (s *deletionTopic) claimFinalizer(ctx context.Context) error {
 // true when all is gone that must be; the rest goes by owner references. Of one that leaves what belongs to it nothing
 // goes.
 func (s *deletionTopic) cleanUp(ctx context.Context) (bool, error) {
-	switch s.fate.reason {
-	case fateUnknown:
-		s.waiting = s.fate.message
+	switch s.deletionPolicy.reason {
+	case deletionUnknown:
+		s.waiting = s.deletionPolicy.message
 		return false, nil
-	case fateOrphaned:
+	case deletionOrphaned:
 		return s.leaveAll(ctx)
 	}
 	if err := s.all.removeReaders(ctx); err != nil {
@@ -95,7 +95,7 @@ func (s *deletionTopic) leaveAll(ctx context.Context) (bool, error) {
 	return true, s.writer().Disown(ctx, s.db, watched(), belongs(s.db)...)
 }
 
-func (h *hands) deleteObject(ctx context.Context, object client.Object) error {
+func (h *effects) deleteObject(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
 	err := h.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &uid})
@@ -184,7 +184,7 @@ func (s *deletionTopic) release(ctx context.Context) error {
 	if err := s.writer().LetGo(ctx, s.db); err != nil {
 		return err
 	}
-	message := s.fate.message
+	message := s.deletionPolicy.message
 	if len(s.kept) > 0 {
 		message = fmt.Sprintf("%s may have data of which there is no backup: delete what nobody needs, or have a "+
 			"SampleDB of this name take it over", strings.Join(s.kept, ", "))

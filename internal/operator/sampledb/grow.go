@@ -239,7 +239,7 @@ func (s *storageTopic) storageStatus() *v1.StorageStatus {
 	old := s.db.Status.Storage
 	size := s.db.Spec.Storage.Size
 	switch {
-	case s.all.anew.reason == anewDecided:
+	case s.all.replacing.reason == replacingDecided:
 		size = s.wrote.Size
 	case s.wrote.Grow == nil && old == nil && size == s.wrote.Size:
 		return nil

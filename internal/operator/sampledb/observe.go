@@ -103,7 +103,7 @@ func (s *scope) known() (desired.Known, error) {
 		SystemIdentifier: s.db.Status.SystemIdentifier,
 		Least:            s.least(),
 		Readers:          s.seen.readers.present(),
-		Left:             s.fate.reason == fateOrphaned || s.fate.spares(),
+		Left:             s.deletionPolicy.reason == deletionOrphaned || s.deletionPolicy.spares(),
 	}
 	var old protocol.Config
 	if s.seen.config != nil && ours(s.seen.config, s.db) {
@@ -180,8 +180,8 @@ func (s *scope) observeObjects(ctx context.Context) error {
 	if err := s.observeClaims(ctx); err != nil {
 		return err
 	}
-	s.observeFate(ctx)
-	if s.fate.spares() {
+	s.observeDeletionPolicy(ctx)
+	if s.deletionPolicy.spares() {
 		return nil // the kinds DatabaseBackup and FaultDrill may be gone too
 	}
 	if err := s.observeDrills(ctx); err != nil {

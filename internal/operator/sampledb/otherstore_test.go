@@ -174,7 +174,7 @@ func TestARestoreInPlaceReadsTheStoreInUse(t *testing.T) {
 	for i := range s.seen.backups {
 		model.put(kindBackup, &s.seen.backups[i])
 	}
-	s.hands = model.reconciler.hands()
+	s.effects = model.reconciler.effects()
 	source, err := s.ownSource(t.Context(), v1.RestoreSpec{Backup: "x-here"})
 	if err != nil || source.Backup != "x-here" || source.Archive.Store.S3 == nil {
 		t.Errorf("of one that is there it reads %+v (%v)", source, err)

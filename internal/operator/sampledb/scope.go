@@ -36,7 +36,7 @@ type scope struct {
 	*deletionTopic
 }
 
-func newScope(w *world, h *hands) *scope {
+func newScope(w *world, h *effects) *scope {
 	s, a := &scope{}, &act{w, h}
 	b := base{a, s}
 	*s = scope{

@@ -1,4 +1,4 @@
 package sampledb
 
 // scopeOf is a reconcile that knows this, and can do nothing.
-func scopeOf(c core) *scope { return newScope(newWorld(&c), &hands{}) }
+func scopeOf(c core) *scope { return newScope(newWorld(&c), &effects{}) }

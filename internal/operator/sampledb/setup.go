@@ -61,7 +61,7 @@ func CacheOptions(others ...client.Object) cache.Options {
 			byObject[object] = cache.ByObject{Label: ours}
 		}
 	}
-	return cache.Options{ByObject: byObject, DefaultTransform: Slim, NewInformer: cached.InPages(Slim)}
+	return cache.Options{ByObject: byObject, DefaultTransform: Transform, NewInformer: cached.InPages(Transform)}
 }
 
 // Setup adds the controller to a manager, and to its cache the indexes. The other controllers use them too.

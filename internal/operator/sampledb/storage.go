@@ -197,7 +197,7 @@ func (s *storageTopic) bound() verdict {
 					fmt.Sprintf("volume %s is being deleted; it will be created again", claim.Name))
 			case growing(claim):
 				return no(v1.ReasonResizing, fmt.Sprintf("volume %s is growing", claim.Name))
-			case v == desired.DataVolume && len(s.anewOf(claim)) > 0:
+			case v == desired.DataVolume && len(s.asksAnother(claim)) > 0:
 				return no(v1.ReasonReplacementWaits, fmt.Sprintf("volume %s is to be made anew", claim.Name))
 			}
 		}

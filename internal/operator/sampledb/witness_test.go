@@ -53,7 +53,8 @@ func TestTheLeaseIsReadAsOftenAsItMatters(t *testing.T) {
 				db.DeletionTimestamp = &metav1.Time{Time: now}
 			}
 			for range 20 {
-				s := newScope(newWorld(&core{db: db, now: now, config: protocol.Config{Witness: c.witness}}), r.hands())
+				s := newScope(newWorld(&core{db: db, now: now, config: protocol.Config{Witness: c.witness}}),
+					r.effects())
 				if err := s.observeLease(t.Context()); err != nil || s.seen.lease.UID != "lease-1" {
 					t.Fatalf("the Lease is %v: %v", s.seen.lease, err)
 				}
@@ -77,7 +78,7 @@ func TestALeaseThatIsGoneIsNoticed(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	look := func(db *v1.SampleDB, at time.Time) *coordinationv1.Lease {
 		t.Helper()
-		s := newScope(newWorld(&core{db: db, now: at, config: protocol.Config{Witness: "lease-1"}}), r.hands())
+		s := newScope(newWorld(&core{db: db, now: at, config: protocol.Config{Witness: "lease-1"}}), r.effects())
 		if err := s.observeLease(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -76,8 +76,8 @@ type core struct {
 	db *v1.SampleDB
 	// backup is its spec.backup with defaults, nil where it has no archive.
 	backup *v1.BackupSpec
-	// fate is what becomes of the data when the SampleDB is being deleted.
-	fate fate
+	// deletionPolicy is what becomes of the data when the SampleDB is being deleted.
+	deletionPolicy deletionPolicy
 	// settings are the operator's.
 	settings desired.Settings
 	// now is the time at which the reconcile began.

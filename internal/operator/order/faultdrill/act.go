@@ -68,8 +68,8 @@ func (r *Reconciler) strike(ctx context.Context, s *scope, d Decision) (Decision
 	return wait(v1.ReasonRunning, broken(s.broken(), s.drill.Spec.Has(v1.FaultByHand))), nil
 }
 
-// blow is one fault of one Pod.
-type blow struct {
+// injected is one fault of one Pod.
+type injected struct {
 	fault v1.FaultDrillFault
 	pod   *corev1.Pod
 }
@@ -79,15 +79,15 @@ type blow struct {
 func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
 	at := r.Now()
 	for _, first := range []bool{true, false} {
-		var blows []blow
-		for _, a := range s.seen.aims {
+		var blows []injected
+		for _, a := range s.seen.targets {
 			for i := range a.pods {
 				if lasting(a.Fault) == first {
-					blows = append(blows, blow{a.Fault, &a.pods[i]})
+					blows = append(blows, injected{a.Fault, &a.pods[i]})
 				}
 			}
 		}
-		if err := each(blows, func(b blow) error { return r.breakPod(ctx, s, b.fault, b.pod) }); err != nil {
+		if err := each(blows, func(b injected) error { return r.breakPod(ctx, s, b.fault, b.pod) }); err != nil {
 			_ = r.undo(ctx, s) // where it was done, it ends by itself, but later
 			return at, err
 		}
@@ -196,7 +196,7 @@ func (r *Reconciler) volumeSize(ctx context.Context, pod *corev1.Pod) (bytes int
 // undo ends what lasts. Where the instance is gone, that has ended, or its next agent ends it.
 func (r *Reconciler) undo(ctx context.Context, s *scope) error {
 	var at []corev1.Pod
-	for _, a := range s.seen.aims {
+	for _, a := range s.seen.targets {
 		if lasting(a.Fault) {
 			at = append(at, a.pods...)
 		}

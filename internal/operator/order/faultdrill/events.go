@@ -22,7 +22,7 @@ func state(s v1.FaultDrillStatus) order.State {
 // tell says what was broken on purpose, so that who wonders finds out.
 func (r *Reconciler) tell(s *scope) {
 	var all []string
-	for _, a := range s.seen.aims {
+	for _, a := range s.seen.targets {
 		all = append(all, fmt.Sprintf("%s of %s", a.Fault, a.name))
 	}
 	done := strings.Join(all, ", ")

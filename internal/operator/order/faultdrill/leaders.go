@@ -16,7 +16,7 @@ import (
 )
 
 // observeLeaders finds the Pods that lead the MyApps on the SampleDB.
-func (r *Reconciler) observeLeaders(ctx context.Context, s *scope, a *aim) error {
+func (r *Reconciler) observeLeaders(ctx context.Context, s *scope, a *target) error {
 	var all appv1.MyAppList
 	if err := r.Client.List(ctx, &all, client.InNamespace(s.drill.Namespace)); err != nil {
 		return fmt.Errorf("list the MyApps: %w", err)

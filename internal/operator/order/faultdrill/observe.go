@@ -32,9 +32,9 @@ type observed struct {
 	// the namespace are under way, where that matters.
 	other string
 	begun int
-	// aims are what each fault of the drill is done to. missing is an instance that fits and is not there, "" where
+	// targets are what each fault of the drill is done to. missing is an instance that fits and is not there, "" where
 	// all are.
-	aims    []aim
+	targets []target
 	missing string
 	// run is its own Job with its Pod; foreign says that it is one of the name that is somebody else's.
 	run     jobs.Run
@@ -47,8 +47,8 @@ type observed struct {
 	noApp   string
 }
 
-// aim is what one fault of the drill is done to.
-type aim struct {
+// target is what one fault of the drill is done to.
+type target struct {
 	v1.FaultDrillPart
 	// pods are those of the instances that were chosen, or else that fit now, or those of poolers, or those that lead
 	// MyApps.
@@ -57,11 +57,11 @@ type aim struct {
 	name string
 }
 
-func (a aim) poolers() bool { return a.Fault == v1.FaultPoolersKilled }
-func (a aim) leaders() bool { return a.Fault == v1.FaultLeaderKilled }
+func (a target) poolers() bool { return a.Fault == v1.FaultPoolersKilled }
+func (a target) leaders() bool { return a.Fault == v1.FaultLeaderKilled }
 
 // byHand says that it is not done here: to whatever a person chooses.
-func (a aim) byHand() bool { return a.Fault == v1.FaultByHand }
+func (a target) byHand() bool { return a.Fault == v1.FaultByHand }
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeJob(ctx, s); err != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) observeAims(ctx context.Context, s *scope) error {
 	}
 	chosen := s.drill.Status.Chosen()
 	for i, part := range s.drill.Spec.Parts() {
-		a := aim{FaultDrillPart: part}
+		a := target{FaultDrillPart: part}
 		switch {
 		case a.poolers():
 			err = r.observePoolers(ctx, s, &a)
@@ -109,13 +109,13 @@ func (r *Reconciler) observeAims(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
-		s.seen.aims = append(s.seen.aims, a)
+		s.seen.targets = append(s.seen.targets, a)
 	}
 	return nil
 }
 
 // observePoolers finds the Pods that take clients of NAME-pool.
-func (r *Reconciler) observePoolers(ctx context.Context, s *scope, a *aim) error {
+func (r *Reconciler) observePoolers(ctx context.Context, s *scope, a *target) error {
 	all, err := index.Pods(ctx, r.Client, s.drill.Namespace,
 		naming.PoolSelector(s.seen.db.Name, naming.ComponentPooler))
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *Reconciler) observeOthers(ctx context.Context, s *scope) error {
 }
 
 // observeInstances finds the Pods of instances.
-func (r *Reconciler) observeInstances(ctx context.Context, s *scope, a *aim, names []string) error {
+func (r *Reconciler) observeInstances(ctx context.Context, s *scope, a *target, names []string) error {
 	var found []string
 	for _, name := range names {
 		var pod corev1.Pod
@@ -327,7 +327,7 @@ func (s *scope) notFit() string {
 	case s.seen.missing != "":
 		return fmt.Sprintf("the Pod of %s is not there now", s.seen.missing)
 	}
-	for _, a := range s.seen.aims {
+	for _, a := range s.seen.targets {
 		if a.name == "" {
 			return s.nothing(a)
 		}
@@ -336,7 +336,7 @@ func (s *scope) notFit() string {
 }
 
 // nothing is why there is nothing that one fault could be done to.
-func (s *scope) nothing(a aim) string {
+func (s *scope) nothing(a target) string {
 	switch {
 	case a.poolers():
 		return "no Pod of spec.pooler takes clients"

@@ -58,8 +58,8 @@ func (s *scope) set(out *v1.FaultDrillStatus, kind string, status metav1.Conditi
 // setFault notes what was done to which instance, and whether the SampleDB is whole since.
 func (s *scope) setFault(out *v1.FaultDrillStatus) {
 	if !s.ordered.IsZero() {
-		out.Instance, out.Meanwhile, out.OrderedAt = s.seen.aims[0].name, nil, freshness.Moment(s.ordered)
-		for _, a := range s.seen.aims[1:] {
+		out.Instance, out.Meanwhile, out.OrderedAt = s.seen.targets[0].name, nil, freshness.Moment(s.ordered)
+		for _, a := range s.seen.targets[1:] {
 			out.Meanwhile = append(out.Meanwhile, a.name)
 		}
 	}

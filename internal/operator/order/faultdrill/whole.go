@@ -27,7 +27,7 @@ func (r *Reconciler) observeArchive(ctx context.Context, s *scope) error {
 		s.now.Before(struck.Add(s.drill.Spec.Duration.Duration)) {
 		return nil
 	}
-	var primary aim
+	var primary target
 	part := v1.FaultDrillPart{Instance: v1.DrillPrimary}
 	if err := r.observeInstances(ctx, s, &primary, fitting(s.seen.db, part, "")); err != nil || len(primary.pods) == 0 {
 		return err

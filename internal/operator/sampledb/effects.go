@@ -17,11 +17,11 @@ import (
 // act is what topics change things with, for one SampleDB.
 type act struct {
 	*world
-	*hands
+	*effects
 }
 
-// hands are what topics act with.
-type hands struct {
+// effects are what topics act with.
+type effects struct {
 	Client      client.Client
 	Reader      client.Reader
 	Agents      Agents

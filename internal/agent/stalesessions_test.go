@@ -20,7 +20,7 @@ func TestMisledClientsDoNotStay(t *testing.T) {
 			}
 			return server, nil
 		}
-		go misled{connect, slog.New(slog.DiscardHandler)}.endLater(t.Context())
+		go staleSessions{connect, slog.New(slog.DiscardHandler)}.endLater(t.Context())
 		at := func(wait time.Duration, want int) {
 			t.Helper()
 			time.Sleep(wait)

@@ -15,10 +15,10 @@ import (
 // ErrCut is why a call fails while the way is cut.
 var ErrCut = errors.New("is cut, by a FaultDrill")
 
-// Way is the way to one service, for all calls of a process. While it is cut, it is as one on which all packets are
+// Path is the way to one service, for all calls of a process. While it is cut, it is as one on which all packets are
 // lost: no call gets an answer, also one that was under way, and each ends when who has called gives it up, or when the
 // way is there again.
-type Way struct {
+type Path struct {
 	to       string
 	patience time.Duration
 
@@ -29,10 +29,10 @@ type Way struct {
 
 // New is the way to a service, which is called so in errors. Patience is for how long an answer is waited for at most,
 // 0 for as long as who has called does.
-func New(to string, patience time.Duration) *Way { return &Way{to: to, patience: patience} }
+func New(to string, patience time.Duration) *Path { return &Path{to: to, patience: patience} }
 
 // Through has calls take this way. Without a way they are as they were.
-func (w *Way) Through(next http.RoundTripper) http.RoundTripper {
+func (w *Path) Through(next http.RoundTripper) http.RoundTripper {
 	if w == nil {
 		return next
 	}
@@ -40,7 +40,7 @@ func (w *Way) Through(next http.RoundTripper) http.RoundTripper {
 }
 
 // Cut has calls get no answer, until Restore.
-func (w *Way) Cut() {
+func (w *Path) Cut() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.back == nil {
@@ -49,7 +49,7 @@ func (w *Way) Cut() {
 }
 
 // Restore has calls get answers again.
-func (w *Way) Restore() {
+func (w *Path) Restore() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.back != nil {
@@ -59,14 +59,14 @@ func (w *Way) Restore() {
 }
 
 // isCut is closed when the way is there again; nil where it is there.
-func (w *Way) isCut() <-chan struct{} {
+func (w *Path) isCut() <-chan struct{} {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.back
 }
 
 // wait waits for an answer that does not come.
-func (w *Way) wait(ctx context.Context, back <-chan struct{}) error {
+func (w *Path) wait(ctx context.Context, back <-chan struct{}) error {
 	cut := fmt.Errorf("the way to %s %w", w.to, ErrCut)
 	var given <-chan time.Time
 	if w.patience > 0 {
@@ -85,7 +85,7 @@ func (w *Way) wait(ctx context.Context, back <-chan struct{}) error {
 
 // traveller makes calls by a way.
 type traveller struct {
-	way  *Way
+	way  *Path
 	next http.RoundTripper
 }
 
@@ -114,7 +114,7 @@ func (t traveller) RoundTrip(r *http.Request) (*http.Response, error) {
 // content is that of an answer on its way.
 type content struct {
 	io.ReadCloser
-	way *Way
+	way *Path
 	ctx context.Context //nolint:containedctx // of the request, which bounds it too
 }
 

@@ -124,7 +124,7 @@ func TestTheRestOfAnAnswerIsLost(t *testing.T) {
 }
 
 func TestWithoutAWayCallsAreAsTheyWere(t *testing.T) {
-	response, err := (*Way)(nil).Through(answers("x")).RoundTrip(request(t, t.Context()))
+	response, err := (*Path)(nil).Through(answers("x")).RoundTrip(request(t, t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,9 @@ import (
 type volumesTopic struct {
 	base
 	// anew is the next step towards volumes that it can have only by being
-	// made anew, anewNext when that changes by itself, zero where something tells.
-	anew     anewStep
-	anewNext time.Time
+	// made anew, replacingNext when that changes by itself, zero where something tells.
+	replacing     replacingStep
+	replacingNext time.Time
 }
 
 // handOverAgain is how long after a refusal a primary whose volume is to be made anew is asked again.
@@ -78,8 +78,8 @@ func (s *storageFacts) formerSize() (least resource.Quantity) {
 	return least
 }
 
-// anewOf is what the volume of a claim can have only by being made anew, nothing for no claim.
-func (s *storageFacts) anewOf(claim *corev1.PersistentVolumeClaim) []string {
+// asksAnother is what the volume of a claim can have only by being made anew, nothing for no claim.
+func (s *storageFacts) asksAnother(claim *corev1.PersistentVolumeClaim) []string {
 	size, err := desired.Size(s.db)
 	if claim == nil || err != nil {
 		return nil
@@ -104,16 +104,16 @@ func (s *storageFacts) storageNote() string {
 // noted, because that is why.
 func (s *volumesTopic) noteStorage(claim *corev1.PersistentVolumeClaim, ordinal int) {
 	note := s.storageNote()
-	if current := s.seen.claims[ordinal]; len(s.anewOf(current)) > 0 {
+	if current := s.seen.claims[ordinal]; len(s.asksAnother(current)) > 0 {
 		note = current.Annotations[naming.AnnotationStorage]
 	}
 	desired.NoteStorage(claim, note)
 }
 
-// anewView is what the scope knows of volumes that are to be made anew.
-func (s *volumesTopic) anewView(missing string) anewView {
-	v := anewView{
-		primary: s.primary(), votersKnown: len(s.voters()) > 0, missing: missing, busy: s.busyForAnew(),
+// replacingView is what the scope knows of volumes that are to be made anew.
+func (s *volumesTopic) anewView(missing string) replacingView {
+	v := replacingView{
+		primary: s.primary(), votersKnown: len(s.voters()) > 0, missing: missing, busy: s.busyForReplacing(),
 		undecided: s.keepsFormerSize(),
 	}
 	size, err := desired.Size(s.db)
@@ -124,8 +124,8 @@ func (s *volumesTopic) anewView(missing string) anewView {
 		v.refused = s.db.Annotations[naming.AnnotationSwitchoverRefused]
 	}
 	for ordinal, is := range s.fleet().instances {
-		claim, i := s.seen.claims[ordinal], anewInstance{name: is.name, exists: is.exists, ready: is.ready}
-		i.due, i.counts, i.aside = s.anewOf(claim), s.counts(is.name), s.all.dataAside(ordinal)
+		claim, i := s.seen.claims[ordinal], replacingInstance{name: is.name, exists: is.exists, ready: is.ready}
+		i.due, i.counts, i.aside = s.asksAnother(claim), s.counts(is.name), s.all.dataAside(ordinal)
 		i.going = claim != nil && claim.DeletionTimestamp != nil
 		i.bound = claim != nil && claim.Status.Phase == corev1.ClaimBound
 		v.instances = append(v.instances, i)
@@ -142,7 +142,7 @@ func (s *volumesTopic) counts(name string) bool {
 }
 
 // fitAnew is whether the data fits on the volumes that spec.storage asks for, by what the instances that count say.
-func (s *volumesTopic) fitAnew(v anewView) space.Fit {
+func (s *volumesTopic) fitAnew(v replacingView) space.Fit {
 	wants := s.db.Spec.Storage.Size
 	if v.undecided {
 		wants = s.wrote.Size
@@ -152,15 +152,15 @@ func (s *volumesTopic) fitAnew(v anewView) space.Fit {
 		return space.Fit{Answer: space.NotKnown, Message: err.Error()}
 	}
 	counting := slices.DeleteFunc(s.all.volumes(), func(r space.Volume) bool {
-		return slices.ContainsFunc(v.instances, func(i anewInstance) bool {
+		return slices.ContainsFunc(v.instances, func(i replacingInstance) bool {
 			return naming.ClaimOf(i.name) == r.Name && !i.counts
 		})
 	})
 	return space.FitsOn(counting, size.Value())
 }
 
-// busyForAnew is what is under way that a copy onto a new volume would disturb, "" for nothing.
-func (s *volumesTopic) busyForAnew() string {
+// busyForReplacing is what is under way that a copy onto a new volume would disturb, "" for nothing.
+func (s *volumesTopic) busyForReplacing() string {
 	switch {
 	case s.blocked:
 		return "what keeps other changes from being made: Ready says what that is"
@@ -178,9 +178,9 @@ func (s *volumesTopic) busyForAnew() string {
 	return s.busyForHandOver()
 }
 
-// applyAnew does the next step towards volumes that are as spec.storage wants them, where they have to be made anew
-// for it. Nothing is remembered of it but the size in force: what is left follows from the claims.
-func (s *volumesTopic) applyAnew(ctx context.Context) error {
+// applyReplacing does the next step towards volumes that are as spec.storage wants them, where they have to be made
+// anew for it. Nothing is remembered of it but the size in force: what is left follows from the claims.
+func (s *volumesTopic) applyReplacing(ctx context.Context) error {
 	if s.starting() {
 		return nil
 	}
@@ -192,33 +192,33 @@ func (s *volumesTopic) applyAnew(ctx context.Context) error {
 		}
 		missing = class.missing
 	}
-	d := decideAnew(s.anewView(missing))
-	if d.reason == anewReplaced {
+	d := decideReplacing(s.anewView(missing))
+	if d.reason == replacingReplaced {
 		var err error
 		if d, err = s.lookAgain(ctx, d); err != nil {
 			return err
 		}
 	}
-	s.anew = d
-	if d.reason == anewCurrent {
+	s.replacing = d
+	if d.reason == replacingCurrent {
 		return nil
 	}
 	s.storage = d.verdict()
 	switch d.reason {
-	case anewRefused:
-		s.anewNext = s.now.Add(handOverAgain)
-	case anewTemplate:
+	case replacingRefused:
+		s.replacingNext = s.now.Add(handOverAgain)
+	case replacingTemplate:
 		return s.removeTemplate(ctx)
-	case anewHandOver:
-		return s.handOverForAnew(ctx, d)
-	case anewReplaced:
+	case replacingHandOver:
+		return s.handOverForReplacing(ctx, d)
+	case replacingReplaced:
 		return s.replaceVolume(ctx, d)
 	}
 	return nil
 }
 
 // lookAgain reads the claims past the cache before a volume goes: it can't be brought back.
-func (s *volumesTopic) lookAgain(ctx context.Context, d anewStep) (anewStep, error) {
+func (s *volumesTopic) lookAgain(ctx context.Context, d replacingStep) (replacingStep, error) {
 	for ordinal := range s.instances() {
 		name := naming.Instance(s.db.Name, ordinal)
 		claim, err := find(ctx, s.Reader, s.db, naming.ClaimOf(name), &corev1.PersistentVolumeClaim{})
@@ -233,7 +233,7 @@ func (s *volumesTopic) lookAgain(ctx context.Context, d anewStep) (anewStep, err
 			continue
 		}
 		if seen := s.seen.claims[ordinal]; claim == nil || claim.DeletionTimestamp != nil || claim.UID != seen.UID {
-			d.reason = anewOthers
+			d.reason = replacingOthers
 			d.message = fmt.Sprintf("%s is next when the volume %s is there again", d.target, naming.ClaimOf(name))
 			return d, nil
 		}
@@ -256,8 +256,8 @@ func (s *act) removeTemplate(ctx context.Context) error {
 	return nil
 }
 
-// handOverForAnew asks for a switchover, as a user would: so it goes on, ends, or is refused in the same way.
-func (s *volumesTopic) handOverForAnew(ctx context.Context, d anewStep) error {
+// handOverForReplacing asks for a switchover, as a user would: so it goes on, ends, or is refused in the same way.
+func (s *volumesTopic) handOverForReplacing(ctx context.Context, d replacingStep) error {
 	to := naming.SwitchoverAny
 	if order := s.preferredOrder(s.instances()); order != nil {
 		to = order[slices.IndexFunc(order, func(name string) bool { return name != d.target })]
@@ -274,11 +274,11 @@ func (s *volumesTopic) handOverForAnew(ctx context.Context, d anewStep) error {
 
 // replaceVolume deletes the claim and the Pod of an instance. The claim goes when the Pod is gone; then both are made
 // anew, as they are wanted now.
-func (s *volumesTopic) replaceVolume(ctx context.Context, d anewStep) error {
+func (s *volumesTopic) replaceVolume(ctx context.Context, d replacingStep) error {
 	ordinal, _ := naming.Ordinal(d.target)
 	claim, pod := s.seen.claims[ordinal], s.seen.pods[ordinal]
 	if claim.DeletionTimestamp == nil {
-		why := strings.Join(s.anewOf(claim), " and ")
+		why := strings.Join(s.asksAnother(claim), " and ")
 		if err := s.all.deleteClaim(ctx, claim); err != nil {
 			return err
 		}

@@ -8,25 +8,25 @@ import (
 	"toban.dev/internal/pause"
 )
 
-// misledAfter are the times after which clients of a former primary are ended, counted from the moment at which its Pod
+// staleAfter are the times after which clients of a former primary are ended, counted from the moment at which its Pod
 // bore another label: the nodes need one or two seconds to lead no more of them here, and some nodes longer.
-var misledAfter = []time.Duration{2 * time.Second, 8 * time.Second}
+var staleAfter = []time.Duration{2 * time.Second, 8 * time.Second}
 
-// misledDeadline is for ending them once.
-const misledDeadline = 3 * time.Second
+// staleDeadline is for ending them once.
+const staleDeadline = 3 * time.Second
 
-// misled ends the clients that have come to a former primary since it is a standby. The Service led to it as to the
-// primary until its label was another. Such a session could only read, and one of a pool would stay for ever. Clients
-// that want a standby open another session.
-type misled struct {
+// staleSessions ends the clients that have come to a former primary since it is a standby. The Service led to it as to
+// the primary until its label was another. Such a session could only read, and one of a pool would stay for ever.
+// Clients that want a standby open another session.
+type staleSessions struct {
 	connect func(ctx context.Context) (Session, error)
 	log     *slog.Logger
 }
 
 // endLater ends them in a while, and again.
-func (m misled) endLater(ctx context.Context) {
+func (m staleSessions) endLater(ctx context.Context) {
 	deposed := time.Now()
-	for _, after := range misledAfter {
+	for _, after := range staleAfter {
 		if !pause.For(ctx, time.Until(deposed.Add(after))) {
 			return
 		}
@@ -39,8 +39,8 @@ func (m misled) endLater(ctx context.Context) {
 	}
 }
 
-func (m misled) end(ctx context.Context) (ended int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, misledDeadline)
+func (m staleSessions) end(ctx context.Context) (ended int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, staleDeadline)
 	defer cancel()
 	session, err := m.connect(ctx)
 	if err != nil {

@@ -64,11 +64,11 @@ func bigPod() *corev1.Pod {
 
 func slimmed(t *testing.T, object any) any {
 	t.Helper()
-	out, err := Slim(object)
+	out, err := Transform(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Slim(out)
+	again, err := Transform(out)
 	if err != nil || !equality.Semantic.DeepEqual(out, again) {
 		t.Fatalf("a second time it changes: %v", err)
 	}
@@ -178,8 +178,8 @@ func TestThatWeOwnFieldsByACreateIsKept(t *testing.T) {
 	}
 }
 
-// What controllers read of the spec of a Pod is what the cache keeps of it. test/api reads through Slim as well, so
-// that its tests fail where something else is missing.
+// What controllers read of the spec of a Pod is what the cache keeps of it. test/api reads through Transform as well,
+// so that its tests fail where something else is missing.
 func TestControllersReadNothingElseOfAPodsSpec(t *testing.T) {
 	kept := []string{"NodeName", "ImagePullSecrets", "Volumes", "Containers"}
 	others := []string{"Resources"} // of claims

@@ -15,15 +15,20 @@ import (
 
 // The reasons of decisions about the data of a SampleDB that is being deleted.
 const (
-	fateByPolicy    = "ByPolicy"    // spec.deletionPolicy says what becomes of it
-	fateOrphaned    = "Orphaned"    // all that belongs to the SampleDB stays, and runs on
-	fateUninstalled = "Uninstalled" // its kind goes, and takes all objects with it; that is no wish about any of them
-	fateUnreadable  = "Unreadable"  // the operator may not see whether its kind goes, and so never knows what is meant
-	fateUnknown     = "Unknown"     // why it is deleted is not known now
+	// spec.deletionPolicy says what becomes of it.
+	deletionByPolicy = "ByPolicy"
+	// all that belongs to the SampleDB stays, and runs on.
+	deletionOrphaned = "Orphaned"
+	// its kind goes, and takes all objects with it; that is no wish about any of them.
+	deletionUninstalled = "Uninstalled"
+	// the operator may not see whether its kind goes, and so never knows what is meant.
+	deletionUnreadable = "Unreadable"
+	// why it is deleted is not known now.
+	deletionUnknown = "Unknown"
 )
 
-// deletion is what the decision about the data of a SampleDB that is being deleted is made of.
-type deletion struct {
+// deletionView is what the decision about the data of a SampleDB that is being deleted is made of.
+type deletionView struct {
 	// orphans says that Kubernetes is to leave what belongs to the SampleDB; ownerless that it has done so.
 	orphans, ownerless bool
 	// uninstalled is a CustomResourceDefinition that is being deleted or gone, whose objects so go too; "" for none.
@@ -32,41 +37,45 @@ type deletion struct {
 	err                     error
 }
 
-// fate is what becomes of the data, and why.
-type fate struct{ reason, message string }
+// deletionPolicy is what becomes of the data, and why.
+type deletionPolicy struct{ reason, message string }
 
-// decideFate decides whether a deletion means the data too.
-func decideFate(d deletion) fate {
+// decideDeletionPolicy decides whether a deletion means the data too.
+func decideDeletionPolicy(d deletionView) deletionPolicy {
 	switch {
 	case d.orphans || d.ownerless:
-		return fate{fateOrphaned, "the SampleDB is deleted and leaves all that belongs to it (--cascade=orphan): " +
-			"its instances run on, without the operator"}
+		return deletionPolicy{deletionOrphaned,
+			"the SampleDB is deleted and leaves all that belongs to it (--cascade=orphan): " +
+				"its instances run on, without the operator"}
 	case d.err != nil:
-		return fate{fateUnknown, "it to be known why the SampleDB is deleted: " + d.err.Error()}
+		return deletionPolicy{deletionUnknown, "it to be known why the SampleDB is deleted: " + d.err.Error()}
 	case d.uninstalled != "":
-		return fate{fateUninstalled, fmt.Sprintf(
+		return deletionPolicy{deletionUninstalled, fmt.Sprintf(
 			"the SampleDB is deleted with the CustomResourceDefinition %s: its volumes stay, and a SampleDB of the "+
 				"same name takes them over", d.uninstalled)}
 	case d.unreadable != "":
-		return fate{fateUnreadable, fmt.Sprintf(
+		return deletionPolicy{deletionUnreadable, fmt.Sprintf(
 			"the operator may not read the CustomResourceDefinition %s, so it can't know whether the SampleDB "+
 				"is deleted with its kind: its volumes stay, whatever deletionPolicy says, and no last backup is taken",
 			d.unreadable)}
 	}
-	return fate{reason: fateByPolicy}
+	return deletionPolicy{reason: deletionByPolicy}
 }
 
 // spares says that the data stays although nobody has said so.
-func (f fate) spares() bool { return f.reason == fateUninstalled || f.reason == fateUnreadable }
+func (f deletionPolicy) spares() bool {
+	return f.reason == deletionUninstalled || f.reason == deletionUnreadable
+}
 
-// observeFate finds out whether a deletion means the data too. Where it does not, deletionPolicy is Retain from here
-// on, whatever the spec has. What is not known changes nothing: who closes the database to its clients for its last
-// backup, keeps it closed.
-func (s *deletionTopic) observeFate(ctx context.Context) {
+// observeDeletionPolicy finds out whether a deletion means the data too. Where it does not, deletionPolicy is Retain
+// from here on, whatever the spec has. What is not known changes nothing: who closes the database to its clients for
+// its last backup, keeps it closed.
+func (s *deletionTopic) observeDeletionPolicy(ctx context.Context) {
 	if s.db.DeletionTimestamp == nil {
 		return
 	}
-	d := deletion{orphans: slices.Contains(s.db.Finalizers, metav1.FinalizerOrphanDependents), ownerless: s.ownerless()}
+	d := deletionView{orphans: slices.Contains(s.db.Finalizers, metav1.FinalizerOrphanDependents),
+		ownerless: s.ownerless()}
 	for _, name := range definitions(s.db) {
 		goes, err := s.writer().KindGoes(ctx, name)
 		switch {
@@ -78,8 +87,8 @@ func (s *deletionTopic) observeFate(ctx context.Context) {
 			d.err = errors.Join(d.err, err)
 		}
 	}
-	s.fate = decideFate(d)
-	if s.fate.reason == fateOrphaned || s.fate.spares() {
+	s.deletionPolicy = decideDeletionPolicy(d)
+	if s.deletionPolicy.reason == deletionOrphaned || s.deletionPolicy.spares() {
 		s.db = s.db.DeepCopy()
 		s.db.Spec.DeletionPolicy = v1.DeletionRetain
 	}

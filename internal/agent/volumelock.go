@@ -16,10 +16,10 @@ import (
 // reasonVolumeInUse is the reason of an instance that waits for its volume.
 const reasonVolumeInUse = "VolumeInUse"
 
-// own makes the volume this agent's own, and reads what it has to know from there. Until then it touches
+// lockVolume makes the volume this agent's own, and reads what it has to know from there. Until then it touches
 // nothing on it, and tells the kubelet and the operator for whom it waits. To its peers it is absent: it does
 // not know what it has promised.
-func (a *Agent) own(ctx context.Context) error {
+func (a *Agent) lockVolume(ctx context.Context) error {
 	if a.taking != nil {
 		var err error
 		a.lock, a.states, err = a.taking.takeVolume(a.options)

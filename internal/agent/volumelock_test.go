@@ -42,7 +42,7 @@ func waiting(t *testing.T, ours, operators *pki.Authority, folder string) (a *Ag
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*longDeadline)
 	owned = make(chan error, 1)
-	go func() { owned <- a.own(ctx) }()
+	go func() { owned <- a.lockVolume(ctx) }()
 	t.Cleanup(cancel)
 	return a, owned, cancel
 }
@@ -178,7 +178,7 @@ func TestAnAgentTakesOverTheUpgradeThatCounts(t *testing.T) {
 			}.Revise()
 			a, err := newAgent(options, config, realServer{&postgres.Server{Volume: folder}}, "", nil)
 			if err == nil {
-				err = a.own(t.Context())
+				err = a.lockVolume(t.Context())
 			}
 			if err != nil {
 				t.Fatal(err)

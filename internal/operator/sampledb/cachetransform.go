@@ -23,14 +23,14 @@ const (
 	keptNotes = 4 << 10
 )
 
-// Slim is an object as the operator's cache keeps it, without what nobody reads there: of its field owners all but the
-// fact that we are one by a plain create, which apply has to hand over to server-side apply; of a Pod and of a Job most
-// of its spec, which makes up the greatest part of them. Who wants such a spec whole reads past the cache.
+// Transform is an object as the operator's cache keeps it, without what nobody reads there: of its field owners all but
+// the fact that we are one by a plain create, which apply has to hand over to server-side apply; of a Pod and of a Job
+// most of its spec, which makes up the greatest part of them. Who wants such a spec whole reads past the cache.
 //
 // Whoever may write into one namespace can make as many objects with our labels there as he likes, and the memory is
 // that of all. So the cache keeps the content only of what seems to be made by us, and of no large object. Of others it
 // keeps what they are; cached.Whole reads the rest for whoever asks for one by its name.
-func Slim(object any) (any, error) {
+func Transform(object any) (any, error) {
 	accessor, ok := object.(client.Object)
 	if !ok {
 		return object, nil
@@ -39,9 +39,9 @@ func Slim(object any) (any, error) {
 	listed := true
 	switch o := object.(type) {
 	case *corev1.Pod:
-		o.Spec = slimPod(o.Spec)
-		slimStatuses(o.Status.InitContainerStatuses)
-		slimStatuses(o.Status.ContainerStatuses)
+		o.Spec = transformPod(o.Spec)
+		transformStatuses(o.Status.InitContainerStatuses)
+		transformStatuses(o.Status.ContainerStatuses)
 	case *batchv1.Job:
 		o.Spec = batchv1.JobSpec{Template: corev1.PodTemplateSpec{
 			Spec: corev1.PodSpec{NodeName: o.Spec.Template.Spec.NodeName},
@@ -127,9 +127,9 @@ func ownByCreate(owners []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry
 	return nil
 }
 
-// slimPod keeps where a Pod runs, which claims it uses, which Secrets it pulls its images with, and of its containers
-// the image and the resources.
-func slimPod(s corev1.PodSpec) corev1.PodSpec {
+// transformPod keeps where a Pod runs, which claims it uses, which Secrets it pulls its images with, and of its
+// containers the image and the resources.
+func transformPod(s corev1.PodSpec) corev1.PodSpec {
 	out := corev1.PodSpec{NodeName: s.NodeName, ImagePullSecrets: s.ImagePullSecrets}
 	for _, v := range s.Volumes {
 		if v.PersistentVolumeClaim != nil {
@@ -144,8 +144,8 @@ func slimPod(s corev1.PodSpec) corev1.PodSpec {
 	return out
 }
 
-// slimStatuses drops what the kubelet repeats of a container's spec.
-func slimStatuses(all []corev1.ContainerStatus) {
+// transformStatuses drops what the kubelet repeats of a container's spec.
+func transformStatuses(all []corev1.ContainerStatus) {
 	for i := range all {
 		all[i].VolumeMounts, all[i].AllocatedResources, all[i].Resources, all[i].User = nil, nil, nil, nil
 	}

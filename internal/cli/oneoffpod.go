@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// errandPoll is how often it is looked whether the Pod of an errand has ended.
-	errandPoll = 500 * time.Millisecond
+	// oneOffPoll is how often it is looked whether the Pod has ended.
+	oneOffPoll = 500 * time.Millisecond
 	// logPatience is how long the last lines of its log may take: the container runtime copies them while the Pod is
 	// already said to have ended.
 	logPatience = 5 * time.Second
-	// errandRemoval is how long its removal may take.
-	errandRemoval = 10 * time.Second
+	// oneOffRemoval is how long its removal may take.
+	oneOffRemoval = 10 * time.Second
 	// accountPatience is how long the ServiceAccount of a new namespace may take.
 	accountPatience = 30 * time.Second
 )
 
-// errand is a Pod that a person's command has run, for what it writes.
-type errand struct {
+// oneOffPod is a Pod that a person's command has run, for what it writes.
+type oneOffPod struct {
 	*cluster
 	api client.Client
 	pod *corev1.Pod
@@ -38,12 +38,12 @@ type errand struct {
 }
 
 // run makes the Pod, waits for its end, and returns what it has written, also with an error. Nothing of it stays.
-func (e *errand) run(ctx context.Context) (text []byte, err error) {
+func (e *oneOffPod) run(ctx context.Context) (text []byte, err error) {
 	if err := e.create(ctx); err != nil {
 		return nil, fmt.Errorf("create a Pod in namespace %s: %w", e.pod.Namespace, err)
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), errandRemoval)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), oneOffRemoval)
 		defer cancel()
 		if failed := client.IgnoreNotFound(e.api.Delete(ctx, e.pod)); failed != nil {
 			err = errors.Join(err, fmt.Errorf("delete the Pod %s: %w", e.pod.Name, failed))
@@ -59,7 +59,7 @@ func (e *errand) run(ctx context.Context) (text []byte, err error) {
 
 // create makes the Pod. In a namespace that was made a moment ago the Pod is refused until a controller of Kubernetes
 // has made the ServiceAccount "default" there.
-func (e *errand) create(ctx context.Context) error {
+func (e *oneOffPod) create(ctx context.Context) error {
 	deadline := time.Now().Add(accountPatience)
 	for {
 		err := e.api.Create(ctx, e.pod, client.FieldOwner("toban-cli"))
@@ -69,7 +69,7 @@ func (e *errand) create(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
-		case <-time.After(errandPoll):
+		case <-time.After(oneOffPoll):
 		}
 	}
 }
@@ -82,7 +82,7 @@ func lacksServiceAccount(err error) bool {
 }
 
 // await waits for the end of the Pod, which has a deadline itself.
-func (e *errand) await(ctx context.Context) error {
+func (e *oneOffPod) await(ctx context.Context) error {
 	told := ""
 	for {
 		if err := e.api.Get(ctx, client.ObjectKeyFromObject(e.pod), e.pod); err != nil {
@@ -101,7 +101,7 @@ func (e *errand) await(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(errandPoll):
+		case <-time.After(oneOffPoll):
 		}
 	}
 }
@@ -118,13 +118,13 @@ func readWhole(
 		select {
 		case <-ctx.Done():
 			return text, ctx.Err()
-		case <-time.After(errandPoll):
+		case <-time.After(oneOffPoll):
 		}
 	}
 }
 
 // log is what the Pod has written.
-func (e *errand) log(ctx context.Context) ([]byte, error) {
+func (e *oneOffPod) log(ctx context.Context) ([]byte, error) {
 	config, _, err := e.rest()
 	if err != nil {
 		return nil, err

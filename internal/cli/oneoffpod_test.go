@@ -45,14 +45,14 @@ func TestAnErrandWaitsForTheServiceAccountOfANewNamespace(t *testing.T) {
 		"a quota":               {[]string{"exceeded quota: none"}, "exceeded quota"},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "toban-find"}}
-		err := (&errand{api: refusing(c.refusals...), pod: pod}).create(t.Context())
+		err := (&oneOffPod{api: refusing(c.refusals...), pod: pod}).create(t.Context())
 		if (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := (&errand{api: refusing(soon), pod: &corev1.Pod{}}).create(ctx)
+	err := (&oneOffPod{api: refusing(soon), pod: &corev1.Pod{}}).create(ctx)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "service account") {
 		t.Errorf("ended while it waits: %v", err)
 	}
