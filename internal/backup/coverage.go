@@ -261,13 +261,25 @@ func (c Catalogue) In(b Backup, history []ha.TermStart) bool {
 }
 
 // termHistoryOf is the term history of the term in which a backup was taken. Its leader may not have come to
-// write it down; then another's says it, that continues it.
+// write it down; then another's says it, that continues it. So it does where the backup is not of the timeline of the
+// term that it names: it began before the archive knew of the leader that was copied, and says the term before.
 func (c Catalogue) termHistoryOf(b Backup, other []ha.TermStart) []ha.TermStart {
 	if t := c.Terms[b.Term]; t != nil && len(t.TermHistory) > 0 {
-		return t.TermHistory
+		if own := upTo(t.TermHistory, b.StopLSN); b.endsOn(own) {
+			return t.TermHistory
+		}
+		if its := upTo(other, b.StopLSN); b.endsOn(its) {
+			return its
+		}
+		return nil
 	}
 	i := slices.IndexFunc(other, func(s ha.TermStart) bool { return s.Term == b.Term })
 	return other[:i+1]
+}
+
+// endsOn says that the last of some terms was on the timeline on which a backup ended. Those of before 0.2 don't say it.
+func (b Backup) endsOn(terms []ha.TermStart) bool {
+	return b.StopTimeline == 0 || len(terms) > 0 && terms[len(terms)-1].Timeline == b.StopTimeline
 }
 
 // Chain is a backup with all that it is made of, the full one first. It is an error if

@@ -41,7 +41,7 @@ type TakeOptions struct {
 	// Bucket is rooted at the archive.
 	Bucket  bucket.Bucket
 	Encoder *Encoder
-	// Term is that in which it is taken. Label and Trigger are for backup.json.
+	// Term is the archive's newest when it begins; see Archived. Label and Trigger are for backup.json.
 	Term           uint64
 	Label, Trigger string
 	// SampleDB is the manifest of the object that is backed up, in JSON, nil for none: it brings that back where
@@ -61,8 +61,10 @@ type TakeOptions struct {
 	Workers int
 	// PieceSize is how much goes into one object. 0 is the constant of that name; tests have many small pieces.
 	PieceSize int
-	// Archived returns when the WAL of a timeline up to an LSN is in the archive.
-	Archived func(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) error
+	// Archived returns when the WAL of a timeline up to an LSN is in the archive, and the term whose leader wrote what
+	// is before that, 0 where it does not know. That is the term in which the backup was taken, and not Term: a leader
+	// that had just begun when that was looked up had not told the archive yet.
+	Archived func(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) (term uint64, err error)
 	// Clock, if set, is that by which transactions are committed. Where it does not answer, it is this machine's.
 	Clock func(ctx context.Context) (time.Time, error)
 	// Progress, if set, is called at most five times a second, not by several at once.
@@ -147,9 +149,11 @@ func (t *taking) run(ctx context.Context) error {
 	if err := t.point("manifest"); err != nil {
 		return err
 	}
-	if err := t.Archived(ctx, t.backup.StopTimeline, t.backup.StopLSN); err != nil {
+	term, err := t.Archived(ctx, t.backup.StopTimeline, t.backup.StopLSN)
+	if err != nil {
 		return fmt.Errorf("wait until the WAL up to %s is archived: %w", t.backup.StopLSN, err)
 	}
+	t.backup.Term = cmp.Or(term, t.backup.Term)
 	if err := t.point("wal"); err != nil {
 		return err
 	}

@@ -168,17 +168,17 @@ func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
 	for name, c := range map[string]struct {
 		lsn      wal.LSN
 		timeline wal.Timeline
-		fits     bool
+		term     uint64
 	}{
-		"before the switch":                  {900, 1, true},
-		"at the switch, on the old one":      {1000, 1, true},
-		"behind the switch":                  {1001, 2, true},
-		"behind the switch, on the old one":  {1001, 1, false},
-		"on a timeline that nobody has seen": {1001, 3, false},
+		"before the switch":                  {900, 1, 1},
+		"at the switch, on the old one":      {1000, 1, 1},
+		"behind the switch":                  {1001, 2, 5},
+		"behind the switch, on the old one":  {1001, 1, 0},
+		"on a timeline that nobody has seen": {1001, 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := onTimeline(history, c.lsn, c.timeline); (err == nil) != c.fits {
-				t.Errorf("it says %v", err)
+			if term, err := termOf(history, c.lsn, c.timeline); term != c.term || (err == nil) != (c.term != 0) {
+				t.Errorf("it says %d, %v", term, err)
 			}
 		})
 	}

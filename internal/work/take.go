@@ -378,8 +378,8 @@ func (t *take) tryKey() error {
 	return nil
 }
 
-// awaitWAL returns when the WAL of a timeline before an LSN is in the archive.
-func (t *take) awaitWAL(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) error {
+// awaitWAL returns when the WAL of a timeline before an LSN is in the archive, and the term of who wrote it.
+func (t *take) awaitWAL(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) (term uint64, err error) {
 	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
 	if err := t.wake(ctx); err != nil {
 		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
@@ -390,38 +390,42 @@ func (t *take) awaitWAL(ctx context.Context, timeline wal.Timeline, lsn wal.LSN)
 			catalogue, err = backup.ReadWAL(ctx, t.archive)
 			return err
 		}); err != nil {
-			return err
+			return 0, err
 		}
 		history := catalogue.NewestTermHistory()
-		if to, _ := catalogue.Covered(history, lsn-1); to >= lsn {
-			if t.written(ctx, to) {
-				return onTimeline(history, lsn, timeline)
-			}
+		switch to, _ := catalogue.Covered(history, lsn-1); {
+		case to < lsn:
+		case timeline > history[len(history)-1].Timeline:
+			// Its leader has not told the archive yet, which has WAL of a branch that was left.
+			t.progress.step(fmt.Sprintf("waits: the archive does not know timeline %d yet", timeline))
+		case t.written(ctx, to):
+			return termOf(history, lsn, timeline)
+		default:
 			// An archive that is ahead of the primary covers nothing; it may be that of one that is lost.
 			t.progress.step(fmt.Sprintf("waits: the archive goes to %s, and it is not known that the primary does", to))
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return 0, ctx.Err()
 		case <-time.After(pause):
 		}
 	}
 }
 
-// onTimeline is an error where the byte before an LSN is of another timeline: the server that was copied is not
-// one of those whose WAL is archived.
-func onTimeline(history []ha.TermStart, lsn wal.LSN, timeline wal.Timeline) error {
-	last := wal.Timeline(0)
+// termOf is the term in which the byte before an LSN was written. It is an error where that is of another timeline: the
+// server that was copied is not one of those whose WAL is archived.
+func termOf(history []ha.TermStart, lsn wal.LSN, timeline wal.Timeline) (uint64, error) {
+	var last ha.TermStart
 	for _, start := range history {
 		if start.LSN < lsn {
-			last = start.Timeline
+			last = start
 		}
 	}
-	if last != timeline {
-		return fmt.Errorf("the backup ends on timeline %d at %s, and the archive goes on along timeline %d",
-			timeline, lsn, last)
+	if last.Timeline != timeline {
+		return 0, fmt.Errorf("the backup ends on timeline %d at %s, and the archive goes on along timeline %d",
+			timeline, lsn, last.Timeline)
 	}
-	return nil
+	return last.Term, nil
 }
 
 // report puts into the result what was taken.

@@ -124,7 +124,9 @@ func (b *bench) take(ctx context.Context) error {
 	}
 	taken, err := backup.Take(ctx,
 		backup.TakeOptions{Server: config, Bucket: b.archive.bucket, Encoder: b.archive.encoder, Term: 1,
-			Archived: func(ctx context.Context, _ wal.Timeline, lsn wal.LSN) error { return b.archive.upTo(ctx, lsn) }})
+			Archived: func(ctx context.Context, _ wal.Timeline, lsn wal.LSN) (uint64, error) {
+				return 1, b.archive.upTo(ctx, lsn)
+			}})
 	b.archive.last = taken
 	return err
 }

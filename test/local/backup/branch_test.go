@@ -44,6 +44,21 @@ func waitForLaterName(id string) {
 	}
 }
 
+// A backup may begin before the leader has told the archive that its term has begun: it is taken to be of the term
+// before, maybe of a branch that was left, until its own WAL is there. A restore of that branch must not begin with it.
+func TestABackupIsOfTheTermThatWroteItsEnd(t *testing.T) {
+	a := newArchive(t, primary(t), "")
+	o := a.options()
+	o.Term = a.term + 6 // as the archive had it
+	taken, err := backup.Take(t.Context(), o)
+	must(t, err)
+	c, err := backup.Read(t.Context(), a)
+	must(t, err)
+	if taken.Term != a.term || len(c.Backups) != 1 || c.Backups[0].Term != a.term {
+		t.Errorf("it is of term %d, in the archive %+v, and %d wrote its WAL", taken.Term, c.Backups, a.term)
+	}
+}
+
 // The row 1 is in the first backup, 2 is before the place where the branches part. 3 and the second backup are of the
 // one that was left, 100 is of the other.
 func TestTheWayBackByHandToEachBranch(t *testing.T) {

@@ -330,10 +330,10 @@ func (a *archive) options() backup.TakeOptions {
 	return backup.TakeOptions{Server: a.replication(), Bucket: a, Encoder: a.encoder, Term: a.term, Workers: 3,
 		PieceSize: pieceSize,
 		Progress:  func(p backup.Progress) { a.lastProgress = p },
-		Archived: func(context.Context, wal.Timeline, wal.LSN) error {
+		Archived: func(context.Context, wal.Timeline, wal.LSN) (uint64, error) {
 			a.waitedForWAL++
 			a.archiveWAL()
-			return nil
+			return a.term, nil
 		}}
 }
 

@@ -33,12 +33,13 @@ func (i *instance) archived() *bucket.Folder {
 	server, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres sslmode=disable",
 		i.Server.Run, i.Port))
 	must(i, err)
-	archive := func(context.Context, wal.Timeline, wal.LSN) error { return i.archiveWAL(into, encoder) }
+	archive := func(context.Context, wal.Timeline, wal.LSN) (uint64, error) { return 1, i.archiveWAL(into, encoder) }
 	_, err = backup.Take(i.Context(), backup.TakeOptions{Server: server, Bucket: into, Encoder: encoder, Term: 1,
 		Workers: 2, Archived: archive})
 	must(i, err)
 	i.do("shop", "create table late as select 1 as n") // which is in the WAL after the backup alone
-	must(i, archive(i.Context(), 1, 0))
+	_, err = archive(i.Context(), 1, 0)
+	must(i, err)
 	i.do("shop", "drop table late")
 	return into
 }
