@@ -277,7 +277,8 @@ func (c Catalogue) termHistoryOf(b Backup, other []ha.TermStart) []ha.TermStart 
 	return other[:i+1]
 }
 
-// endsOn says that the last of some terms was on the timeline on which a backup ended. Those of before 0.2 don't say it.
+// endsOn says that the last of some terms was on the timeline on which a backup ended, or that the backup does not say
+// which that was.
 func (b Backup) endsOn(terms []ha.TermStart) bool {
 	return b.StopTimeline == 0 || len(terms) > 0 && terms[len(terms)-1].Timeline == b.StopTimeline
 }

@@ -209,6 +209,8 @@ func TestARewindThatIsKilledInTheMiddleLeavesDataThatOnlyACloneCures(t *testing.
 func TestRewindDoesNotGoByATimelineThatTheSourceHasLeft(t *testing.T) {
 	primary, standbys := pair(t, 2)
 	former, next := standbys[0], standbys[1]
+	former.streams() // else it may not have all that the other one has when the primary stops
+	next.streams()
 	primary.stop(postgres.StopFast)
 	cut := func(n *node, term uint64) {
 		must(t, n.Revoke(term))
