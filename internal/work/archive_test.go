@@ -184,6 +184,28 @@ func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
 	}
 }
 
+// A parent is chosen when a backup begins, which may be before the archive knows that the database was restored in place.
+func TestAParentOfTheBranchThatWasLeftIsNone(t *testing.T) {
+	first := ha.TermStart{Term: 1, Timeline: 1}
+	history := []ha.TermStart{first, {Term: 1002, LSN: 1000, Timeline: 2}}
+	c := backup.Catalogue{Terms: map[uint64]*backup.Term{
+		1: {TermHistory: []ha.TermStart{first}}, 1002: {TermHistory: history},
+	}}
+	for name, b := range map[string]*backup.Backup{
+		"a full backup":           nil,
+		"from before they parted": {Term: 1, StopLSN: 900, StopTimeline: 1},
+		"of this branch":          {Term: 1002, StopLSN: 1100, StopTimeline: 2},
+	} {
+		if err := mayContinue(c, b, history); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	other := &backup.Backup{ID: "other", Term: 1, StopLSN: 1100, StopTimeline: 1}
+	if err := mayContinue(c, other, history); !errors.Is(err, backup.ErrNoIncrement) {
+		t.Errorf("of the branch that was left: %v", err)
+	}
+}
+
 // The kubelet cuts at 4096 bytes, and JSON that was cut says nothing.
 func TestAResultStaysWhole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")

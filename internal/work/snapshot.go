@@ -93,7 +93,7 @@ func (t *take) takeSnapshot(ctx context.Context) error {
 		return err
 	}
 	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance})
-	if snapshot.Term, err = t.awaitWAL(ctx, snapshot.StopTimeline, snapshot.StopLSN); err != nil {
+	if snapshot.Term, err = t.awaitWAL(ctx, nil, snapshot.StopTimeline, snapshot.StopLSN); err != nil {
 		return fmt.Errorf("wait until the WAL up to %s is archived: %w", snapshot.StopLSN, err)
 	}
 	if err := t.usable(ctx, snapshot.Backup); err != nil {

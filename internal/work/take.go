@@ -336,7 +336,9 @@ func (t *take) takeFrom(
 		Decoder:  decoder,
 		Prove:    t.prove,
 		Workers:  backup.Streams(),
-		Archived: t.awaitWAL,
+		Archived: func(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) (uint64, error) {
+			return t.awaitWAL(ctx, parent, timeline, lsn)
+		},
 		Clock:    t.clock,
 		Progress: func(p backup.Progress) {
 			t.progress.set(protocol.BackupProgress{
@@ -378,13 +380,19 @@ func (t *take) tryKey() error {
 	return nil
 }
 
-// awaitWAL returns when the WAL of a timeline before an LSN is in the archive, and the term of who wrote it.
-func (t *take) awaitWAL(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) (term uint64, err error) {
+// leaderPatience is for how long a leader may have archived nothing of its own yet that has begun, or has told nobody.
+const leaderPatience = 2 * time.Minute
+
+// awaitWAL returns when the WAL of a timeline before an LSN is in the archive, and the term of who wrote it. With the
+// parent of an incremental backup the error is backup.ErrNoIncrement where that is of another branch.
+func (t *take) awaitWAL(
+	ctx context.Context, parent *backup.Backup, timeline wal.Timeline, lsn wal.LSN,
+) (term uint64, err error) {
 	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
 	if err := t.wake(ctx); err != nil {
 		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
 	}
-	for pause := archivedPoll; ; pause = min(2*pause, archivedPollMost) {
+	for began, pause := time.Now(), archivedPoll; ; pause = min(2*pause, archivedPollMost) {
 		var catalogue backup.Catalogue
 		if err := backup.Patiently(ctx, func() (err error) {
 			catalogue, err = backup.ReadWAL(ctx, t.archive)
@@ -393,13 +401,16 @@ func (t *take) awaitWAL(ctx context.Context, timeline wal.Timeline, lsn wal.LSN)
 			return 0, err
 		}
 		history := catalogue.NewestTermHistory()
+		term, other := termOf(history, lsn, timeline)
 		switch to, _ := catalogue.Covered(history, lsn-1); {
 		case to < lsn:
-		case timeline > history[len(history)-1].Timeline:
-			// Its leader has not told the archive yet, which has WAL of a branch that was left.
-			t.progress.step(fmt.Sprintf("waits: the archive does not know timeline %d yet", timeline))
+		case other != nil && time.Since(began) < leaderPatience:
+			// The archive may have WAL of a branch that was left, and nothing yet of the leader that was copied.
+			t.progress.step("waits: " + other.Error())
+		case other != nil:
+			return 0, other
 		case t.written(ctx, to):
-			return termOf(history, lsn, timeline)
+			return term, mayContinue(catalogue, parent, history)
 		default:
 			// An archive that is ahead of the primary covers nothing; it may be that of one that is lost.
 			t.progress.step(fmt.Sprintf("waits: the archive goes to %s, and it is not known that the primary does", to))
@@ -410,6 +421,15 @@ func (t *take) awaitWAL(ctx context.Context, timeline wal.Timeline, lsn wal.LSN)
 		case <-time.After(pause):
 		}
 	}
+}
+
+// mayContinue is an error where the parent of a backup is not of the term history in which that has ended. It was chosen
+// when the backup began, and the archive may not have known then that the database had been restored in place.
+func mayContinue(c backup.Catalogue, parent *backup.Backup, history []ha.TermStart) error {
+	if parent == nil || c.In(c.WithTerm(*parent), history) {
+		return nil
+	}
+	return fmt.Errorf("%w: backup %s is not of the branch that is copied", backup.ErrNoIncrement, parent.ID)
 }
 
 // termOf is the term in which the byte before an LSN was written. It is an error where that is of another timeline: the
