@@ -151,11 +151,12 @@ func (h *heard) hear(asked, silence, slack time.Duration) {
 	}
 }
 
-// refusedFor is for how long nobody has listened at its address, 0 where somebody does. One refusal alone says that of
-// a moment: until the next question, which may be on its way, it is no longer than ha.RefusedLimit.
+// refusedFor is for how long nobody has listened at its address, 0 where somebody does, or has spoken since by itself.
+// One refusal alone says that of a moment: until the next question, which may be on its way, it is no longer than
+// ha.RefusedLimit.
 func (h *heard) refusedFor(now time.Duration) time.Duration {
 	switch {
-	case h.refused == never:
+	case h.refused == never, h.at > h.again:
 		return 0
 	case h.again-h.refused < ha.HeartbeatInterval*3/4:
 		return min(now-h.refused, ha.RefusedLimit)

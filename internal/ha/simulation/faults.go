@@ -365,6 +365,8 @@ func (w *World) heal() {
 		n.pausedUntil, n.busyUntil, n.deafUntil = min(n.pausedUntil, w.now), min(n.busyUntil,
 			w.now), min(n.deafUntil, w.now)
 		n.stalledUntil, n.rewoundUntil = min(n.stalledUntil, w.now), min(n.rewoundUntil, w.now)
+		n.goOn()
+		n.release()
 		if n.exists && !n.up {
 			n.start()
 		}

@@ -93,9 +93,25 @@ func (n *node) later(d time.Duration, f func()) {
 func (n *node) resume(epoch int, f func()) {
 	switch {
 	case n.epoch != epoch || !n.up:
-	case n.pausedUntil > n.w.now:
-		n.w.after(n.pausedUntil-n.w.now, func() { n.resume(epoch, f) })
+	case n.pausedUntil > n.w.now || len(n.paused) > 0:
+		n.paused = append(n.paused, func() { n.resume(epoch, f) })
+		if len(n.paused) == 1 {
+			n.w.after(n.pausedUntil-n.w.now, n.goOn)
+		}
 	default:
+		f()
+	}
+}
+
+// goOn ends a pause, once it is over: what was due meanwhile is done in its order.
+func (n *node) goOn() {
+	if n.pausedUntil > n.w.now {
+		n.w.after(n.pausedUntil-n.w.now, n.goOn)
+		return
+	}
+	paused := n.paused
+	n.paused = nil
+	for _, f := range paused {
 		f()
 	}
 }

@@ -58,9 +58,11 @@ type node struct {
 
 	lastContact time.Duration
 	lastTick    time.Duration
-	excused     time.Duration // until when a late stop is not held against it
-	leased      bool          // it had the read lease before the last step
-	leaseGone   time.Duration // when the server is gone that was ended because it has the read lease no more
+	paused      []func()        // what was due in a pause
+	held        []machine.Event // what the agent has not taken in yet, while it hangs
+	excused     time.Duration   // until when a late stop is not held against it
+	leased      bool            // it had the read lease before the last step
+	leaseGone   time.Duration   // when the server is gone that was ended because it has the read lease no more
 }
 
 // clock is the instance's own.
@@ -82,7 +84,7 @@ func (n *node) create() {
 // start starts the agent.
 func (n *node) start() {
 	n.epoch++
-	n.up, n.pausedUntil, n.busyUntil = true, 0, 0
+	n.up, n.pausedUntil, n.busyUntil, n.held, n.paused = true, 0, 0, nil, nil
 	n.lastContact = n.w.now
 	n.endServer()
 	if n.w.breaks(TermForgotten) {
@@ -119,20 +121,37 @@ func (n *node) crash() {
 
 // step has the machine take in an event, and begins what it wants. One that hangs takes it in later.
 func (n *node) step(e machine.Event) {
-	if !n.up {
-		return
+	switch {
+	case !n.up:
+	case n.pausedUntil > n.w.now || n.busy() || len(n.held) > 0:
+		n.hold(e)
+	default:
+		n.leased = n.role() == ha.ServerPrimary && n.machine.View().Local.HasReadLease
+		for _, effect := range n.machine.Step(n.clock(), e) {
+			n.carryOut(effect)
+		}
 	}
-	if n.pausedUntil > n.w.now {
-		n.later(0, func() { n.step(e) })
-		return
+}
+
+// hold keeps an event until the agent goes on. Events stay in their order, as in the agent's queue: the end of a
+// server does not overtake its start.
+func (n *node) hold(e machine.Event) {
+	n.held = append(n.held, e)
+	if len(n.held) == 1 {
+		n.later(0, n.release)
 	}
+}
+
+// release has the machine take in what was held, once it goes on.
+func (n *node) release() {
 	if n.busy() {
-		n.later(n.busyUntil-n.w.now, func() { n.step(e) })
+		n.later(n.busyUntil-n.w.now, n.release)
 		return
 	}
-	n.leased = n.role() == ha.ServerPrimary && n.machine.View().Local.HasReadLease
-	for _, effect := range n.machine.Step(n.clock(), e) {
-		n.carryOut(effect)
+	held := n.held
+	n.held = nil
+	for _, e := range held {
+		n.step(e)
 	}
 }
 
