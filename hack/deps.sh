@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and the demo need, where they are
 # missing; with "tests", those that only tests need as well, with "race" those of
-# Go's race detector, and with "clients" the drivers of test/clients. With --list it prints all of them, one per line. localkube has its own, which it installs when
-# it needs them: bin/localkube packages prints those.
+# Go's race detector, and with "clients" the drivers of test/clients. With --list
+# it prints all of them, one per line. localkube has its own, which it installs
+# when it needs them: bin/localkube packages prints those.
 set -euo pipefail
 
 # program or file, and the package that has it

@@ -133,7 +133,8 @@ stays 'One shard again'
 say 'uninstall'
 "$helm" uninstall toban --namespace $namespace --wait >/dev/null
 for db in "${!number[@]}"; do
-  [[ $(bin/toban psql "$db" -- -Atqc 'INSERT INTO public.kept VALUES (2) RETURNING n') == 2 ]] || fail "$db takes no writes."
+  [[ $(bin/toban psql "$db" -- -Atqc 'INSERT INTO public.kept VALUES (2) RETURNING n') == 2 ]] ||
+    fail "$db takes no writes."
 done
 stays 'Uninstalling all shards'
 echo 'The chart was installed, upgraded, uninstalled and installed again, with two shards and with one; the databases' \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the four rings of tests without the long stories, and the short drill. SHARE=2/6 adds the second of six shares of
 # the long stories; where CI=true that share which ran longest ago is added (hack/suite), and more simulated elections.
-# A test that is skipped is a failure, unless hack/gotest/skips.txt declares it. The rings api and e2e need a Kubernetes:
-# one that is running is used and left as it is, otherwise one is started and removed again.
+# A test that is skipped is a failure, unless hack/gotest/skips.txt declares it. The rings api and e2e need a
+# Kubernetes: one that is running is used and left as it is, otherwise one is started and removed again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 step() { echo "=== $* (after $SECONDS s)"; }

@@ -122,13 +122,9 @@ func (s suite) soak(of, names string) error {
 		}
 		pieces = shareOut(pieces, sh.of, s.last)[sh.number-1]
 	}
-	named, err := regexp.Compile(names)
+	pieces, err := called(pieces, names)
 	if err != nil {
-		return fmt.Errorf("PIECES=%q: %w", names, err)
-	}
-	pieces = slices.DeleteFunc(pieces, func(p piece) bool { return !named.MatchString(p.name) })
-	if len(pieces) == 0 {
-		return fmt.Errorf("no piece of it is called %q: go run ./hack/suite list shows all", names)
+		return err
 	}
 	fmt.Printf("%d pieces, about %s\n", len(pieces), s.last.costs(pieces))
 	var failed []error
@@ -136,6 +132,19 @@ func (s suite) soak(of, names string) error {
 		failed = append(failed, s.runAll(needs(pieces, state), state))
 	}
 	return errors.Join(failed...)
+}
+
+// called are the pieces whose names match a regular expression: at least one.
+func called(pieces []piece, names string) ([]piece, error) {
+	expression, err := regexp.Compile(names)
+	if err != nil {
+		return nil, fmt.Errorf("PIECES=%q: %w", names, err)
+	}
+	pieces = slices.DeleteFunc(slices.Clone(pieces), func(p piece) bool { return !expression.MatchString(p.name) })
+	if len(pieces) == 0 {
+		return nil, fmt.Errorf("no piece of it is called %q: go run ./hack/suite list shows all", names)
+	}
+	return pieces, nil
 }
 
 // runAll runs pieces that need the same of the cluster.

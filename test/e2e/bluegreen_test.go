@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,7 +73,7 @@ func TestLongBlueGreen(t *testing.T) {
 	s.condition("shop", v1.ConditionDurable, "True", "")
 	s.ready("shop")
 	must(t, clients.LoseNothing(s.ctx))
-	must(t, endsOfSessions(clients.Errors()))
+	must(t, endsOfSessions(clients.Failures()))
 	t.Logf("%d rows acknowledged, %d writes ended with their sessions", clients.Written(), len(clients.Errors()))
 	twice := s.ask("shop", "SELECT count(*) - least(count(DISTINCT id), count(DISTINCT n)) FROM written")
 	if twice != "0" {
@@ -250,12 +251,21 @@ func (s *story) bearable(what string, pause time.Duration) {
 }
 
 // endsOfSessions fails where a write has seen anything but the end of its session, or that a side which is being closed
-// only reads, in the moment before that.
-func endsOfSessions(failed []error) error {
-	for _, err := range failed {
+// only reads, in the moment before sessions end.
+func endsOfSessions(failed []outside.Failure) error {
+	const moment = 2 * time.Second
+	ends := func(f outside.Failure, code string) bool {
 		var said *pgconn.PgError
-		if errors.As(err, &said) && !strings.HasPrefix(said.Code, "57P") && said.Code != "25006" {
-			return fmt.Errorf("%d writes saw an error, this one not for the end of its session: %w", len(failed), err)
+		return errors.As(f.Err, &said) && strings.HasPrefix(said.Code, code)
+	}
+	for _, f := range failed {
+		var said *pgconn.PgError
+		closing := ends(f, "25006") && slices.ContainsFunc(failed, func(end outside.Failure) bool {
+			return ends(end, "57P") && !end.At.Before(f.At) && end.At.Sub(f.At) <= moment
+		})
+		if errors.As(f.Err, &said) && !ends(f, "57P") && !closing {
+			return fmt.Errorf("%d writes saw an error, this one at %s not for the end of its session: %w", len(failed),
+				f.At.Format(time.TimeOnly), f.Err)
 		}
 	}
 	return nil

@@ -47,15 +47,28 @@ func TestQuote(t *testing.T) {
 
 // A connection says all that libpq would take from the environment.
 func TestAConnectionTakesNothingFromTheEnvironment(t *testing.T) {
+	c := sql.Connection{Hosts: []string{"a", "b"}, Port: 5432, Database: "d", Role: "r"}
+	expected, err := c.Config(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, value := range map[string]string{
-		"PGHOST": "elsewhere", "PGPORT": "1", "PGUSER": "x", "PGPASSWORD": "x", "PGDATABASE": "x", "PGAPPNAME": "x",
-		"PGSSLMODE": "require", "PGTARGETSESSIONATTRS": "standby", "PGCONNECT_TIMEOUT": "77",
+		"PGHOST": "elsewhere", "PGPORT": "none", "PGUSER": "x", "PGPASSWORD": "x", "PGDATABASE": "x", "PGAPPNAME": "x",
+		"PGSSLMODE": "require", "PGTARGETSESSIONATTRS": "none", "PGCONNECT_TIMEOUT": "none", "PGPASSFILE": "/none",
+		"PGSSLNEGOTIATION": "direct", "PGSSLROOTCERT": "/none", "PGSSLCERT": "/none", "PGSSLKEY": "/none",
+		"PGSSLCERTMODE": "none", "PGCHANNELBINDING": "require", "PGREQUIREAUTH": "none", "PGMINPROTOCOLVERSION": "none",
+		"PGMAXPROTOCOLVERSION": "none", "PGOPTIONS": "-c x=y", "PGTZ": "x",
 	} {
 		t.Setenv(name, value)
 	}
-	config, err := sql.Connection{Hosts: []string{"a", "b"}, Port: 5432, Database: "d", Role: "r"}.Config(nil)
+	config, err := c.Config(nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if config.SSLNegotiation != expected.SSLNegotiation || config.ChannelBinding != expected.ChannelBinding ||
+		config.MinProtocolVersion != expected.MinProtocolVersion || config.SSLCertMode != expected.SSLCertMode ||
+		config.MaxProtocolVersion != expected.MaxProtocolVersion || config.RequireAuth != expected.RequireAuth {
+		t.Errorf("it is %+v, without the variables %+v", config, expected)
 	}
 	if config.Host != "a" || config.Port != 5432 || config.User != "r" || config.Password != "" ||
 		config.Database != "d" || config.TLSConfig != nil || config.ConnectTimeout != 0 ||

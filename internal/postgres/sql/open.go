@@ -25,10 +25,15 @@ type Connection struct {
 	Valid pgconn.ValidateConnectFunc
 }
 
-// Config are the settings of a connection, which says everything itself: pgx would fill a gap from PG… variables. The
-// parameters are all that the server is told.
+// plain names every setting that pgx would take from a PG… variable, some of which it refuses before they can be
+// replaced. What Connection says replaces them. (pgconn.ParseConfig, pgx 5.12)
+const plain = "host=localhost port=5432 user=postgres password='' dbname=postgres connect_timeout=0 sslmode=disable " +
+	"sslcertmode=allow sslnegotiation=postgres sslkey='' sslcert='' sslrootcert='' sslsni=1 passfile='' " +
+	"target_session_attrs=any channel_binding=prefer require_auth='' min_protocol_version=3.0 max_protocol_version=3.0"
+
+// Config are the settings of a connection. The parameters are all that the server is told.
 func (c Connection) Config(parameters map[string]string) (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig("sslmode=disable") // TLS is below
+	config, err := pgx.ParseConfig(plain)
 	if err != nil {
 		return nil, fmt.Errorf("make a connection's settings: %w", err)
 	}

@@ -95,10 +95,11 @@ func transient(err error) bool {
 	if errors.As(err, &no) {
 		return false
 	}
+	if sql.Error(err) == nil { // the network, or a server that is not there yet
+		return true
+	}
 	code := sql.Code(err)
 	switch code {
-	case "": // the network, or a server that is not there yet
-		return true
 	case "25006", // read_only_sql_transaction: no primary any more
 		"40001", "40P01", // serialization_failure, deadlock_detected
 		"53300",                   // too_many_connections
