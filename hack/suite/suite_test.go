@@ -273,7 +273,9 @@ func TestShares(t *testing.T) {
 
 func TestPiecesAreFoundByTheirNames(t *testing.T) {
 	all := soak(present(t))
-	for names, want := range map[string]int{"": len(all), "^race$": 1, "^(race|elections)$": 2, "^nothing$": 0, "(": 0} {
+	for names, want := range map[string]int{
+		"": len(all), "^race$": 1, "^(race|elections)$": 2, "^nothing$": 0, "(": 0,
+	} {
 		pieces, err := called(all, names)
 		if len(pieces) != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %d pieces, %v", names, len(pieces), err)

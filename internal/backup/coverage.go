@@ -283,10 +283,10 @@ func (b Backup) endsOn(history []ha.TermStart) (ha.TermStart, bool) {
 	return last, b.StopTimeline == 0 || last.Timeline == b.StopTimeline
 }
 
-// WithTerm is a backup with the term in which it ended. In earlier releases one that began before the archive knew of the
-// leader that was copied said the term before, after a restore in place one of the branch that was left. The number of
-// the timeline on which it ended tells, where only one term has it there; else nothing is changed, and the backup is of
-// no known history.
+// WithTerm is a backup with the term in which it ended. In earlier releases one that began before the archive knew of
+// the leader that was copied said the term before, after a restore in place one of the branch that was left. The number
+// of the timeline on which it ended tells, where only one term has it there; else nothing is changed, and the backup is
+// of no known history.
 func (c Catalogue) WithTerm(b Backup) Backup {
 	if t := c.Terms[b.Term]; t == nil || len(t.TermHistory) == 0 {
 		return b

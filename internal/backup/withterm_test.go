@@ -1,14 +1,15 @@
 package backup
 
 import (
+	"slices"
 	"testing"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
 
-// Earlier releases noted the term that the archive knew when a backup began. Where a database had been restored in place
-// a moment before, that was one of the branch that was left, of which the backup is nothing.
+// Earlier releases noted the term that the archive knew when a backup began. Where a database had been restored in
+// place a moment before, that was one of the branch that was left, of which the backup is nothing.
 func TestTheTermOfABackupIsThatInWhichItEnded(t *testing.T) {
 	fork := wal.LSN(3*wal.SegmentSize + 0x2080)
 	first := ha.TermStart{Term: 1, Timeline: 1}
@@ -19,20 +20,24 @@ func TestTheTermOfABackupIsThatInWhichItEnded(t *testing.T) {
 		return Backup{ID: "b", Term: term, StartLSN: fork - 0x80, StopLSN: stop, StopTimeline: timeline}
 	}
 	left := &Term{TermHistory: []ha.TermStart{first}}
+	alone := map[uint64]*Term{1: left}
+	two := map[uint64]*Term{1: left, 1002: on(1002, 2)}
+	three := map[uint64]*Term{1: left, 1002: on(1002, 2), 2003: on(2003, 3)}
+	same := map[uint64]*Term{1: left, 5: on(5, 2), 6: on(6, 2)}
 	for name, c := range map[string]struct {
 		terms map[uint64]*Term
 		b     Backup
 		term  uint64
 		in    []uint64 // terms with whose history it begins
 	}{
-		"it says the branch that was left":    {map[uint64]*Term{1: left, 1002: on(1002, 2)}, backup(1, fork+9, 2), 1002, []uint64{1002}},
-		"and that was left too":               {map[uint64]*Term{1: left, 1002: on(1002, 2), 2003: on(2003, 3)}, backup(1, fork+9, 2), 1002, []uint64{1002}},
-		"from before they parted":             {map[uint64]*Term{1: left, 1002: on(1002, 2)}, backup(1, fork-9, 1), 1, []uint64{1, 1002}},
-		"it is right":                         {map[uint64]*Term{1: left, 1002: on(1002, 2)}, backup(1002, fork+9, 2), 1002, []uint64{1002}},
-		"two leaders had a timeline of it":    {map[uint64]*Term{1: left, 5: on(5, 2), 6: on(6, 2)}, backup(1, fork+9, 2), 1, nil},
-		"nobody is known to have had it":      {map[uint64]*Term{1: left}, backup(1, fork+9, 2), 1, nil},
-		"it does not say on which it ended":   {map[uint64]*Term{1: left, 1002: on(1002, 2)}, backup(1, fork+9, 0), 1, []uint64{1}},
-		"its leader has not written its term": {map[uint64]*Term{1: left}, backup(7, fork+9, 2), 7, nil},
+		"it says the branch that was left":    {two, backup(1, fork+9, 2), 1002, []uint64{1002}},
+		"and that was left too":               {three, backup(1, fork+9, 2), 1002, []uint64{1002}},
+		"from before they parted":             {two, backup(1, fork-9, 1), 1, []uint64{1, 1002}},
+		"it is right":                         {two, backup(1002, fork+9, 2), 1002, []uint64{1002}},
+		"two leaders had a timeline of it":    {same, backup(1, fork+9, 2), 1, nil},
+		"nobody is known to have had it":      {alone, backup(1, fork+9, 2), 1, nil},
+		"it does not say on which it ended":   {two, backup(1, fork+9, 0), 1, []uint64{1}},
+		"its leader has not written its term": {alone, backup(7, fork+9, 2), 7, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := Catalogue{Terms: c.terms}
@@ -41,11 +46,7 @@ func TestTheTermOfABackupIsThatInWhichItEnded(t *testing.T) {
 				t.Errorf("it is of term %d, want %d", b.Term, c.term)
 			}
 			for term, of := range c.terms {
-				want := false
-				for _, in := range c.in {
-					want = want || in == term
-				}
-				if got := archive.In(b, of.TermHistory); got != want {
+				if got := archive.In(b, of.TermHistory); got != slices.Contains(c.in, term) {
 					t.Errorf("it begins what term %d had: %v", term, got)
 				}
 			}
@@ -66,7 +67,8 @@ func TestAChainOverTwoBranchesCanNotBeRestored(t *testing.T) {
 	}}
 	for _, of := range c.Terms {
 		last := of.TermHistory[len(of.TermHistory)-1]
-		of.WAL = []WAL{{Piece: Piece{Segment: wal.SegmentAt(last.Timeline, fork, wal.SegmentSize), To: wal.SegmentSize}}}
+		segment := wal.SegmentAt(last.Timeline, fork, wal.SegmentSize)
+		of.WAL = []WAL{{Piece: Piece{Segment: segment, To: wal.SegmentSize}}}
 	}
 	for _, w := range c.windows(on) {
 		t.Errorf("the branch in use has %+v", w.Backups)

@@ -184,7 +184,8 @@ func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
 	}
 }
 
-// A parent is chosen when a backup begins, which may be before the archive knows that the database was restored in place.
+// A parent is chosen when a backup begins, which may be before the archive knows that the database was restored in
+// place.
 func TestAParentOfTheBranchThatWasLeftIsNone(t *testing.T) {
 	first := ha.TermStart{Term: 1, Timeline: 1}
 	history := []ha.TermStart{first, {Term: 1002, LSN: 1000, Timeline: 2}}

@@ -339,7 +339,7 @@ func (t *take) takeFrom(
 		Archived: func(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) (uint64, error) {
 			return t.awaitWAL(ctx, parent, timeline, lsn)
 		},
-		Clock:    t.clock,
+		Clock: t.clock,
 		Progress: func(p backup.Progress) {
 			t.progress.set(protocol.BackupProgress{
 				Instance: t.result.Instance, Step: step, Done: p.Done, Total: p.Total, Rate: int64(p.Rate),
@@ -423,8 +423,8 @@ func (t *take) awaitWAL(
 	}
 }
 
-// mayContinue is an error where the parent of a backup is not of the term history in which that has ended. It was chosen
-// when the backup began, and the archive may not have known then that the database had been restored in place.
+// mayContinue is an error where the parent of a backup is not of the term history in which that has ended. It was
+// chosen when the backup began, and the archive may not have known then that the database had been restored in place.
 func mayContinue(c backup.Catalogue, parent *backup.Backup, history []ha.TermStart) error {
 	if parent == nil || c.In(c.WithTerm(*parent), history) {
 		return nil

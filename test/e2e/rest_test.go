@@ -30,7 +30,8 @@ func TestLongAtRestNothingIsWritten(t *testing.T) {
 	nothingIsWritten(beginAlone(t), 5*time.Minute, 2, v1.ConditionOnTime)
 }
 
-// nothingIsWritten looks for so long, and so often at most: again only where an excuse, a condition, has turned meanwhile.
+// nothingIsWritten looks for so long, and so often at most: again only where an excuse, a condition, has turned
+// meanwhile.
 func nothingIsWritten(s *story, quiet time.Duration, looks int, excuse string) {
 	s.Helper()
 	path := os.Getenv("TOBAN_AUDIT_LOG")

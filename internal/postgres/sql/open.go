@@ -26,7 +26,7 @@ type Connection struct {
 }
 
 // plain names every setting that pgx would take from a PG… variable, some of which it refuses before they can be
-// replaced. What Connection says replaces them. (pgconn.ParseConfig, pgx 5.12)
+// replaced (pgconn.ParseConfig of pgx 5.12). What Connection says replaces them.
 const plain = "host=localhost port=5432 user=postgres password='' dbname=postgres connect_timeout=0 sslmode=disable " +
 	"sslcertmode=allow sslnegotiation=postgres sslkey='' sslcert='' sslrootcert='' sslsni=1 passfile='' " +
 	"target_session_attrs=any channel_binding=prefer require_auth='' min_protocol_version=3.0 max_protocol_version=3.0"
