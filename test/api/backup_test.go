@@ -22,6 +22,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/limits"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/order/databasebackup"
 	"toban.dev/internal/protocol"
 )
@@ -70,6 +71,14 @@ type taker struct {
 
 func (w *world) taker() *taker { return &taker{world: w, pods: &backupPods{}} }
 
+// base is what the controllers of orders have in common.
+func (w *world) base() order.Base {
+	return order.Base{
+		Client: w.reconciler.Client, Reader: w.reconciler.Reader, Settings: w.reconciler.Settings, Events: w.events,
+		Now: func() time.Time { return w.now },
+	}
+}
+
 func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.Helper()
 	k.now = k.now.Add(10 * time.Second)
@@ -82,9 +91,11 @@ func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 
 func (k *taker) controller() *databasebackup.Reconciler {
 	return &databasebackup.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials,
-		Settings: k.reconciler.Settings, Events: k.events, Turns: k.turns, Cutter: k.cuts,
-		Now: func() time.Time { return k.now },
+		Base:        k.base(),
+		Pods:        k.pods,
+		Credentials: k.reconciler.Credentials,
+		Turns:       k.turns,
+		Cutter:      k.cuts,
 	}
 }
 

@@ -25,8 +25,8 @@ func (k *taker) bring(d *v1.DatabaseRestore) *v1.DatabaseRestore {
 	k.Helper()
 	k.now = k.now.Add(10 * time.Second)
 	r := &databaserestore.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: replaying{}, Settings: k.reconciler.Settings,
-		Events: k.events, Now: func() time.Time { return k.now },
+		Base: k.base(),
+		Pods: replaying{},
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)})
 	k.must(err)

@@ -124,8 +124,8 @@ func (k *driller) tryDrill(d *v1.FaultDrill) (*v1.FaultDrill, error) {
 
 func (k *driller) drillReconciler() *faultdrill.Reconciler {
 	return &faultdrill.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Breaker: &k.breaker,
-		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
+		Base:    k.base(),
+		Breaker: &k.breaker,
 	}
 }
 

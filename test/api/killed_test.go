@@ -136,8 +136,9 @@ func TestTheOperatorIsKilledAtEachStepOfABackup(t *testing.T) {
 func (k *taker) tryTake(b *v1.DatabaseBackup) error {
 	k.now = k.now.Add(10 * time.Second)
 	r := &databasebackup.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials,
-		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
+		Base:        k.base(),
+		Pods:        k.pods,
+		Credentials: k.reconciler.Credentials,
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	return err

@@ -40,9 +40,11 @@ func TestAVerificationDoesNotBringBackABackupThatWasRemoved(t *testing.T) {
 	gone := removed.By{Archive: b.Status.Archive.Path, IDs: []string{b.Status.ID}, When: "just now"}
 	k.must(removed.Note(k.Context(), k.api, gone, []v1.DatabaseBackup{*b}))
 
+	base := k.base()
+	base.Client, base.Now = earlier{k.reconciler.Client, b}, k.reconciler.Now
 	r := &verification.Reconciler{
-		Client: earlier{k.reconciler.Client, b}, Reader: k.reconciler.Reader, Pods: replaying{},
-		Settings: k.reconciler.Settings, Events: k.events, Now: k.reconciler.Now,
+		Base: base,
+		Pods: replaying{},
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	if !apierrors.IsConflict(err) {

@@ -26,8 +26,9 @@ func (k *taker) verify(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.Helper()
 	k.now = k.now.Add(10 * time.Second)
 	r := &verification.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: replaying{}, Settings: k.reconciler.Settings,
-		Events: k.events, Turns: k.turns, Now: func() time.Time { return k.now },
+		Base:  k.base(),
+		Pods:  replaying{},
+		Turns: k.turns,
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	k.must(err)

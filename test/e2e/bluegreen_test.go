@@ -264,11 +264,19 @@ func endsOfSessions(failed []outside.Failure) error {
 			return ends(end, "57P") && !end.At.Before(f.At) && end.At.Sub(f.At) <= moment
 		})
 		if errors.As(f.Err, &said) && !ends(f, "57P") && !closing {
-			return fmt.Errorf("%d writes saw an error, this one at %s not for the end of its session: %w", len(failed),
-				f.At.Format(time.TimeOnly), f.Err)
+			return fmt.Errorf("a write saw an error not for the end of its session: %w; all: %s", f.Err, listed(failed))
 		}
 	}
 	return nil
+}
+
+// listed are failures in their order, each with its time.
+func listed(failed []outside.Failure) string {
+	var all []string
+	for _, f := range failed {
+		all = append(all, fmt.Sprintf("%s %v", f.At.Format("05.000"), f.Err))
+	}
+	return strings.Join(all, "; ")
 }
 
 // items is a table with an identity column in a database, and a sequence.

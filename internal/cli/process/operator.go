@@ -32,6 +32,7 @@ import (
 	"toban.dev/internal/operator/metrics"
 	"toban.dev/internal/operator/myapp"
 	"toban.dev/internal/operator/namespaces"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/order/databasebackup"
 	"toban.dev/internal/operator/order/databaserestore"
 	"toban.dev/internal/operator/order/faultdrill"
@@ -313,27 +314,22 @@ func (o operatorOptions) showActing(m manager.Manager, shown *metrics.Metrics) e
 
 // requests are the controllers of what asks for one piece of work about a SampleDB.
 func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, asks *agents.HTTPS) error {
+	base := order.Base{
+		Client: m.GetClient(), Reader: m.GetAPIReader(), Settings: r.Settings, Events: r.Events, Shard: o.shard,
+		Now: time.Now,
+	}
 	b := &databasebackup.Reconciler{
-		Client:      m.GetClient(),
-		Reader:      m.GetAPIReader(),
-		Pods:        r.Pods,
-		Cutter:      asks,
-		Credentials: r.Credentials,
-		Settings:    r.Settings,
-		Events:      r.Events,
+		Base: base, Pods: r.Pods, Cutter: asks, Credentials: r.Credentials,
 		Turns: &limits.Turns{
 			Client: m.GetClient(), Limit: o.backups, Flag: "--" + flagBackups, Component: naming.ComponentBackup,
 			Condition: v1.ConditionComplete, Waits: databasebackup.Waits, Shard: o.shard,
 		},
-		Shard: o.shard,
-		Now:   time.Now,
 	}
 	if err := b.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
 	}
 	v := &verification.Reconciler{
-		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Shard: o.shard,
-		Now: time.Now,
+		Base: base, Pods: r.Pods,
 		Turns: &limits.Turns{
 			Client: m.GetClient(), Limit: o.verifications, Flag: "--" + flagVerifications,
 			Component: naming.ComponentVerify, Condition: v1.ConditionVerified, Waits: verification.Waits,
@@ -343,17 +339,11 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 	if err := v.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of verifications: %w", err)
 	}
-	d := &databaserestore.Reconciler{
-		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Shard: o.shard,
-		Now: time.Now,
-	}
+	d := &databaserestore.Reconciler{Base: base, Pods: r.Pods}
 	if err := d.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseRestores: %w", err)
 	}
-	f := &faultdrill.Reconciler{
-		Client: b.Client, Reader: b.Reader, Breaker: asks, Settings: b.Settings, Events: b.Events, Shard: o.shard,
-		Now: time.Now,
-	}
+	f := &faultdrill.Reconciler{Base: base, Breaker: asks}
 	if err := f.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of FaultDrills: %w", err)
 	}

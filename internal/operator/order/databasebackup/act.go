@@ -14,41 +14,30 @@ import (
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/limits"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/removed"
 )
 
-// act does what was decided, which is at most one thing, and returns the decision as it is then.
-func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) (Decision, error) {
-	switch d.Action {
-	case ActionCreate:
-		return r.begin(ctx, s, d)
-	case ActionStop:
-		return d, r.jobs().Remove(ctx, s.seen.run.Job)
-	case ActionNone:
-	}
-	return d, nil
-}
-
 // begin makes the Job when it is the backup's turn, unless that of another backup of the SampleDB was made by then.
-func (r *Reconciler) begin(ctx context.Context, s *scope, d Decision) (Decision, error) {
-	r.beginning.Lock()
-	defer r.beginning.Unlock()
-	job := desired.BackupJob(s.seen.db, s.backup, r.Settings, s.deadline().Sub(s.now))
-	ahead, taken, err := r.Turns.Take(ctx, s.backup, job.Name, s.now, func() error {
-		if err := r.alone(ctx, s); err != nil {
+func (s *scope) begin(ctx context.Context, d order.Decision) (order.Decision, error) {
+	s.beginning.Lock()
+	defer s.beginning.Unlock()
+	job := desired.BackupJob(s.seen.db, s.Object, s.Settings, s.Left())
+	ahead, taken, err := s.Turns.Take(ctx, s.Object, job.Name, s.At, func() error {
+		if err := s.alone(ctx); err != nil {
 			return err
 		}
-		return r.jobs().Create(ctx, job)
+		return s.Jobs.Create(ctx, job)
 	})
 	var other *otherError
 	switch {
 	case errors.As(err, &other):
-		return wait(v1.ReasonWaiting, other.Error()), nil
+		return order.Wait(v1.ReasonWaiting, other.Error()), nil
 	case err != nil || taken:
 		return d, err
 	}
 	s.ahead = ahead
-	return wait(v1.ReasonQueued, r.Turns.Message()), nil
+	return order.Wait(v1.ReasonQueued, s.Turns.Message()), nil
 }
 
 // otherError names the Job of another backup of the SampleDB.
@@ -60,15 +49,15 @@ func (e *otherError) Error() string {
 
 // alone is an error where the Job of another backup of the SampleDB runs. A cache may not have that one yet, and two
 // that run at once take each other's pieces for what a former one has left.
-func (r *Reconciler) alone(ctx context.Context, s *scope) error {
+func (s *scope) alone(ctx context.Context) error {
 	var all batchv1.JobList
-	if err := r.Reader.List(ctx, &all, client.InNamespace(s.backup.Namespace), client.MatchingLabels{
-		naming.LabelSampleDB: s.backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
+	if err := s.Reader.List(ctx, &all, client.InNamespace(s.Object.Namespace), client.MatchingLabels{
+		naming.LabelSampleDB: s.Object.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
 	}); err != nil {
 		return fmt.Errorf("list the Jobs of other backups: %w", err)
 	}
 	for i := range all.Items {
-		if other := &all.Items[i]; other.Name != s.backup.Name && !jobs.Of(other, s.seen.pods).Ended() {
+		if other := &all.Items[i]; other.Name != s.Object.Name && !jobs.Of(other, s.seen.pods).Ended() {
 			return &otherError{other.Name}
 		}
 	}
@@ -83,18 +72,16 @@ func Waits(b *v1.DatabaseBackup) limits.Waiter {
 	}
 }
 
-func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }
-
 // reportRemoved tells of the backups whose data this one's retention has removed, also where it has failed itself. It
 // comes before its own status is over.
-func (r *Reconciler) reportRemoved(ctx context.Context, s *scope) error {
-	if s.backup.Status.Archive == nil {
+func (s *scope) reportRemoved(ctx context.Context) error {
+	if s.Object.Status.Archive == nil {
 		return nil
 	}
 	for _, said := range s.said() {
-		if err := removed.NoteAll(ctx, r.Client, said, removed.By{
-			Archive: cmp.Or(said.Archive, s.backup.Status.Archive.Path), Store: s.backup.Status.Archive.Store,
-			When: "when " + s.backup.Name + " was taken",
+		if err := removed.NoteAll(ctx, s.Client, said, removed.By{
+			Archive: cmp.Or(said.Archive, s.Object.Status.Archive.Path), Store: s.Object.Status.Archive.Store,
+			When: "when " + s.Object.Name + " was taken",
 		}, s.seen.backups); err != nil {
 			return err
 		}

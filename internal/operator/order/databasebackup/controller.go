@@ -7,120 +7,105 @@ package databasebackup
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/credentials"
-	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/limits"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/pods"
-	"toban.dev/internal/operator/shards"
 )
 
 // Reconciler reconciles DatabaseBackups. All fields must be set.
 type Reconciler struct {
-	// Client reads from the cache, which has our own objects only, and writes.
-	Client client.Client
-	// Reader reads past the cache.
-	Reader client.Reader
+	order.Base
 	// Pods asks the Pods of backups.
 	Pods pods.Asker
 	// Cutter tells the Pods of backups by snapshots that these are cut.
 	Cutter Cutter
 	// Credentials derives passwords, keys and certificates.
 	Credentials *credentials.Store
-	// Settings are the operator's.
-	Settings desired.Settings
-	// Events takes the events.
-	Events events.EventRecorder
 	// Turns bounds how many backups run at once; without it there is no bound.
 	Turns *limits.Turns
-	// Shard says which databases are this operator's.
-	Shard shards.Shard
-	// Now is the clock.
-	Now func() time.Time
 
 	// beginning lets one backup begin at a time.
 	beginning sync.Mutex
 }
 
-// Pauses until a backup is looked at again when nothing happens before.
-const (
-	pauseRunning = 3 * time.Second  // how far it is, only its Pod knows
-	pauseWaiting = 10 * time.Second // whom it waits for is not watched from here
-	pauseQueued  = time.Minute      // at most, where many wait before it
-)
-
 // scope is what one reconcile knows.
 type scope struct {
-	// backup is the DatabaseBackup as the cache has it. Nobody changes it.
-	backup *v1.DatabaseBackup
-	store  *credentials.Store
-	now    time.Time
-	seen   observed
+	*order.Task[*v1.DatabaseBackup]
+	*Reconciler
+	seen observed
 	// ahead is how many backups of all SampleDBs wait before it.
 	ahead int
 }
 
-// Reconcile brings one DatabaseBackup nearer to its end. It has no finalizer: its Job goes with it by its owner
-// reference, and what lies in the archive is for the retention.
+// Setup adds the controller to a manager. The Job of a backup has the same name.
+func (r *Reconciler) Setup(manager ctrl.Manager) error { return r.kind().Setup(manager, r.Base) }
+
+// Reconcile brings one DatabaseBackup nearer to its end.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	backup := &v1.DatabaseBackup{}
-	if err := r.Client.Get(ctx, request.NamespacedName, backup); err != nil {
-		if apierrors.IsNotFound(err) {
-			return reconcile.Result{}, nil
-		}
-		return reconcile.Result{}, fmt.Errorf("read the DatabaseBackup: %w", err)
+	return r.kind().Reconciler(r.Base).Reconcile(ctx, request) //nolint:wrapcheck // it is the same
+}
+
+// kind is that of backups. What lies in the archive is for the retention, and so is the Job, which goes with its owner.
+func (r *Reconciler) kind() order.Kind[*v1.DatabaseBackup] {
+	return order.Kind[*v1.DatabaseBackup]{
+		Name: "databasebackup", New: func() *v1.DatabaseBackup { return &v1.DatabaseBackup{} },
+		Component: naming.ComponentBackup, Owner: func(job string) (string, bool) { return job, true },
+		Fields: func(o *v1.DatabaseBackup) order.Fields {
+			return order.Fields{
+				SampleDB: o.Spec.SampleDB, Cancel: o.Spec.Cancel, Deadline: o.Spec.Deadline.Duration,
+				ObservedGeneration: &o.Status.ObservedGeneration, Phase: &o.Status.Phase,
+				Attempts: &o.Status.Attempts, StartedAt: &o.Status.StartedAt, CompletedAt: &o.Status.CompletedAt,
+				Conditions: &o.Status.Conditions,
+			}
+		},
+		Work: func(t *order.Task[*v1.DatabaseBackup]) order.Work[*v1.DatabaseBackup] {
+			return &scope{Task: t, Reconciler: r}
+		},
+		Running: 3 * time.Second, // how far it is, only its Pod knows
 	}
-	if backup.DeletionTimestamp != nil || backup.Status.CompletedAt != nil {
-		return reconcile.Result{}, nil // what is over stays as it is
+}
+
+// Shared says that the controllers of verifications and of SampleDBs write the status too.
+func (s *scope) Shared() bool { return true }
+
+// Pauses until a backup is looked at again that waits for its turn: how many wait before it is not watched.
+const (
+	pauseQueued    = 10 * time.Second
+	pauseFarBehind = time.Minute
+)
+
+// Pause is how long until the backup is looked at again, 0 when it is over.
+func (s *scope) Pause(d order.Decision) time.Duration {
+	if !d.Over && d.Reason == v1.ReasonQueued {
+		return s.Within(s.Turns.Pause(s.ahead, pauseQueued, pauseFarBehind))
 	}
-	if !r.Shard.Has(backup.Namespace, backup.Spec.SampleDB) {
-		return reconcile.Result{}, nil
+	return s.Task.Pause(d)
+}
+
+// Act does what was decided, which is at most one thing besides what is done about snapshots, and returns the decision
+// as it is then.
+func (s *scope) Act(ctx context.Context, d order.Decision) (order.Decision, error) {
+	var err error
+	switch d.Action {
+	case order.ActionCreate:
+		d, err = s.begin(ctx, d)
+	case order.ActionStop:
+		err = s.Jobs.Remove(ctx, s.Run.Job)
 	}
-	s := &scope{backup: backup, store: r.Credentials, now: r.Now()}
-	if err := r.observe(ctx, s); err != nil {
-		return reconcile.Result{}, err
-	}
-	d := decide(s.view())
-	d, err := r.act(ctx, s, d)
 	if err != nil {
-		return reconcile.Result{}, err
+		return d, err
 	}
-	if err := r.actSnapshot(ctx, s, d); err != nil {
-		return reconcile.Result{}, err
+	if err := s.actSnapshot(ctx, d); err != nil {
+		return d, err
 	}
-	if err := r.reportRemoved(ctx, s); err != nil {
-		return reconcile.Result{}, err
-	}
-	if err := r.report(ctx, s, d); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: r.pause(s, d)}, nil
-}
-
-// pause is how long until the backup is looked at again, 0 when it is over.
-func (r *Reconciler) pause(s *scope, d Decision) time.Duration {
-	pause := pauseWaiting
-	switch {
-	case d.Over:
-		return 0
-	case d.Reason == v1.ReasonRunning:
-		pause = pauseRunning
-	case d.Reason == v1.ReasonQueued:
-		pause = r.Turns.Pause(s.ahead, pauseWaiting, pauseQueued)
-	}
-	return max(min(pause, s.deadline().Sub(s.now)), time.Second)
-}
-
-// deadline is when the backup must be complete.
-func (s *scope) deadline() time.Time {
-	return s.backup.CreationTimestamp.Add(s.backup.Spec.Deadline.Duration)
+	return d, s.reportRemoved(ctx)
 }

@@ -8,11 +8,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
@@ -20,6 +18,7 @@ import (
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/index"
 	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/protocol"
 )
@@ -27,9 +26,6 @@ import (
 // observed is what there is.
 type observed struct {
 	db *v1.SampleDB // nil where there is none
-	// run is the backup's own Job with its Pods; foreign says that it is one of the name that is somebody else's.
-	run     jobs.Run
-	foreign bool
 	// pods are those of all backups of the SampleDB, others those of other ones that have not ended, and backups the
 	// other backups.
 	pods     []corev1.Pod
@@ -42,62 +38,50 @@ type observed struct {
 	snapshots []unstructured.Unstructured
 }
 
-func (r *Reconciler) observe(ctx context.Context, s *scope) error {
-	if err := r.observeDB(ctx, s); err != nil {
+// Observe reads what the decision depends on.
+func (s *scope) Observe(ctx context.Context) (err error) {
+	if s.seen.db, err = s.SampleDB(ctx); err != nil {
 		return err
 	}
-	if err := r.observeJob(ctx, s); err != nil {
+	if err := s.observeJob(ctx); err != nil {
 		return err
 	}
-	all, err := index.Backups(ctx, r.Client, s.backup.Namespace, s.backup.Spec.SampleDB)
+	all, err := index.Backups(ctx, s.Client, s.Object.Namespace, s.Object.Spec.SampleDB)
 	if err != nil {
 		return err
 	}
-	if err := r.observeSnapshots(ctx, s); err != nil {
+	if err := s.observeSnapshots(ctx); err != nil {
 		return err
 	}
-	s.seen.backups = slices.DeleteFunc(all, func(b v1.DatabaseBackup) bool { return b.UID == s.backup.UID })
+	s.seen.backups = slices.DeleteFunc(all, func(b v1.DatabaseBackup) bool { return b.UID == s.Object.UID })
 	return nil
 }
 
-func (r *Reconciler) observeDB(ctx context.Context, s *scope) error {
-	db := &v1.SampleDB{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.backup.Namespace, Name: s.backup.Spec.SampleDB}, db)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the SampleDB: %w", err)
-	}
-	s.seen.db = db
-	return nil
-}
-
-func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
-	find := r.jobs().Find
+func (s *scope) observeJob(ctx context.Context) error {
+	find := s.Jobs.Find
 	if s.waitsItsTurn() {
-		find = r.jobs().FindCached
+		find = s.Jobs.FindCached
 	}
-	job, err := find(ctx, client.ObjectKeyFromObject(s.backup))
+	job, err := find(ctx, client.ObjectKeyFromObject(s.Object))
 	if err != nil {
 		return err
 	}
-	s.seen.pods, err = index.Pods(ctx, r.Client, s.backup.Namespace, map[string]string{
-		naming.LabelSampleDB: s.backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
+	s.seen.pods, err = index.Pods(ctx, s.Client, s.Object.Namespace, map[string]string{
+		naming.LabelSampleDB: s.Object.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
 	})
 	if err != nil {
 		return err
 	}
-	s.seen.run, s.seen.foreign = jobs.Of(job, s.seen.pods), job != nil && !metav1.IsControlledBy(job, s.backup)
+	s.Run, s.Foreign = jobs.Of(job, s.seen.pods), job != nil && !metav1.IsControlledBy(job, s.Object)
 	for _, pod := range s.seen.pods {
 		own := job != nil && metav1.IsControlledBy(&pod, job)
 		if !own && !pods.Ended(&pod) {
 			s.seen.others = append(s.seen.others, pod)
 		}
 	}
-	if newest := s.seen.run.Newest(); newest != nil {
+	if newest := s.Run.Newest(); newest != nil {
 		s.seen.result = jobs.Result[protocol.BackupResult](s.lastWords())
-		s.seen.progress = pods.Ask(ctx, r.Client, r.Pods, naming.IdentityBackup, newest)
+		s.seen.progress = pods.Ask(ctx, s.Client, s.Pods, naming.IdentityBackup, newest)
 	}
 	return nil
 }
@@ -106,13 +90,13 @@ func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
 // one that the cache will have: a second one of the name can't be made, and one of somebody else's is seen when it is
 // its turn.
 func (s *scope) waitsItsTurn() bool {
-	was := meta.FindStatusCondition(s.backup.Status.Conditions, v1.ConditionComplete)
-	return was != nil && was.Reason == v1.ReasonQueued && !s.backup.Spec.Cancel && s.now.Before(s.deadline())
+	was := meta.FindStatusCondition(s.Object.Status.Conditions, v1.ConditionComplete)
+	return was != nil && was.Reason == v1.ReasonQueued && !s.Object.Spec.Cancel && s.At.Before(s.Deadline())
 }
 
 // lastWords is what the newest Pod that has ended left.
 func (s *scope) lastWords() string {
-	left := s.seen.run.Left(naming.ContainerBackup)
+	left := s.Run.Left(naming.ContainerBackup)
 	if len(left) == 0 {
 		return ""
 	}
@@ -121,7 +105,7 @@ func (s *scope) lastWords() string {
 
 // said is what any of its Pods has left: each may have removed backups.
 func (s *scope) said() (out []protocol.BackupResult) {
-	for _, text := range s.seen.run.Left(naming.ContainerBackup) {
+	for _, text := range s.Run.Left(naming.ContainerBackup) {
 		if r := jobs.Result[protocol.BackupResult](text); r != nil {
 			out = append(out, *r)
 		}
@@ -129,12 +113,13 @@ func (s *scope) said() (out []protocol.BackupResult) {
 	return out
 }
 
-// view is what the decision depends on.
-func (s *scope) view() view {
-	return view{
-		name: s.backup.Name, now: s.now, deadline: s.deadline(), cancel: s.backup.Spec.Cancel,
-		db: s.dbView(), job: s.jobView(), snapshot: s.snapshotView(), before: s.before(),
+// Decide says what to do.
+func (s *scope) Decide() order.Decision {
+	v := view{
+		View: s.View(""), name: s.Object.Name, db: s.dbView(), snapshot: s.snapshotView(), before: s.before(),
 	}
+	v.Job = s.job()
+	return decide(v)
 }
 
 func (s *scope) dbView() dbView {
@@ -145,7 +130,7 @@ func (s *scope) dbView() dbView {
 	out := dbView{found: true}
 	archiving := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionArchiving)
 	switch {
-	case db.DeletionTimestamp != nil && s.backup.Name != naming.FinalBackup(db.Name, string(db.UID)):
+	case db.DeletionTimestamp != nil && s.Object.Name != naming.FinalBackup(db.Name, string(db.UID)):
 		out.notReady = "the SampleDB is being deleted"
 	case db.Stops():
 		out.notReady = "the SampleDB is stopped (spec.stopped): it is taken after the start"
@@ -161,28 +146,30 @@ func (s *scope) dbView() dbView {
 	return out
 }
 
-func (s *scope) jobView() jobView {
-	job, state := s.seen.run.Job, s.seen.run.State()
+// job is the Job of the backup, as the decision sees it. One that is somebody else's, or was deleted before it has
+// ended well, is waited for until it is gone.
+func (s *scope) job() order.Job {
+	job, state := s.Run.Job, s.Run.State()
 	switch {
 	case state == jobs.None:
-		return jobView{}
-	case s.seen.foreign && job.DeletionTimestamp == nil:
-		return jobView{
-			jobForeign, fmt.Sprintf("Job %s does not belong to this backup: delete it, or rename the backup", job.Name),
-		}
-	case s.seen.foreign:
-		return jobView{jobEnding, fmt.Sprintf("Job %s is still being removed", job.Name)}
+		return order.Job{}
+	case s.Foreign && job.DeletionTimestamp == nil:
+		return order.Job{Foreign: true, State: state, Message: fmt.Sprintf(
+			"Job %s does not belong to this backup: delete it, or rename the backup", job.Name)}
+	case s.Foreign:
+		return order.Job{State: jobs.Ending, Message: fmt.Sprintf("Job %s is still being removed", job.Name)}
 	case state == jobs.Complete:
-		return jobView{jobComplete, s.completed()}
+		return order.Job{State: state, Message: s.completed()}
 	case job.DeletionTimestamp != nil:
-		return jobView{jobEnding, fmt.Sprintf("Job %s was deleted; it will be created again", job.Name)}
+		return order.Job{State: jobs.Ending, Message: fmt.Sprintf(
+			"Job %s was deleted; it will be created again", job.Name)}
 	case state == jobs.Late:
-		return jobView{jobLate, s.failure()}
+		return order.Job{State: state, Message: s.failure()}
 	case state == jobs.Failed:
-		return jobView{jobFailed,
-			cmp.Or(s.failure(), s.seen.run.Failure().Message, "its Job has failed without saying why")}
+		return order.Job{State: state, Message: cmp.Or(s.failure(), s.Run.Failure().Message,
+			"its Job has failed without saying why")}
 	}
-	return jobView{jobRunning, s.howFar()}
+	return order.Job{State: state, Message: s.howFar()}
 }
 
 func (s *scope) completed() string {
@@ -214,12 +201,12 @@ func (s *scope) failure() string {
 // changes every few seconds is for nobody.
 func (s *scope) howFar() string {
 	sentence := "its Pod is being started"
-	if newest := s.seen.run.Newest(); newest != nil {
+	if newest := s.Run.Newest(); newest != nil {
 		sentence = cmp.Or(trouble(newest), sentence)
 	}
 	if p := s.seen.progress; p != nil {
 		sentence = p.Step
-	} else if was := meta.FindStatusCondition(s.backup.Status.Conditions,
+	} else if was := meta.FindStatusCondition(s.Object.Status.Conditions,
 		v1.ConditionComplete); was != nil && s.running() {
 		sentence = was.Message // not known is not changed
 	}
@@ -231,7 +218,7 @@ func (s *scope) howFar() string {
 
 // running says that the newest Pod runs.
 func (s *scope) running() bool {
-	newest := s.seen.run.Newest()
+	newest := s.Run.Newest()
 	return newest != nil && newest.Status.Phase == corev1.PodRunning
 }
 
@@ -252,11 +239,11 @@ func trouble(pod *corev1.Pod) string {
 
 // attempts is how many Pods there have been.
 func (s *scope) attempts() int32 {
-	count := int32(len(s.seen.run.Pods)) //nolint:gosec // so many Pods there never are
-	if job := s.seen.run.Job; job != nil && !s.seen.foreign {
+	count := int32(len(s.Run.Pods)) //nolint:gosec // so many Pods there never are
+	if job := s.Run.Job; job != nil && !s.Foreign {
 		count = max(count, job.Status.Failed+job.Status.Succeeded+job.Status.Active)
 	}
-	return max(count, s.backup.Status.Attempts)
+	return max(count, s.Object.Status.Attempts)
 }
 
 // before names what has to end before this backup begins: one whose Pod still runs, though it may have been
@@ -270,7 +257,7 @@ func (s *scope) before() string {
 		if other.Status.CompletedAt != nil || other.DeletionTimestamp != nil || other.BySnapshot() {
 			continue // one by a snapshot may wait long; while its Pod runs, that is seen
 		}
-		if other.Status.StartedAt != nil || earlier(other, s.backup) {
+		if other.Status.StartedAt != nil || earlier(other, s.Object) {
 			return fmt.Sprintf("waits for the backup %s, which comes first", other.Name)
 		}
 	}

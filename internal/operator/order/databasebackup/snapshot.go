@@ -17,6 +17,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/protocol"
 )
@@ -72,7 +73,7 @@ func (v *snapshotView) of(backup, session string) *snapshotSeen {
 
 // steps says what to do, after a decision. Where neither a session nor a result is known, nothing is: a Pod that does
 // not answer may well wait.
-func (v *snapshotView) steps(backup string, d Decision) (out snapshotSteps) {
+func (v *snapshotView) steps(backup string, d order.Decision) (out snapshotSteps) {
 	session := cmp.Or(v.done, v.session)
 	switch {
 	case d.Over && d.Reason != v1.ReasonCompleted:
@@ -107,32 +108,34 @@ func (v *snapshotView) trouble() string {
 }
 
 // finish decides when the Pod has ended well: the backup is complete when its snapshot can be used.
-func (v view) finish() Decision {
+func (v view) finish() order.Decision {
 	switch s := v.snapshot.of(v.name, v.snapshot.done); {
 	case v.snapshot.done == "":
-		return over(v1.ReasonFailed, "its Pod was removed before it could say which snapshot it is: take another one")
-	case !v.snapshot.api && !v.cancel && v.now.Before(v.deadline):
-		return wait(v1.ReasonRunning, noAPI)
+		return order.Over(v1.ReasonFailed,
+			"its Pod was removed before it could say which snapshot it is: take another one")
+	case !v.snapshot.api && !v.Cancel && v.Now.Before(v.Deadline):
+		return order.Wait(v1.ReasonRunning, noAPI)
 	case s == nil:
-		return over(v1.ReasonFailed, "its VolumeSnapshot is gone: take another one")
+		return order.Over(v1.ReasonFailed, "its VolumeSnapshot is gone: take another one")
 	case s.ready:
-		return over(v1.ReasonCompleted, v.job.message)
-	case v.cancel:
-		return over(v1.ReasonCancelled, "it was cancelled")
-	case !v.now.Before(v.deadline):
-		return over(v1.ReasonDeadlineExceeded, late("the snapshot could not be used yet"+v.snapshot.trouble()))
+		return order.Over(v1.ReasonCompleted, v.Job.Message)
+	case v.Cancel:
+		return order.Over(v1.ReasonCancelled, "it was cancelled")
+	case !v.Now.Before(v.Deadline):
+		return order.Over(v1.ReasonDeadlineExceeded, order.Late("the snapshot could not be used yet"+
+			v.snapshot.trouble()))
 	}
-	return wait(v1.ReasonRunning, v.job.message+"; waits until it can be used"+v.snapshot.trouble())
+	return order.Wait(v1.ReasonRunning, v.Job.Message+"; waits until it can be used"+v.snapshot.trouble())
 }
 
 // observeSnapshots reads the VolumeSnapshots of the backup, past the cache: a cluster need not have the kind, and it is
 // looked for again as long as it has not.
-func (r *Reconciler) observeSnapshots(ctx context.Context, s *scope) error {
-	if !s.backup.BySnapshot() {
+func (s *scope) observeSnapshots(ctx context.Context) error {
+	if !s.Object.BySnapshot() {
 		return nil
 	}
 	kind := desired.VolumeSnapshotKind
-	_, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	_, err := s.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		return nil
 	}
@@ -141,8 +144,8 @@ func (r *Reconciler) observeSnapshots(ctx context.Context, s *scope) error {
 	}
 	var all unstructured.UnstructuredList
 	all.SetGroupVersionKind(kind)
-	err = r.Reader.List(ctx, &all, client.InNamespace(s.backup.Namespace),
-		client.MatchingLabels{naming.LabelSampleDB: s.backup.Spec.SampleDB})
+	err = s.Reader.List(ctx, &all, client.InNamespace(s.Object.Namespace),
+		client.MatchingLabels{naming.LabelSampleDB: s.Object.Spec.SampleDB})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) { // it was taken away since
 		return nil
 	}
@@ -151,7 +154,7 @@ func (r *Reconciler) observeSnapshots(ctx context.Context, s *scope) error {
 	}
 	s.seen.hasAPI = true
 	for _, one := range all.Items {
-		if metav1.IsControlledBy(&one, s.backup) {
+		if metav1.IsControlledBy(&one, s.Object) {
 			s.seen.snapshots = append(s.seen.snapshots, one)
 		}
 	}
@@ -160,7 +163,7 @@ func (r *Reconciler) observeSnapshots(ctx context.Context, s *scope) error {
 
 // snapshotView is nil for a backup in the archive.
 func (s *scope) snapshotView() *snapshotView {
-	if !s.backup.BySnapshot() {
+	if !s.Object.BySnapshot() {
 		return nil
 	}
 	out := &snapshotView{api: s.seen.hasAPI}
@@ -189,28 +192,28 @@ func seenSnapshot(in *unstructured.Unstructured) snapshotSeen {
 }
 
 // actSnapshot does what is to be done about snapshots.
-func (r *Reconciler) actSnapshot(ctx context.Context, s *scope, d Decision) error {
+func (s *scope) actSnapshot(ctx context.Context, d order.Decision) error {
 	view := s.snapshotView()
 	if view == nil {
 		return nil
 	}
-	steps := view.steps(s.backup.Name, d)
+	steps := view.steps(s.Object.Name, d)
 	for _, name := range steps.remove {
-		if err := r.removeSnapshot(ctx, s, name); err != nil {
+		if err := s.removeSnapshot(ctx, name); err != nil {
 			return err
 		}
 	}
-	switch pod := s.seen.run.Newest(); {
+	switch pod := s.Run.Newest(); {
 	case steps.create && s.seen.db != nil:
-		want := desired.VolumeSnapshot(s.seen.db, s.backup, s.seen.progress.Instance, view.session)
-		err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner))
+		want := desired.VolumeSnapshot(s.seen.db, s.Object, s.seen.progress.Instance, view.session)
+		err := s.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create VolumeSnapshot %s: %w", want.GetName(), err)
 		}
 	case steps.tell && pod != nil:
-		config, err := pods.ConfigOf(ctx, r.Client, pod)
+		config, err := pods.ConfigOf(ctx, s.Client, pod)
 		if err == nil {
-			err = r.Cutter.Cut(ctx, pod.Status.PodIP, config, protocol.Cut{Session: view.session})
+			err = s.Cutter.Cut(ctx, pod.Status.PodIP, config, protocol.Cut{Session: view.session})
 		}
 		if err != nil {
 			log.FromContext(ctx).Info("the Pod could not be told that the snapshot is cut; it is told again",
@@ -221,14 +224,14 @@ func (r *Reconciler) actSnapshot(ctx context.Context, s *scope, d Decision) erro
 }
 
 // removeSnapshot deletes one of the backup's VolumeSnapshots.
-func (r *Reconciler) removeSnapshot(ctx context.Context, s *scope, name string) error {
+func (s *scope) removeSnapshot(ctx context.Context, name string) error {
 	for i := range s.seen.snapshots {
 		one := &s.seen.snapshots[i]
 		if one.GetName() != name {
 			continue
 		}
 		uid := one.GetUID()
-		err := r.Client.Delete(ctx, one, client.Preconditions{UID: &uid})
+		err := s.Client.Delete(ctx, one, client.Preconditions{UID: &uid})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete VolumeSnapshot %s, which is of no use: %w", name, err)
 		}
@@ -251,7 +254,7 @@ func (s *scope) setSnapshot(out *v1.DatabaseBackupStatus) {
 		out.Archive.Path = r.Archive
 	}
 	out.Snapshot = &v1.SnapshotStatus{
-		Name: naming.VolumeSnapshot(s.backup.Name, r.Snapshot.ID), ID: r.Snapshot.ID,
+		Name: naming.VolumeSnapshot(s.Object.Name, r.Snapshot.ID), ID: r.Snapshot.ID,
 		BackupLabel: r.Snapshot.Label, Term: int64(r.Snapshot.Term), //nolint:gosec // terms are small
 		Timeline: int64(r.Snapshot.Timeline), StoppedAt: metav1.NewTime(r.Snapshot.Stopped.Truncate(time.Second)),
 	}

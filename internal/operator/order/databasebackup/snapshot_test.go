@@ -7,6 +7,8 @@ import (
 	"time"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/order"
 )
 
 const theSession, formerSession = "20261120T031500Z-3f2a", "20261120T031000Z-0001"
@@ -15,12 +17,12 @@ const theSession, formerSession = "20261120T031500Z-3f2a", "20261120T031000Z-000
 const ofSession, ofFormer = "b-20261120t031500z-3f2a", "b-20261120t031000z-0001"
 
 func TestWhatIsDoneAboutSnapshots(t *testing.T) {
-	running := Decision{Reason: v1.ReasonRunning}
-	completed := Decision{Reason: v1.ReasonCompleted, Over: true}
-	failed := Decision{Reason: v1.ReasonFailed, Over: true}
+	running := order.Decision{Reason: v1.ReasonRunning}
+	completed := order.Decision{Reason: v1.ReasonCompleted, Over: true}
+	failed := order.Decision{Reason: v1.ReasonFailed, Over: true}
 	for name, c := range map[string]struct {
 		view snapshotView
-		d    Decision
+		d    order.Decision
 		want snapshotSteps
 	}{
 		"no session yet": {snapshotView{}, running, snapshotSteps{}},
@@ -73,10 +75,11 @@ func TestWhatIsDoneAboutSnapshots(t *testing.T) {
 func TestWhenABackupBySnapshotIsOver(t *testing.T) {
 	now := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	with := func(modify ...func(*view)) view {
-		v := view{name: "b", now: now, deadline: now.Add(time.Hour), db: dbView{found: true}, snapshot: &snapshotView{
-			api: true, done: theSession, all: []snapshotSeen{{name: ofSession, cut: true, ready: true}},
-		}}
-		v.job = jobView{jobComplete, "words"}
+		v := view{View: order.View{Now: now, Deadline: now.Add(time.Hour)}, name: "b", db: dbView{found: true},
+			snapshot: &snapshotView{
+				api: true, done: theSession, all: []snapshotSeen{{name: ofSession, cut: true, ready: true}},
+			}}
+		v.Job = order.Job{State: jobs.Complete, Message: "words"}
 		for _, m := range modify {
 			m(&v)
 		}
@@ -84,10 +87,12 @@ func TestWhenABackupBySnapshotIsOver(t *testing.T) {
 	}
 	notReady := func(v *view) { v.snapshot.all[0].ready = false }
 	problem := func(v *view) { v.snapshot.all[0].problem = "no class for the driver" }
-	late := func(v *view) { v.now = v.deadline }
+	late := func(v *view) { v.Now = v.Deadline }
 	gone := func(v *view) { v.snapshot.all = nil }
 	noAPI := func(v *view) { v.snapshot.api, v.snapshot.all = false, nil }
-	job := func(state jobState) func(*view) { return func(v *view) { v.job.state, v.snapshot.done = state, "" } }
+	job := func(state jobs.State) func(*view) {
+		return func(v *view) { v.Job.State, v.snapshot.done = state, "" }
+	}
 	for name, c := range map[string]struct {
 		view   view
 		over   bool
@@ -107,25 +112,25 @@ func TestWhenABackupBySnapshotIsOver(t *testing.T) {
 		"it can be used, though late": {with(late), true, v1.ReasonCompleted, "words"},
 		"somebody has deleted it":     {with(gone), true, v1.ReasonFailed, "is gone"},
 		"nobody knows which it is": {
-			with(job(jobComplete)), true, v1.ReasonFailed, "which snapshot",
+			with(job(jobs.Complete)), true, v1.ReasonFailed, "which snapshot",
 		},
 		"the API is away when the Pod has ended": {
 			with(noAPI), false, v1.ReasonRunning, "no VolumeSnapshots",
 		},
 		"the API is missing": {
-			with(job(jobNone), noAPI), false, v1.ReasonSnapshotAPIMissing, "CRDs",
+			with(job(jobs.None), noAPI), false, v1.ReasonSnapshotAPIMissing, "CRDs",
 		},
 		"the API is missing until the deadline": {
-			with(job(jobNone), noAPI, late), true, v1.ReasonDeadlineExceeded, "CRDs",
+			with(job(jobs.None), noAPI, late), true, v1.ReasonDeadlineExceeded, "CRDs",
 		},
 		"it begins": {
-			with(job(jobNone), gone), false, v1.ReasonRunning, "Pod",
+			with(job(jobs.None), gone), false, v1.ReasonRunning, "Pod",
 		},
 		"it waits for the cut, and it is told why": {
-			with(job(jobRunning), problem), false, v1.ReasonRunning, "no class",
+			with(job(jobs.Running), problem), false, v1.ReasonRunning, "no class",
 		},
 		"it has failed, and it is told why": {
-			with(job(jobFailed), problem), true, v1.ReasonFailed, "no class",
+			with(job(jobs.Failed), problem), true, v1.ReasonFailed, "no class",
 		},
 	} {
 		got := decide(c.view)

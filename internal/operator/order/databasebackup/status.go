@@ -2,16 +2,10 @@ package databasebackup
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
@@ -21,44 +15,26 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// status is what the backup's status should be after a decision.
-func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
-	out := *s.backup.Status.DeepCopy()
-	out.ObservedGeneration = s.backup.Generation
-	out.Conditions = slices.Clone(out.Conditions)
-	out.Phase = order.Phase(d.Reason, d.Over)
+// Fill puts into the status what is known of the backup alone.
+func (s *scope) Fill(changed *v1.DatabaseBackup, d order.Decision) {
+	out := &changed.Status
 	out.Attempts = s.attempts()
-	now := metav1.NewTime(s.now).Rfc3339Copy()
-	if d.Action == ActionCreate || s.seen.run.Job != nil && !s.seen.foreign {
-		if out.StartedAt == nil {
-			out.StartedAt = &now
-		}
-		if out.Archive == nil && s.seen.db != nil && desired.Backup(s.seen.db) != nil {
-			archive := desired.ArchiveReference(s.seen.db) // as it is now: the spec may say something else later
-			out.Archive, out.Manifest = &archive, s.manifest()
-		}
+	if s.Begins(d) && out.Archive == nil && s.seen.db != nil && desired.Backup(s.seen.db) != nil {
+		archive := desired.ArchiveReference(s.seen.db) // as it is now: the spec may say something else later
+		out.Archive, out.Manifest = &archive, s.manifest()
 	}
 	if p := s.seen.progress; p != nil {
-		s.setProgress(&out, *p)
+		s.setProgress(out, *p)
 	}
-	s.setSnapshot(&out)
-	complete := metav1.ConditionFalse
-	if d.Over {
-		out.CompletedAt = &now
-		if d.Reason == v1.ReasonCompleted {
-			complete = metav1.ConditionTrue
-			out.Done = "100%"
-			s.setStore(&out)
-			setResult(&out, s.seen.result)
-		} else {
-			out.Snapshot = nil // it was deleted
-		}
+	s.setSnapshot(out)
+	switch {
+	case d.Over && d.Reason == v1.ReasonCompleted:
+		out.Done = "100%"
+		s.setStore(out)
+		setResult(out, s.seen.result)
+	case d.Over:
+		out.Snapshot = nil // it was deleted
 	}
-	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
-		Type: v1.ConditionComplete, Status: complete, Reason: d.Reason, Message: freshness.Message(d.Message),
-		ObservedGeneration: s.backup.Generation, LastTransitionTime: now,
-	})
-	return out
 }
 
 func (s *scope) setProgress(out *v1.DatabaseBackupStatus, p protocol.BackupProgress) {
@@ -116,26 +92,8 @@ func size(bytes int64) string {
 	return resource.NewQuantity(bytes, resource.BinarySI).String()
 }
 
-// report writes the status where it has changed, and then the events.
-func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
-	status := s.status(d)
-	if equality.Semantic.DeepEqual(s.backup.Status, status) {
-		return nil
-	}
-	changed := s.backup.DeepCopy()
-	changed.Status = status
-	if there, err := freshness.Shared(ctx, r.Client, s.backup, changed); err != nil || !there {
-		return err
-	}
-	for _, e := range order.Changes(state(s.backup.Status), state(status)) {
-		log.FromContext(ctx).Info("the state changed", "reason", e.Reason, "message", e.Message)
-		r.Events.Eventf(s.backup, nil, e.Kind, e.Reason, order.ActionReported, "%s", e.Message)
-	}
-	return nil
-}
-
 // manifest is what would bring the SampleDB back, with the password that it has now.
 func (s *scope) manifest() *runtime.RawExtension {
 	db := s.seen.db
-	return desired.Manifest(db, s.store.Credentials(db, s.store.Epoch(db)))
+	return desired.Manifest(db, s.Credentials.Credentials(db, s.Credentials.Epoch(db)))
 }

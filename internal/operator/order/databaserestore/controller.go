@@ -6,88 +6,90 @@ package databaserestore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
-	"k8s.io/client-go/tools/events"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
-	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/pods"
-	"toban.dev/internal/operator/shards"
 )
 
 // Reconciler reconciles DatabaseRestores. All fields must be set.
 type Reconciler struct {
-	// Client reads from the cache, which has our own objects only, and writes.
-	Client client.Client
-	// Reader reads past the cache.
-	Reader client.Reader
+	order.Base
 	// Pods asks the Pods of DatabaseRestores.
 	Pods pods.Asker
-	// Settings are the operator's.
-	Settings desired.Settings
-	// Events takes the events.
-	Events events.EventRecorder
-	// Shard says which databases are this operator's.
-	Shard shards.Shard
-	// Now is the clock.
-	Now func() time.Time
 }
-
-// pauseRunning is how long until it is looked at again while it runs: how far it is, only its Pod knows.
-const pauseRunning = 3 * time.Second
 
 // scope is what one reconcile knows.
 type scope struct {
-	// restore is the DatabaseRestore as the cache has it. Nobody changes it.
-	restore *v1.DatabaseRestore
-	now     time.Time
-	seen    observed
+	*order.Task[*v1.DatabaseRestore]
+	*Reconciler
+	seen observed
 }
 
-// Reconcile brings one DatabaseRestore nearer to its end. It has no finalizer: its Job goes with it by its owner
-// reference.
+// Setup adds the controller to a manager.
+func (r *Reconciler) Setup(manager ctrl.Manager) error { return r.kind().Setup(manager, r.Base) }
+
+// Reconcile brings one DatabaseRestore nearer to its end.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	restore := &v1.DatabaseRestore{}
-	if err := r.Client.Get(ctx, request.NamespacedName, restore); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	return r.kind().Reconciler(r.Base).Reconcile(ctx, request) //nolint:wrapcheck // it is the same
+}
+
+func (r *Reconciler) kind() order.Kind[*v1.DatabaseRestore] {
+	return order.Kind[*v1.DatabaseRestore]{
+		Name: "databaserestore", New: func() *v1.DatabaseRestore { return &v1.DatabaseRestore{} },
+		Component: naming.ComponentBring, Owner: naming.BroughtBy,
+		Fields: func(o *v1.DatabaseRestore) order.Fields {
+			return order.Fields{
+				SampleDB: o.Spec.SampleDB, Cancel: o.Spec.Cancel, Deadline: o.Spec.Deadline.Duration,
+				ObservedGeneration: &o.Status.ObservedGeneration, Phase: &o.Status.Phase,
+				Attempts: &o.Status.Attempts, StartedAt: &o.Status.StartedAt, CompletedAt: &o.Status.CompletedAt,
+				Conditions: &o.Status.Conditions,
+			}
+		},
+		Work: func(t *order.Task[*v1.DatabaseRestore]) order.Work[*v1.DatabaseRestore] {
+			return &scope{Task: t, Reconciler: r}
+		},
+		Running: 3 * time.Second, // how far it is, only its Pod knows
+		Tidied:  naming.Bring,
 	}
-	if restore.DeletionTimestamp != nil || !r.Shard.Has(restore.Namespace, restore.Spec.SampleDB) {
-		return reconcile.Result{}, nil
+}
+
+// Shared says that nobody else writes the status.
+func (s *scope) Shared() bool { return false }
+
+// Act does what was decided, which is at most one thing.
+func (s *scope) Act(ctx context.Context, d order.Decision) (order.Decision, error) {
+	switch d.Action {
+	case order.ActionCreate:
+		return d, s.begin(ctx)
+	case order.ActionStop:
+		return d, s.Jobs.Remove(ctx, s.Run.Job)
 	}
-	s := &scope{restore: restore, now: r.Now()}
-	if over := restore.Status.CompletedAt; over != nil { // what is over stays as it is
-		left, err := r.jobs().Tidy(ctx, restore, naming.Bring(restore.Name), over.Time, s.now)
-		return reconcile.Result{RequeueAfter: left}, err
-	}
-	if err := r.observe(ctx, s); err != nil {
-		return reconcile.Result{}, err
-	}
-	d := decide(s.view())
-	d, err := r.act(ctx, s, d)
+	return d, nil
+}
+
+// begin makes the settings and the Job.
+func (s *scope) begin(ctx context.Context) error {
+	config, err := desired.BringConfigMap(s.seen.db, s.seen.bring)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
-	if err := r.report(ctx, s, d); err != nil {
-		return reconcile.Result{}, err
+	job, err := desired.BringJob(s.seen.db, s.Settings, s.seen.bring, s.Left())
+	if err != nil {
+		return err
 	}
-	return reconcile.Result{RequeueAfter: s.pause(d)}, nil
-}
-
-// pause is how long until it is looked at again.
-func (s *scope) pause(d Decision) time.Duration {
-	if d.Over {
-		return jobs.Kept
+	err = s.Client.Create(ctx, config, client.FieldOwner(naming.FieldOwner))
+	if err != nil && !apierrors.IsAlreadyExists(err) { // the spec it is made from does not change
+		return fmt.Errorf("create ConfigMap %s: %w", config.Name, err)
 	}
-	return order.Pause(d.Reason, pauseRunning, s.deadline().Sub(s.now))
-}
-
-// deadline is when it must be complete.
-func (s *scope) deadline() time.Time {
-	return s.restore.CreationTimestamp.Add(s.restore.Spec.Deadline.Duration)
+	return s.Jobs.Create(ctx, job)
 }

@@ -7,13 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/protocol"
 )
@@ -24,40 +23,28 @@ type observed struct {
 	// bring is what the Job is made from. notReady, noSource and impossible are those of view.
 	bring                          desired.Bring
 	notReady, noSource, impossible string
-	// run is its own Job with its Pods; foreign says that it is one of the name that is somebody else's.
-	run      jobs.Run
-	foreign  bool
-	progress *protocol.BackupProgress // nil where the Pod could not be asked
-	restored *protocol.RestoreResult  // what the newest Pod has restored, nil where it has left nothing
-	result   *protocol.BringResult    // what the newest Pod has brought, nil where it has left nothing
+	// progress is nil where the Pod could not be asked; restored and result are what the newest Pod has restored and
+	// brought, nil where it has left nothing.
+	progress *protocol.BackupProgress
+	restored *protocol.RestoreResult
+	result   *protocol.BringResult
 }
 
-func (r *Reconciler) observe(ctx context.Context, s *scope) error {
-	if err := r.observeJob(ctx, s); err != nil {
+// Observe reads what the decision depends on.
+func (s *scope) Observe(ctx context.Context) (err error) {
+	if err := s.observeJob(ctx); err != nil {
 		return err
 	}
-	if s.seen.run.Job != nil {
+	if s.Run.Job != nil {
 		return nil // what it was made from does not matter any more
 	}
-	db := &v1.SampleDB{}
-	found, err := r.find(ctx, s, s.restore.Spec.SampleDB, db)
-	if err != nil || !found {
+	if s.seen.db, err = s.SampleDB(ctx); err != nil || s.seen.db == nil {
 		return err
 	}
-	s.seen.db = db
-	if s.seen.notReady = notReady(db); s.seen.notReady != "" {
+	if s.seen.notReady = notReady(s.seen.db); s.seen.notReady != "" {
 		return nil
 	}
-	return r.observeSource(ctx, s)
-}
-
-// find reads an object of the namespace, and says whether it is there.
-func (r *Reconciler) find(ctx context.Context, s *scope, name string, into client.Object) (bool, error) {
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.restore.Namespace, Name: name}, into)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("read %s: %w", name, err)
-	}
-	return err == nil, nil
+	return s.observeSource(ctx)
 }
 
 // notReady is why nothing can be restored into a SampleDB from its archive now.
@@ -80,10 +67,10 @@ func notReady(db *v1.SampleDB) string {
 }
 
 // observeSource finds what is to be read.
-func (r *Reconciler) observeSource(ctx context.Context, s *scope) error {
-	db, spec := s.seen.db, s.restore.Spec
+func (s *scope) observeSource(ctx context.Context) error {
+	db, spec := s.seen.db, s.Object.Spec
 	config := &corev1.ConfigMap{}
-	if found, err := r.find(ctx, s, naming.ConfigMap(db.Name), config); err != nil || !found {
+	if found, err := s.Find(ctx, naming.ConfigMap(db.Name), config); err != nil || !found {
 		s.seen.notReady = "the SampleDB is still being created"
 		return err
 	}
@@ -93,7 +80,7 @@ func (r *Reconciler) observeSource(ctx context.Context, s *scope) error {
 	}
 	path := desired.PresentArchivePath(db)
 	s.seen.bring = desired.Bring{
-		Wanted: s.restore, Config: parsed, Source: desired.OwnSource(db, path, parsed.Authority),
+		Wanted: s.Object, Config: parsed, Source: desired.OwnSource(db, path, parsed.Authority),
 	}
 	if at, ok := desired.TargetTime(spec.Target); ok && db.Status.Backup != nil {
 		if f := desired.FormerAt(db.Status.Backup, at); f != nil {
@@ -105,13 +92,13 @@ func (r *Reconciler) observeSource(ctx context.Context, s *scope) error {
 	if spec.Backup == "" {
 		return nil
 	}
-	return r.observeBackup(ctx, s, path)
+	return s.observeBackup(ctx, path)
 }
 
 // observeBackup finds the backup that is named, in the archive of a path.
-func (r *Reconciler) observeBackup(ctx context.Context, s *scope, path string) error {
-	name, backup := s.restore.Spec.Backup, &v1.DatabaseBackup{}
-	found, err := r.find(ctx, s, name, backup)
+func (s *scope) observeBackup(ctx context.Context, path string) error {
+	name, backup := s.Object.Spec.Backup, &v1.DatabaseBackup{}
+	found, err := s.Find(ctx, name, backup)
 	switch {
 	case err != nil:
 		return err
@@ -130,19 +117,19 @@ func (r *Reconciler) observeBackup(ctx context.Context, s *scope, path string) e
 	return nil
 }
 
-func (r *Reconciler) observeJob(ctx context.Context, s *scope) (err error) {
-	s.seen.run, s.seen.foreign, err = r.jobs().Look(ctx, s.restore, naming.Bring(s.restore.Name),
-		desired.BringSelector(s.restore.Spec.SampleDB))
+func (s *scope) observeJob(ctx context.Context) (err error) {
+	s.Run, s.Foreign, err = s.Jobs.Look(ctx, s.Object, naming.Bring(s.Object.Name),
+		desired.BringSelector(s.Object.Spec.SampleDB))
 	if err != nil {
 		return err
 	}
-	newest := s.seen.run.Newest()
+	newest := s.Run.Newest()
 	if newest == nil {
 		return nil
 	}
 	s.seen.restored = left[protocol.RestoreResult](newest, naming.ContainerRestore)
 	s.seen.result = left[protocol.BringResult](newest, naming.ContainerBring)
-	s.seen.progress = pods.Ask(ctx, r.Client, r.Pods, naming.IdentityRestore, newest)
+	s.seen.progress = pods.Ask(ctx, s.Client, s.Pods, naming.IdentityRestore, newest)
 	return nil
 }
 
@@ -157,22 +144,21 @@ func left[T any](pod *corev1.Pod, container string) *T {
 	return nil
 }
 
-// view is what the decision depends on.
-func (s *scope) view() view {
-	return view{
-		now: s.now, deadline: s.deadline(), cancel: s.restore.Spec.Cancel,
-		notFound: s.seen.db == nil, notReady: s.seen.notReady, noSource: s.seen.noSource, impossible: s.seen.impossible,
-		job: jobView{state: s.seen.run.State(), foreign: s.seen.foreign, message: s.jobMessage()},
-	}
+// Decide says what to do.
+func (s *scope) Decide() order.Decision {
+	return decide(view{
+		View: s.View(s.jobMessage()), notFound: s.seen.db == nil, notReady: s.seen.notReady,
+		noSource: s.seen.noSource, impossible: s.seen.impossible,
+	})
 }
 
 // jobMessage says how the Job is.
 func (s *scope) jobMessage() string {
-	job, run := s.seen.run.Job, s.seen.run
+	job, run := s.Run.Job, s.Run
 	switch {
 	case job == nil:
 		return ""
-	case s.seen.foreign:
+	case s.Foreign:
 		return fmt.Sprintf("Job %s does not belong to this DatabaseRestore: delete it, or choose another name",
 			job.Name)
 	}
@@ -201,7 +187,7 @@ func (s *scope) failure() string {
 
 // howFar says in a sentence how far it is. Numbers are in the status.
 func (s *scope) howFar() string {
-	newest := s.seen.run.Newest()
+	newest := s.Run.Newest()
 	switch {
 	case newest == nil:
 		return "its Pod is being started"
@@ -211,7 +197,7 @@ func (s *scope) howFar() string {
 	if t := pods.TroubleOf(newest); t != nil {
 		return t.Message
 	}
-	if was := meta.FindStatusCondition(s.restore.Status.Conditions, v1.ConditionComplete); was != nil &&
+	if was := meta.FindStatusCondition(s.Object.Status.Conditions, v1.ConditionComplete); was != nil &&
 		was.Reason == v1.ReasonRunning {
 		return was.Message // not known is not changed
 	}

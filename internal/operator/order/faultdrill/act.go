@@ -18,29 +18,27 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
-	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/protocol"
 )
 
 // patienceFault is how long an agent may take to break its instance.
 const patienceFault = 5 * time.Second
 
-// act does what was decided, which is at most one thing besides undoing, and returns the decision as it is then.
-func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) (Decision, error) {
-	if d.Undo {
-		if err := r.undo(ctx, s); err != nil {
+// Act does what was decided, which is at most one thing besides undoing, and returns the decision as it is then.
+func (s *scope) Act(ctx context.Context, d order.Decision) (order.Decision, error) {
+	if s.decided.Undo {
+		if err := s.undo(ctx); err != nil {
 			return d, err
 		}
 	}
 	switch d.Action {
-	case ActionCreate:
-		job := desired.DrillJob(s.seen.db, r.Settings, s.drill, s.deadline().Sub(s.now))
-		return d, r.jobs().Create(ctx, job)
-	case ActionStop:
-		return d, r.jobs().Remove(ctx, s.seen.run.Job)
+	case order.ActionCreate:
+		return d, s.Jobs.Create(ctx, desired.DrillJob(s.seen.db, s.Settings, s.Object, s.Left()))
+	case order.ActionStop:
+		return d, s.Jobs.Remove(ctx, s.Run.Job)
 	case ActionStrike:
-		return r.strike(ctx, s, d)
-	case ActionNone:
+		return s.strike(ctx, d)
 	}
 	return d, nil
 }
@@ -48,24 +46,24 @@ func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) (Decision, e
 // strike has the instance broken. That it is ordered is written before, on the very version that was read: no fault is
 // done twice, or after it was cancelled or deleted, and if the operator stops in between, everybody knows that it may
 // have been done. One that is deleted later is taken back.
-func (r *Reconciler) strike(ctx context.Context, s *scope, d Decision) (Decision, error) {
-	s.ordered = r.Now()
-	there, err := r.report(ctx, s, d)
+func (s *scope) strike(ctx context.Context, d order.Decision) (order.Decision, error) {
+	s.ordered = s.Now()
+	there, err := s.Report(ctx, s, d)
 	switch {
 	case err != nil:
 		return d, err
 	case !there:
-		return over(v1.ReasonCancelled, "it was deleted before anything was broken"), nil
+		return order.Over(v1.ReasonCancelled, "it was deleted before anything was broken"), nil
 	}
 	// The time is the operator's own: the clocks of nodes may differ.
-	at, err := r.fault(ctx, s)
+	at, err := s.fault(ctx)
 	if err != nil {
-		failed := over(v1.ReasonFailed, fmt.Sprintf("the fault could not be done: %s", err))
-		return failed, r.jobs().Remove(ctx, s.seen.run.Job)
+		failed := order.Over(v1.ReasonFailed, fmt.Sprintf("the fault could not be done: %s", err))
+		return failed, s.Jobs.Remove(ctx, s.Run.Job)
 	}
 	s.struck = at
-	r.tell(s)
-	return wait(v1.ReasonRunning, broken(s.broken(), s.drill.Spec.Has(v1.FaultByHand))), nil
+	s.tell()
+	return order.Wait(v1.ReasonRunning, broken(s.broken(), s.Object.Spec.Has(v1.FaultByHand))), nil
 }
 
 // injected is one fault of one Pod.
@@ -76,8 +74,8 @@ type injected struct {
 
 // fault does all faults, each to all that it is done to at once, and says when. What lasts begins first: what it is to
 // change is so when the others come.
-func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
-	at := r.Now()
+func (s *scope) fault(ctx context.Context) (time.Time, error) {
+	at := s.Now()
 	for _, first := range []bool{true, false} {
 		var blows []injected
 		for _, a := range s.seen.targets {
@@ -87,8 +85,8 @@ func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
 				}
 			}
 		}
-		if err := each(blows, func(b injected) error { return r.breakPod(ctx, s, b.fault, b.pod) }); err != nil {
-			_ = r.undo(ctx, s) // where it was done, it ends by itself, but later
+		if err := each(blows, func(b injected) error { return s.breakPod(ctx, b.fault, b.pod) }); err != nil {
+			_ = s.undo(ctx) // where it was done, it ends by itself, but later
 			return at, err
 		}
 	}
@@ -118,19 +116,19 @@ var orders = map[v1.FaultDrillFault]protocol.Fault{
 }
 
 // breakPod does a fault to one instance, or to one pooler or leader.
-func (r *Reconciler) breakPod(ctx context.Context, s *scope, fault v1.FaultDrillFault, pod *corev1.Pod) error {
+func (s *scope) breakPod(ctx context.Context, fault v1.FaultDrillFault, pod *corev1.Pod) error {
 	switch fault {
 	case v1.FaultPodDeleted:
-		return r.deletePod(ctx, pod)
+		return s.deletePod(ctx, pod)
 	case v1.FaultPodKilled, v1.FaultLeaderKilled:
-		return r.deletePod(ctx, pod, client.GracePeriodSeconds(0))
+		return s.deletePod(ctx, pod, client.GracePeriodSeconds(0))
 	case v1.FaultPoolersKilled: // as far as they are there
-		return client.IgnoreNotFound(r.deletePod(ctx, pod, client.GracePeriodSeconds(0)))
+		return client.IgnoreNotFound(s.deletePod(ctx, pod, client.GracePeriodSeconds(0)))
 	case v1.FaultVolumeLost:
-		return r.loseVolume(ctx, pod)
+		return s.loseVolume(ctx, pod)
 	case v1.FaultServerKilled, v1.FaultServerHung, v1.FaultAgentKilled, v1.FaultDiskFull, v1.FaultReplayPaused,
 		v1.FaultAPIAway, v1.FaultArchiveAway:
-		return r.order(ctx, s, pod, orders[fault])
+		return s.orderFault(ctx, pod, orders[fault])
 	case v1.FaultByHand: // it has no Pods
 		return nil
 	}
@@ -162,22 +160,22 @@ func (r *Reconciler) deletePod(ctx context.Context, pod *corev1.Pod, options ...
 	return nil
 }
 
-// order has the agent of an instance do it.
-func (r *Reconciler) order(ctx context.Context, s *scope, pod *corev1.Pod, fault protocol.Fault) error {
+// orderFault has the agent of an instance do it.
+func (s *scope) orderFault(ctx context.Context, pod *corev1.Pod, fault protocol.Fault) error {
 	ctx, cancel := context.WithTimeout(ctx, patienceFault)
 	defer cancel()
-	order := protocol.FaultOrder{Drill: string(s.drill.UID), Fault: fault}
+	command := protocol.FaultOrder{Drill: string(s.Object.UID), Fault: fault}
 	if fault != protocol.FaultUndo {
-		order.For = lasts(s.drill.Spec) // of a fault that does not last it means nothing
+		command.For = lasts(s.Object.Spec) // of a fault that does not last it means nothing
 	}
 	if fault == protocol.FaultFillVolume {
-		size, err := r.volumeSize(ctx, pod)
+		size, err := s.volumeSize(ctx, pod)
 		if err != nil {
 			return err
 		}
-		order.Volume = size
+		command.Volume = size
 	}
-	if _, err := r.Breaker.Fault(ctx, s.seen.db.UID, pod.Status.PodIP, s.seen.config, order); err != nil {
+	if _, err := s.Breaker.Fault(ctx, s.seen.db.UID, pod.Status.PodIP, s.seen.config, command); err != nil {
 		return fmt.Errorf("%s: %w", pod.Name, err)
 	}
 	return nil
@@ -194,21 +192,19 @@ func (r *Reconciler) volumeSize(ctx context.Context, pod *corev1.Pod) (bytes int
 }
 
 // undo ends what lasts. Where the instance is gone, that has ended, or its next agent ends it.
-func (r *Reconciler) undo(ctx context.Context, s *scope) error {
+func (s *scope) undo(ctx context.Context) error {
 	var at []corev1.Pod
 	for _, a := range s.seen.targets {
 		if lasting(a.Fault) {
 			at = append(at, a.pods...)
 		}
 	}
-	return r.undoAt(ctx, s, at)
+	return s.undoAt(ctx, at)
 }
 
 // undoAt has agents end what lasts, each once.
-func (r *Reconciler) undoAt(ctx context.Context, s *scope, at []corev1.Pod) error {
+func (s *scope) undoAt(ctx context.Context, at []corev1.Pod) error {
 	at = slices.SortedFunc(slices.Values(at), func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	at = slices.CompactFunc(at, func(a, b corev1.Pod) bool { return a.Name == b.Name })
-	return each(at, func(pod corev1.Pod) error { return r.order(ctx, s, &pod, protocol.FaultUndo) })
+	return each(at, func(pod corev1.Pod) error { return s.orderFault(ctx, &pod, protocol.FaultUndo) })
 }
-
-func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }

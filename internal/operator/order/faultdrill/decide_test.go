@@ -10,14 +10,20 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/protocol"
 )
 
 var (
 	now     = time.Date(2026, 11, 25, 3, 0, 0, 0, time.UTC)
-	running = jobView{state: jobs.Running, message: "does not write yet"}
-	ended   = jobView{state: jobs.Complete}
+	running = order.View{Job: order.Job{State: jobs.Running, Message: "does not write yet"}}
+	ended   = order.View{Job: order.Job{State: jobs.Complete}}
 )
+
+// lookAt is a look at a drill.
+func lookAt(drill *v1.FaultDrill) *scope {
+	return &scope{Task: &order.Task[*v1.FaultDrill]{Object: drill, At: now}}
+}
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
@@ -33,121 +39,130 @@ func seen(modify ...func(*protocol.DrillResult)) *protocol.DrillResult {
 	return r
 }
 
+// wanted is what is expected of a decision.
+type wanted struct {
+	Action     order.Action
+	Over, Undo bool
+}
+
 func TestDecide(t *testing.T) {
 	for name, c := range map[string]struct {
 		view   view
-		want   Decision
+		want   wanted
 		reason string
 		words  string
 	}{
-		"it may begin": {view{}, Decision{Action: ActionCreate}, v1.ReasonRunning, "started"},
-		"no SampleDB":  {view{notFound: true}, Decision{}, v1.ReasonSampleDBNotFound, ""},
+		"it may begin": {view{}, wanted{Action: order.ActionCreate}, v1.ReasonRunning, "started"},
+		"no SampleDB":  {view{notFound: true}, wanted{}, v1.ReasonSampleDBNotFound, ""},
 		"nobody has allowed it": {
-			view{notAllowed: "does not allow", notReady: "x"}, Decision{}, v1.ReasonDrillNotAllowed, "does not allow",
+			view{notAllowed: "does not allow", notReady: "x"}, wanted{}, v1.ReasonDrillNotAllowed, "does not allow",
 		},
 		"something else is wrong": {
-			view{notReady: "not Durable"}, Decision{}, v1.ReasonNotReadyForDrill, "not Durable",
+			view{notReady: "not Durable"}, wanted{}, v1.ReasonNotReadyForDrill, "not Durable",
 		},
-		"its clients begin": {view{job: running}, Decision{}, v1.ReasonRunning, "does not write yet"},
+		"its clients begin": {view{View: running}, wanted{}, v1.ReasonRunning, "does not write yet"},
 		"they write": {
-			view{job: running, steady: true}, Decision{Action: ActionStrike}, v1.ReasonRunning, "",
+			view{View: running, steady: true}, wanted{Action: ActionStrike}, v1.ReasonRunning, "",
 		},
 		"they write, and something is wrong by now": {
-			view{job: running, steady: true, notReady: "not Durable"}, Decision{}, v1.ReasonRunning, "not Durable",
+			view{View: running, steady: true, notReady: "not Durable"}, wanted{}, v1.ReasonRunning, "not Durable",
 		},
 		"they write, and it is not allowed any more": {
-			view{job: running, steady: true, notAllowed: "does not allow"}, Decision{}, v1.ReasonRunning, "not allow",
+			view{View: running, steady: true, notAllowed: "does not allow"}, wanted{}, v1.ReasonRunning, "not allow",
 		},
 		"the fault was ordered, and the operator stopped": {
-			view{job: running, steady: true, ordered: ago(time.Second), instance: "shop-1"},
-			Decision{Action: ActionStop, Over: true}, v1.ReasonFailed, "shop-1",
+			view{View: running, steady: true, ordered: ago(time.Second), instance: "shop-1"},
+			wanted{Action: order.ActionStop, Over: true}, v1.ReasonFailed, "shop-1",
 		},
 		"the fault was done": {
-			view{job: running, ordered: ago(time.Second), struck: ago(time.Second), instance: "shop-1", notReady: "x"},
-			Decision{}, v1.ReasonRunning, "shop-1 was broken",
+			view{View: running, ordered: ago(time.Second), struck: ago(time.Second), instance: "shop-1", notReady: "x"},
+			wanted{}, v1.ReasonRunning, "shop-1 was broken",
 		},
 		"it was done to several": {
-			view{job: running, ordered: ago(time.Second), struck: ago(time.Second), instance: "shop-0, shop-1"},
-			Decision{}, v1.ReasonRunning, "shop-0, shop-1 were broken",
+			view{View: running, ordered: ago(time.Second), struck: ago(time.Second), instance: "shop-0, shop-1"},
+			wanted{}, v1.ReasonRunning, "shop-0, shop-1 were broken",
 		},
 		"the Job is gone after the fault": {
-			view{ordered: ago(time.Second), struck: ago(time.Second)}, Decision{Over: true}, v1.ReasonFailed, "gone",
+			view{ordered: ago(time.Second), struck: ago(time.Second)}, wanted{Over: true}, v1.ReasonFailed, "gone",
 		},
 		"the Job is gone, and the server hangs": {
 			view{ordered: ago(time.Second), struck: ago(time.Second), lasts: 10 * time.Second},
-			Decision{Over: true, Undo: true}, v1.ReasonFailed, "gone",
+			wanted{Over: true, Undo: true}, v1.ReasonFailed, "gone",
 		},
 		"the clients have failed": {
-			view{job: jobView{state: jobs.Failed, message: "no such role"}}, Decision{Over: true},
+			view{View: order.View{Job: order.Job{State: jobs.Failed, Message: "no such role"}}}, wanted{Over: true},
 			v1.ReasonFailed, "no such role",
 		},
 		"the clients have ended, and nothing was broken": {
-			view{job: ended, result: seen(), notReady: "not Durable"}, Decision{Over: true},
+			view{View: ended, result: seen(), notReady: "not Durable"}, wanted{Over: true},
 			v1.ReasonFailed, "not Durable",
 		},
 		"the clients have ended before the fault was over": {
-			view{job: ended, result: seen(), struck: ago(5 * time.Second), lasts: 5 * time.Second, wholeSince: now},
-			Decision{Over: true}, v1.ReasonFailed, "spec.observe",
+			view{View: ended, result: seen(), struck: ago(5 * time.Second), lasts: 5 * time.Second, wholeSince: now},
+			wanted{Over: true}, v1.ReasonFailed, "spec.observe",
 		},
 		"the clients have ended, and what they left is gone": {
-			view{job: ended, struck: ago(time.Minute), wholeSince: now}, Decision{Over: true},
+			view{View: ended, struck: ago(time.Minute), wholeSince: now}, wanted{Over: true},
 			v1.ReasonFailed, "removed",
 		},
 		"not whole yet": {
-			view{job: ended, result: seen(), struck: ago(30 * time.Second)}, Decision{}, v1.ReasonRunning, "not Ready",
+			view{View: ended, result: seen(), struck: ago(30 * time.Second)}, wanted{}, v1.ReasonRunning, "not Ready",
 		},
 		"something else is lacking yet": {
-			view{job: ended, result: seen(), struck: ago(30 * time.Second), lacks: "its archive has not caught up yet"},
-			Decision{}, v1.ReasonRunning, "the clients have ended; its archive has not caught up yet",
+			view{View: ended, result: seen(), struck: ago(30 * time.Second),
+				lacks: "its archive has not caught up yet"},
+			wanted{}, v1.ReasonRunning, "the clients have ended; its archive has not caught up yet",
 		},
 		"whole again": {
-			view{job: ended, result: seen(), struck: ago(30 * time.Second), wholeSince: ago(20 * time.Second)},
-			Decision{Over: true}, v1.ReasonCompleted, "2100 writes acknowledged, none lost",
+			view{View: ended, result: seen(), struck: ago(30 * time.Second), wholeSince: ago(20 * time.Second)},
+			wanted{Over: true}, v1.ReasonCompleted, "2100 writes acknowledged, none lost",
 		},
 		"not whole in time": {
-			view{job: ended, result: seen(), struck: ago(6 * time.Minute)}, Decision{Over: true},
+			view{View: ended, result: seen(), struck: ago(6 * time.Minute)}, wanted{Over: true},
 			v1.ReasonCompleted, "not Ready and Durable again",
 		},
 		"the clients have given up, and the server hangs": {
-			view{job: ended, result: seen(func(r *protocol.DrillResult) { r.Aborted = true }), lasts: time.Minute,
+			view{View: ended, result: seen(func(r *protocol.DrillResult) { r.Aborted = true }), lasts: time.Minute,
 				struck: ago(30 * time.Second), wholeSince: now},
-			Decision{Over: true, Undo: true}, v1.ReasonCompleted, "given up",
+			wanted{Over: true, Undo: true}, v1.ReasonCompleted, "given up",
 		},
 		"the clients have given up, the server hangs, and nothing is whole yet": {
-			view{job: ended, result: seen(func(r *protocol.DrillResult) { r.Aborted = true }), lasts: time.Minute,
+			view{View: ended, result: seen(func(r *protocol.DrillResult) { r.Aborted = true }), lasts: time.Minute,
 				struck: ago(30 * time.Second)},
-			Decision{Undo: true}, v1.ReasonRunning, "not Ready and Durable",
+			wanted{Undo: true}, v1.ReasonRunning, "not Ready and Durable",
 		},
 		"a person is to break something": {
-			view{job: running, ordered: ago(time.Second), struck: ago(time.Second), instance: "shop", byHand: true},
-			Decision{}, v1.ReasonRunning, "break now what you want to break",
+			view{View: running, ordered: ago(time.Second), struck: ago(time.Second), instance: "shop", byHand: true},
+			wanted{}, v1.ReasonRunning, "break now what you want to break",
 		},
 		"the Job is somebody else's": {
-			view{job: jobView{state: jobs.Complete, foreign: true}}, Decision{}, v1.ReasonBackupNameTaken, "",
+			view{View: order.View{Job: order.Job{State: jobs.Complete, Foreign: true}}}, wanted{},
+			v1.ReasonBackupNameTaken, "",
 		},
-		"it is cancelled before": {view{cancel: true}, Decision{Over: true}, v1.ReasonCancelled, ""},
+		"it is cancelled before": {view{View: order.View{Cancel: true}}, wanted{Over: true}, v1.ReasonCancelled, ""},
 		"it is cancelled while the server hangs": {
-			view{cancel: true, job: running, ordered: ago(time.Second), struck: ago(time.Second), lasts: time.Minute},
-			Decision{Action: ActionStop, Over: true, Undo: true}, v1.ReasonCancelled, "",
+			view{View: order.View{Cancel: true, Job: running.Job}, ordered: ago(time.Second), struck: ago(time.Second),
+				lasts: time.Minute},
+			wanted{Action: order.ActionStop, Over: true, Undo: true}, v1.ReasonCancelled, "",
 		},
 		"it takes too long": {
-			view{deadline: ago(time.Second), notReady: "not Durable"}, Decision{Over: true},
+			view{View: order.View{Deadline: ago(time.Second)}, notReady: "not Durable"}, wanted{Over: true},
 			v1.ReasonDeadlineExceeded, "not Durable",
 		},
 		"its Pod takes too long": {
-			view{job: jobView{state: jobs.Late, message: "DeadlineExceeded"}}, Decision{Over: true},
+			view{View: order.View{Job: order.Job{State: jobs.Late, Message: "DeadlineExceeded"}}}, wanted{Over: true},
 			v1.ReasonDeadlineExceeded, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := c.view
-			v.now = now
+			v.Now = now
 			v.objectives.WholeWithin = metav1.Duration{Duration: 5 * time.Minute}
-			if v.deadline.IsZero() {
-				v.deadline = now.Add(time.Hour)
+			if v.Deadline.IsZero() {
+				v.Deadline = now.Add(time.Hour)
 			}
 			if c.want.Action == "" {
-				c.want.Action = ActionNone
+				c.want.Action = order.ActionNone
 			}
 			got := decide(v)
 			if got.Action != c.want.Action || got.Over != c.want.Over || got.Undo != c.want.Undo ||
@@ -212,13 +227,13 @@ func TestForHowLongADrillLasts(t *testing.T) {
 
 // What several faults are done to is named once, however many faults an instance has.
 func TestWhatIsBroken(t *testing.T) {
-	s := &scope{drill: &v1.FaultDrill{Status: v1.FaultDrillStatus{
+	s := lookAt(&v1.FaultDrill{Status: v1.FaultDrillStatus{
 		Instance: "x-0, x-1, x-2", Meanwhile: []string{"x-1", "x-pool"},
-	}}}
+	}})
 	if got := s.broken(); got != "x-0, x-1, x-2, x-pool" {
 		t.Errorf("%s is broken", got)
 	}
-	if got := (&scope{drill: &v1.FaultDrill{}}).broken(); got != "" {
+	if got := lookAt(&v1.FaultDrill{}).broken(); got != "" {
 		t.Errorf("before, %s is broken", got)
 	}
 }
@@ -257,7 +272,8 @@ func TestJudge(t *testing.T) {
 		"not whole":      {seen(), time.Hour, time.Time{}, v1.ReasonNotWholeInTime, "Durable again after 30s"},
 		"whole too late": {seen(), time.Hour, ago(20 * time.Second), v1.ReasonNotWholeInTime, "again after 40s"},
 	} {
-		v := view{now: now, result: c.result, struck: ago(time.Minute), wholeSince: c.whole, abortAfter: time.Minute}
+		v := view{View: order.View{Now: now}, result: c.result, struck: ago(time.Minute), wholeSince: c.whole,
+			abortAfter: time.Minute}
 		v.objectives.MaxOutage.Duration, v.objectives.WholeWithin.Duration = c.max, 30*time.Second
 		got := judge(v)
 		if got.Reason != c.reason || !strings.Contains(got.Message, c.says) ||

@@ -13,7 +13,7 @@ import (
 
 // tooMany is why it waits for drills of other SampleDBs, "" where it does not. One that has begun waits for nobody.
 func (s *scope) tooMany() string {
-	if most := int(s.drill.Spec.AtOnce); most > 0 && s.seen.begun >= most && s.drill.Status.StartedAt == nil {
+	if most := int(s.Object.Spec.AtOnce); most > 0 && s.seen.begun >= most && s.Object.Status.StartedAt == nil {
 		return fmt.Sprintf("%d other FaultDrills of the namespace are under way (spec.atOnce: %d)", s.seen.begun, most)
 	}
 	return ""
@@ -21,7 +21,7 @@ func (s *scope) tooMany() string {
 
 // noBackup is why there is no backup that is new enough, "" where there is one, or it does not matter.
 func (s *scope) noBackup() string {
-	within := s.drill.Spec.BackupWithin
+	within := s.Object.Spec.BackupWithin
 	if within == nil {
 		return ""
 	}
@@ -33,7 +33,7 @@ func (s *scope) noBackup() string {
 	case last == nil:
 		return "the SampleDB has no complete backup, and spec.backupWithin asks for one: kubectl toban backup " +
 			s.seen.db.Name
-	case s.now.Sub(last.Time) > within.Duration:
+	case s.At.Sub(last.Time) > within.Duration:
 		return fmt.Sprintf("the last backup of the SampleDB is of %s, which is longer ago than spec.backupWithin "+
 			"(%s): kubectl toban backup %s", last.UTC().Format(time.RFC3339), within.Duration, s.seen.db.Name)
 	}

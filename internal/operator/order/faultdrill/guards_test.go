@@ -29,7 +29,7 @@ func TestABackupMustBeNewEnough(t *testing.T) {
 		"it is just new enough":  {day, last(24 * time.Hour), ""},
 		"it is older than asked": {day, last(25 * time.Hour), "is of 2026-11-24T02:00:00Z, which is longer ago"},
 	} {
-		s := &scope{now: now, drill: &v1.FaultDrill{Spec: v1.FaultDrillSpec{BackupWithin: c.within}}}
+		s := lookAt(&v1.FaultDrill{Spec: v1.FaultDrillSpec{BackupWithin: c.within}})
 		s.seen.db = &v1.SampleDB{Status: v1.SampleDBStatus{Backup: c.backup}}
 		if got := s.noBackup(); (got == "") != (c.words == "") || !strings.Contains(got, c.words) {
 			t.Errorf("%s: %q", name, got)
@@ -69,7 +69,7 @@ func TestHowManyDrillsThereAreAtOnce(t *testing.T) {
 	} {
 		d := drill("c", c.begun, false)
 		d.Spec.AtOnce = c.most
-		s := &scope{drill: &d}
+		s := lookAt(&d)
 		s.seen.begun = 2
 		if got := s.tooMany(); (got != "") != c.waits || c.waits && !strings.Contains(got, "2 other FaultDrills") {
 			t.Errorf("%s: %q", name, got)

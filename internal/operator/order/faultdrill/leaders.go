@@ -16,14 +16,14 @@ import (
 )
 
 // observeLeaders finds the Pods that lead the MyApps on the SampleDB.
-func (r *Reconciler) observeLeaders(ctx context.Context, s *scope, a *target) error {
+func (s *scope) observeLeaders(ctx context.Context, a *target) error {
 	var all appv1.MyAppList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.drill.Namespace)); err != nil {
+	if err := s.Client.List(ctx, &all, client.InNamespace(s.Object.Namespace)); err != nil {
 		return fmt.Errorf("list the MyApps: %w", err)
 	}
 	var users []appv1.MyApp
 	for _, app := range all.Items {
-		on, err := r.sampleDBOf(ctx, &app)
+		on, err := s.sampleDBOf(ctx, &app)
 		if err != nil {
 			return err
 		}
@@ -32,13 +32,13 @@ func (r *Reconciler) observeLeaders(ctx context.Context, s *scope, a *target) er
 		}
 	}
 	slices.SortFunc(users, func(a, b appv1.MyApp) int { return strings.Compare(a.Name, b.Name) })
-	if s.seen.apps, s.seen.noApp = led(s.seen.db.Name, users); s.seen.noApp != "" || s.drill.Status.OrderedAt != nil {
+	if s.seen.apps, s.seen.noApp = led(s.seen.db.Name, users); s.seen.noApp != "" || s.Object.Status.OrderedAt != nil {
 		return nil
 	}
 	var names []string
 	for _, app := range s.seen.apps {
 		var pod corev1.Pod
-		there, err := r.find(ctx, s, app.Status.Leader, &pod)
+		there, err := s.Find(ctx, app.Status.Leader, &pod)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "toban.dev/api/myapp/v1"
@@ -20,6 +19,7 @@ import (
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/index"
 	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/protocol"
 )
@@ -36,9 +36,6 @@ type observed struct {
 	// all are.
 	targets []target
 	missing string
-	// run is its own Job with its Pod; foreign says that it is one of the name that is somebody else's.
-	run     jobs.Run
-	foreign bool
 	result  *protocol.DrillResult // nil where the Pod has left nothing
 	// archive is how far the archive is after it was away. apps are the MyApps whose leaders are killed, and noApp is
 	// why there is none, "" where there is one.
@@ -63,48 +60,43 @@ func (a target) leaders() bool { return a.Fault == v1.FaultLeaderKilled }
 // byHand says that it is not done here: to whatever a person chooses.
 func (a target) byHand() bool { return a.Fault == v1.FaultByHand }
 
-func (r *Reconciler) observe(ctx context.Context, s *scope) error {
-	if err := r.observeJob(ctx, s); err != nil {
+// Observe reads what the decision depends on.
+func (s *scope) Observe(ctx context.Context) (err error) {
+	if err := s.observeJob(ctx); err != nil {
 		return err
 	}
-	db := &v1.SampleDB{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.drill.Namespace, Name: s.drill.Spec.SampleDB}, db)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read SampleDB %s: %w", s.drill.Spec.SampleDB, err)
-	}
-	if err != nil {
-		return nil //nolint:nilerr // there is none, and that is no error
-	}
-	s.seen.db = db
-	if err := r.observeOthers(ctx, s); err != nil {
+	if s.seen.db, err = s.SampleDB(ctx); err != nil || s.seen.db == nil {
 		return err
 	}
-	if err := r.observeAims(ctx, s); err != nil {
+	if err := s.observeOthers(ctx); err != nil {
 		return err
 	}
-	return r.observeArchive(ctx, s)
+	if err := s.observeAims(ctx); err != nil {
+		return err
+	}
+	return s.observeArchive(ctx)
 }
 
 // observeAims finds what each fault is done to, and what the agents have to be asked with.
-func (r *Reconciler) observeAims(ctx context.Context, s *scope) error {
-	there, err := r.observeConfig(ctx, s)
+func (s *scope) observeAims(ctx context.Context) error {
+	there, err := s.observeConfig(ctx)
 	if err != nil {
 		return err
 	}
-	chosen := s.drill.Status.Chosen()
-	for i, part := range s.drill.Spec.Parts() {
+	chosen := s.Object.Status.Chosen()
+	for i, part := range s.Object.Spec.Parts() {
 		a := target{FaultDrillPart: part}
 		switch {
 		case a.poolers():
-			err = r.observePoolers(ctx, s, &a)
+			err = s.observePoolers(ctx, &a)
 		case a.leaders():
-			err = r.observeLeaders(ctx, s, &a)
+			err = s.observeLeaders(ctx, &a)
 		case a.byHand():
 			a.name = s.seen.db.Name
 		case there && i < len(chosen):
-			err = r.observeInstances(ctx, s, &a, strings.Split(chosen[i], between))
+			err = s.observeInstances(ctx, &a, strings.Split(chosen[i], between))
 		case there:
-			err = r.observeInstances(ctx, s, &a, fitting(s.seen.db, part, s.drill.Spec.Zone))
+			err = s.observeInstances(ctx, &a, fitting(s.seen.db, part, s.Object.Spec.Zone))
 		}
 		if err != nil {
 			return err
@@ -115,8 +107,8 @@ func (r *Reconciler) observeAims(ctx context.Context, s *scope) error {
 }
 
 // observePoolers finds the Pods that take clients of NAME-pool.
-func (r *Reconciler) observePoolers(ctx context.Context, s *scope, a *target) error {
-	all, err := index.Pods(ctx, r.Client, s.drill.Namespace,
+func (s *scope) observePoolers(ctx context.Context, a *target) error {
+	all, err := index.Pods(ctx, s.Client, s.Object.Namespace,
 		naming.PoolSelector(s.seen.db.Name, naming.ComponentPooler))
 	if err != nil {
 		return err
@@ -136,7 +128,7 @@ const between = ", "
 // broken are the names of all that is broken, each once.
 func (s *scope) broken() string {
 	var names []string
-	for _, name := range s.drill.Status.Chosen() {
+	for _, name := range s.Object.Status.Chosen() {
 		for _, one := range strings.Split(name, between) {
 			if !slices.Contains(names, one) {
 				names = append(names, one)
@@ -147,38 +139,38 @@ func (s *scope) broken() string {
 }
 
 // observeOthers finds the drill of the SampleDB that goes first, where that is another one.
-func (r *Reconciler) observeOthers(ctx context.Context, s *scope) error {
-	all, err := index.Drills(ctx, r.Client, s.drill.Namespace, s.drill.Spec.SampleDB)
+func (s *scope) observeOthers(ctx context.Context) error {
+	all, err := index.Drills(ctx, s.Client, s.Object.Namespace, s.Object.Spec.SampleDB)
 	if err != nil {
 		return err
 	}
-	first := s.drill
+	first := s.Object
 	for i := range all {
 		if o := &all[i]; o.Status.CompletedAt == nil && o.DeletionTimestamp == nil && goesFirst(o, first) {
 			first = o
 		}
 	}
-	if first.UID != s.drill.UID {
+	if first.UID != s.Object.UID {
 		s.seen.other = first.Name
 	}
-	if s.drill.Spec.AtOnce == 0 {
+	if s.Object.Spec.AtOnce == 0 {
 		return nil
 	}
 	var everywhere v1.FaultDrillList
 	// Past the cache: who has begun a moment ago counts.
-	if err := r.Reader.List(ctx, &everywhere, client.InNamespace(s.drill.Namespace)); err != nil {
+	if err := s.Reader.List(ctx, &everywhere, client.InNamespace(s.Object.Namespace)); err != nil {
 		return fmt.Errorf("list the FaultDrills: %w", err)
 	}
-	s.seen.begun = underWay(everywhere.Items, s.drill.UID)
+	s.seen.begun = underWay(everywhere.Items, s.Object.UID)
 	return nil
 }
 
 // observeInstances finds the Pods of instances.
-func (r *Reconciler) observeInstances(ctx context.Context, s *scope, a *target, names []string) error {
+func (s *scope) observeInstances(ctx context.Context, a *target, names []string) error {
 	var found []string
 	for _, name := range names {
 		var pod corev1.Pod
-		there, err := r.find(ctx, s, name, &pod)
+		there, err := s.Find(ctx, name, &pod)
 		if err != nil {
 			return err
 		}
@@ -190,15 +182,6 @@ func (r *Reconciler) observeInstances(ctx context.Context, s *scope, a *target, 
 	}
 	a.name = strings.Join(found, between)
 	return nil
-}
-
-// find reads an object of the drill's namespace, and says whether it is there.
-func (r *Reconciler) find(ctx context.Context, s *scope, name string, into client.Object) (bool, error) {
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.drill.Namespace, Name: name}, into)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("read %s: %w", name, err)
-	}
-	return err == nil, nil
 }
 
 // fitting are the names of the instances to break by one fault, none where none fits.
@@ -221,27 +204,32 @@ func fitting(db *v1.SampleDB, part v1.FaultDrillPart, zone string) (names []stri
 	return names
 }
 
-func (r *Reconciler) observeJob(ctx context.Context, s *scope) (err error) {
-	s.seen.run, s.seen.foreign, err = r.jobs().Look(ctx, s.drill, naming.DrillJob(s.drill.Name),
-		desired.DrillSelector(s.drill.Spec.SampleDB))
-	if text := s.seen.run.Last(naming.ContainerDrill); text != "" && !s.seen.foreign {
+func (s *scope) observeJob(ctx context.Context) (err error) {
+	s.Run, s.Foreign, err = s.Jobs.Look(ctx, s.Object, naming.DrillJob(s.Object.Name),
+		desired.DrillSelector(s.Object.Spec.SampleDB))
+	if text := s.Run.Last(naming.ContainerDrill); text != "" && !s.Foreign {
 		s.seen.result = jobs.Result[protocol.DrillResult](text)
 	}
 	return err
 }
 
+// Decide says what to do.
+func (s *scope) Decide() order.Decision {
+	s.decided = decide(s.view())
+	return s.decided.Decision
+}
+
 // view is what the decision depends on.
 func (s *scope) view() view {
-	spec, status := s.drill.Spec, s.drill.Status
+	spec, status := s.Object.Spec, s.Object.Status
 	v := view{
-		now: s.now, deadline: s.deadline(), cancel: spec.Cancel, notFound: s.seen.db == nil,
-		job:     jobView{state: s.seen.run.State(), foreign: s.seen.foreign, message: s.jobMessage()},
+		View: s.View(s.jobMessage()), notFound: s.seen.db == nil,
 		ordered: moment(status.OrderedAt), struck: moment(status.StruckAt), instance: s.broken(),
 		byHand:     spec.Has(v1.FaultByHand),
 		objectives: spec.Objectives, abortAfter: spec.AbortAfter.Duration, result: s.seen.result,
 		lasts: lasts(spec), besides: besides(spec),
 	}
-	newest := s.seen.run.Newest()
+	newest := s.Run.Newest()
 	v.steady = newest != nil && pods.Ready(newest)
 	if s.seen.db == nil {
 		return v
@@ -319,9 +307,9 @@ func (s *scope) notReady() string {
 func (s *scope) notFit() string {
 	db := s.seen.db
 	switch {
-	case s.drill.Spec.Has(v1.FaultArchiveAway) && desired.Backup(db) == nil:
+	case s.Object.Spec.Has(v1.FaultArchiveAway) && desired.Backup(db) == nil:
 		return "ArchiveAway takes a SampleDB with an archive, and this one has none (spec.backup.none)"
-	case s.drill.Spec.Has(v1.FaultVolumeLost) && voters(db) < leastVoters:
+	case s.Object.Spec.Has(v1.FaultVolumeLost) && voters(db) < leastVoters:
 		return fmt.Sprintf("a fault that costs a volume takes %d instances that vote and are ready: two others must "+
 			"have all commits meanwhile", leastVoters)
 	case s.seen.missing != "":
@@ -343,7 +331,7 @@ func (s *scope) nothing(a target) string {
 	case a.leaders():
 		return s.seen.noApp
 	case a.Instance == v1.DrillZone && a.Fault != v1.FaultVolumeLost:
-		return fmt.Sprintf("no instance is in zone %s: they are in %s", s.drill.Spec.Zone, zones(s.seen.db))
+		return fmt.Sprintf("no instance is in zone %s: they are in %s", s.Object.Spec.Zone, zones(s.seen.db))
 	}
 	return fmt.Sprintf("no instance is there that fits instance: %s", a.Instance)
 }
@@ -383,14 +371,16 @@ func says(c *metav1.Condition) string {
 
 // jobMessage says how the Job is.
 func (s *scope) jobMessage() string {
-	job, run := s.seen.run.Job, s.seen.run
+	job, run := s.Run.Job, s.Run
 	switch {
 	case job == nil:
 		return ""
-	case s.seen.foreign:
+	case s.Foreign:
 		return fmt.Sprintf("Job %s does not belong to this FaultDrill: delete it, or choose another name", job.Name)
-	case s.seen.result != nil && s.seen.result.Error != "":
-		return s.seen.result.Error
+	case run.State() == jobs.Failed:
+		return "its clients have failed: " + cmp.Or(s.failure(), run.EndMessage())
+	case s.failure() != "":
+		return s.failure()
 	case run.State() == jobs.Ending:
 		return fmt.Sprintf("Job %s was deleted", job.Name)
 	case run.EndMessage() != "":
@@ -402,4 +392,12 @@ func (s *scope) jobMessage() string {
 		}
 	}
 	return "its Pod is being started, or its clients do not write steadily yet"
+}
+
+// failure is what the clients have failed with, "" where that is not known.
+func (s *scope) failure() string {
+	if s.seen.result == nil {
+		return ""
+	}
+	return s.seen.result.Error
 }

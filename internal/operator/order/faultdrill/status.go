@@ -1,58 +1,30 @@
 package faultdrill
 
 import (
-	"context"
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/freshness"
-	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/order"
 )
 
-// status is what the status should be after a decision.
-func (s *scope) status(d Decision) v1.FaultDrillStatus {
-	out := *s.drill.Status.DeepCopy()
-	out.ObservedGeneration = s.drill.Generation
-	out.Conditions = slices.Clone(out.Conditions)
-	out.Phase = order.Phase(d.Reason, d.Over)
-	now := metav1.NewTime(s.now).Rfc3339Copy()
-	begun := d.Action == ActionCreate || s.seen.run.State() != jobs.None && !s.seen.foreign
-	if begun && out.StartedAt == nil {
-		out.StartedAt = &now
+// Fill notes what was done, what the clients have seen, and the verdict.
+func (s *scope) Fill(changed *v1.FaultDrill, _ order.Decision) {
+	out := &changed.Status
+	s.setFault(out)
+	s.setClients(out)
+	verdict := s.decided.Verdict
+	if verdict == nil {
+		return
 	}
-	s.setFault(&out)
-	s.setClients(&out)
-	complete := metav1.ConditionFalse
-	if d.Over {
-		out.CompletedAt = &now
-		if d.Reason == v1.ReasonCompleted {
-			complete = metav1.ConditionTrue
-		}
+	out.Outage, out.Lost = short(verdict.Outage), &verdict.Lost
+	passed := metav1.ConditionFalse
+	if verdict.Passed {
+		passed = metav1.ConditionTrue
 	}
-	s.set(&out, v1.ConditionComplete, complete, d.Reason, d.Message)
-	if verdict := d.Verdict; verdict != nil {
-		out.Outage, out.Lost = short(verdict.Outage), &verdict.Lost
-		passed := metav1.ConditionFalse
-		if verdict.Passed {
-			passed = metav1.ConditionTrue
-		}
-		s.set(&out, v1.ConditionPassed, passed, verdict.Reason, verdict.Message)
-	}
-	return out
-}
-
-func (s *scope) set(out *v1.FaultDrillStatus, kind string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: freshness.Message(message),
-		ObservedGeneration: s.drill.Generation, LastTransitionTime: metav1.NewTime(s.now).Rfc3339Copy(),
-	})
+	s.SetCondition(&out.Conditions, v1.ConditionPassed, passed, verdict.Reason, verdict.Message)
 }
 
 // setFault notes what was done to which instance, and whether the SampleDB is whole since.
@@ -74,7 +46,7 @@ func (s *scope) setFault(out *v1.FaultDrillStatus) {
 	case s.lacks() != "":
 		out.WholeAt = nil
 	case out.WholeAt == nil && s.struck.IsZero(): // what is seen was so before it was struck
-		out.WholeAt = freshness.Moment(s.now)
+		out.WholeAt = freshness.Moment(s.At)
 	}
 }
 
@@ -95,27 +67,4 @@ func (s *scope) setClients(out *v1.FaultDrillStatus) {
 		}
 		out.Clients = append(out.Clients, client)
 	}
-}
-
-// report writes the status where it has changed, and then the events. It is false where the drill is gone.
-func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) (bool, error) {
-	status, was := s.status(d), s.drill.Status
-	if equality.Semantic.DeepEqual(was, status) {
-		return true, nil
-	}
-	changed := s.drill.DeepCopy()
-	changed.Status = status
-	write := freshness.Alone
-	if !s.ordered.IsZero() && s.struck.IsZero() {
-		write = freshness.Shared // nobody may have cancelled or deleted it since
-	}
-	if there, err := write(ctx, r.Client, s.drill, changed); err != nil || !there {
-		return false, err
-	}
-	s.drill = changed
-	for _, e := range order.Changes(state(was), state(status)) {
-		log.FromContext(ctx).Info("the state changed", "reason", e.Reason, "message", e.Message)
-		r.Events.Eventf(s.drill, nil, e.Kind, e.Reason, order.ActionReported, "%s", e.Message)
-	}
-	return true, nil
 }

@@ -21,20 +21,20 @@ type archiveView struct {
 
 // observeArchive asks the primary how far it and its archive are, once an ArchiveAway is over. Of one that can't be
 // asked it is not known.
-func (r *Reconciler) observeArchive(ctx context.Context, s *scope) error {
-	struck := moment(s.drill.Status.StruckAt)
-	if !s.drill.Spec.Has(v1.FaultArchiveAway) || struck.IsZero() ||
-		s.now.Before(struck.Add(s.drill.Spec.Duration.Duration)) {
+func (s *scope) observeArchive(ctx context.Context) error {
+	struck := moment(s.Object.Status.StruckAt)
+	if !s.Object.Spec.Has(v1.FaultArchiveAway) || struck.IsZero() ||
+		s.At.Before(struck.Add(s.Object.Spec.Duration.Duration)) {
 		return nil
 	}
 	var primary target
 	part := v1.FaultDrillPart{Instance: v1.DrillPrimary}
-	if err := r.observeInstances(ctx, s, &primary, fitting(s.seen.db, part, "")); err != nil || len(primary.pods) == 0 {
+	if err := s.observeInstances(ctx, &primary, fitting(s.seen.db, part, "")); err != nil || len(primary.pods) == 0 {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patienceFault)
 	defer cancel()
-	status, err := r.Breaker.Status(ctx, s.seen.db.UID, primary.pods[0].Status.PodIP, s.seen.config)
+	status, err := s.Breaker.Status(ctx, s.seen.db.UID, primary.pods[0].Status.PodIP, s.seen.config)
 	if err != nil || status.Role != protocol.RolePrimary || status.Archive == nil {
 		return nil //nolint:nilerr // unknown is not whole, and it is asked again
 	}
@@ -44,7 +44,7 @@ func (r *Reconciler) observeArchive(ctx context.Context, s *scope) error {
 
 // walAtEnd is up to where the WAL went when an ArchiveAway was over, "" where that is not known yet.
 func (s *scope) walAtEnd() string {
-	if at := s.drill.Status.WALAtEnd; at != "" {
+	if at := s.Object.Status.WALAtEnd; at != "" {
 		return at
 	}
 	return s.seen.archive.written
@@ -55,7 +55,7 @@ func (s *scope) lacks() string {
 	is := func(condition string) bool {
 		return meta.IsStatusConditionTrue(s.seen.db.Status.Conditions, condition)
 	}
-	has := s.drill.Spec.Has
+	has := s.Object.Spec.Has
 	switch {
 	case !is(v1.ConditionReady) || !is(v1.ConditionDurable):
 		return "the SampleDB is not Ready and Durable again yet"

@@ -9,6 +9,7 @@ import (
 
 	appv1 "toban.dev/api/myapp/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/order"
 )
 
 // What a SampleDB lacks after a fault depends on the fault.
@@ -26,12 +27,12 @@ func TestWhatIsLackingAfterAFault(t *testing.T) {
 	}
 	archive := func(atEnd, written, archived string) func(*scope) {
 		return func(s *scope) {
-			s.drill.Status.WALAtEnd, s.seen.archive = atEnd, archiveView{written, archived}
+			s.Object.Status.WALAtEnd, s.seen.archive = atEnd, archiveView{written, archived}
 		}
 	}
 	leads := func(leader string) func(*scope) {
 		return func(s *scope) {
-			s.drill.Status.Instance = "blog-a, shop-a"
+			s.Object.Status.Instance = "blog-a, shop-a"
 			s.seen.apps = []appv1.MyApp{app("blog", func(a *appv1.MyApp) { a.Status.Leader = "blog-b" }),
 				app("shop", func(a *appv1.MyApp) { a.Status.Leader = leader })}
 		}
@@ -59,7 +60,7 @@ func TestWhatIsLackingAfterAFault(t *testing.T) {
 		"the former leader": {v1.FaultLeaderKilled, leads("shop-a"), "no other Pod leads MyApp shop"},
 		"another leader":    {v1.FaultLeaderKilled, leads("shop-b"), ""},
 	} {
-		s := &scope{drill: &v1.FaultDrill{Spec: v1.FaultDrillSpec{Fault: c.fault}}}
+		s := lookAt(&v1.FaultDrill{Spec: v1.FaultDrillSpec{Fault: c.fault}})
 		s.seen.db = &v1.SampleDB{}
 		for _, kind := range []string{v1.ConditionReady, v1.ConditionDurable, v1.ConditionPoolerReady,
 			v1.ConditionArchiving} {
@@ -84,8 +85,8 @@ func TestAVerdictSaysWhatElseIsSoAgain(t *testing.T) {
 		"again, with another leader, after 10s":                 {Fault: v1.FaultLeaderKilled},
 		"that has caught up and with another leader, after 10s": both,
 	} {
-		v := view{now: now, result: seen(), struck: ago(time.Minute), wholeSince: ago(50 * time.Second),
-			besides: besides(spec)}
+		v := view{View: order.View{Now: now}, result: seen(), struck: ago(time.Minute),
+			wholeSince: ago(50 * time.Second), besides: besides(spec)}
 		if got := judge(v).Message; !strings.Contains(got, says) {
 			t.Errorf("of %s it says %q", spec.Fault, got)
 		}

@@ -8,7 +8,6 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
-	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/limits"
 )
 
@@ -20,7 +19,7 @@ func (r *Reconciler) begin(
 	if err != nil {
 		return d, err
 	}
-	_, taken, err := r.Turns.Take(ctx, backup, job.Name, r.Now(), func() error { return r.jobs().Create(ctx, job) })
+	_, taken, err := r.Turns.Take(ctx, backup, job.Name, r.Now(), func() error { return r.Jobs().Create(ctx, job) })
 	if err != nil || taken {
 		return d, err
 	}
@@ -39,5 +38,3 @@ func Waits(b *v1.DatabaseBackup) limits.Waiter {
 	}
 	return out
 }
-
-func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }

@@ -8,34 +8,22 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/limits"
+	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/pods"
-	"toban.dev/internal/operator/shards"
 )
 
 // Reconciler reconciles DatabaseBackups that are complete. All fields must be set.
 type Reconciler struct {
-	// Client reads from the cache and writes, Reader reads past the cache.
-	Client client.Client
-	Reader client.Reader
+	order.Base
 	// Pods asks the Pods of verifications.
 	Pods pods.Asker
-	// Settings are the operator's.
-	Settings desired.Settings
-	// Events takes the events.
-	Events events.EventRecorder
 	// Turns bounds how many verifications run at once; without it there is no bound.
 	Turns *limits.Turns
-	// Shard says which databases are this operator's.
-	Shard shards.Shard
-	// Now is the clock.
-	Now func() time.Time
 }
 
 // Pauses until a verification is looked at again when nothing happens before.

@@ -60,9 +60,9 @@ func asked(backup *v1.DatabaseBackup) string {
 
 func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, v *view) error {
 	name := types.NamespacedName{Namespace: backup.Namespace, Name: desired.VerifyJobName(backup, v.asked)}
-	find := r.jobs().Find
+	find := r.Jobs().Find
 	if waitsItsTurn(backup) {
-		find = r.jobs().FindCached
+		find = r.Jobs().FindCached
 	}
 	job, err := find(ctx, name)
 	if job == nil || err != nil {
