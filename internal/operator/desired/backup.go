@@ -20,12 +20,6 @@ import (
 )
 
 const (
-	// backupRetries is how often the Pod of a backup is made anew after it has failed.
-	backupRetries int32 = 3
-	// backupKept is for how long an ended Job stays, for its log (seconds).
-	backupKept int32 = 24 * 60 * 60
-	// retentionKept is for how long the Job stays that made room in a full store (seconds).
-	retentionKept int32 = 10 * 60
 	// keptBackups is the default of backup.retention.count, where the CRD can't fill it in.
 	keptBackups = 7
 	// fullEvery is the default of backup.incremental.fullEvery.
@@ -161,9 +155,6 @@ func backupSelector(db string) map[string]string {
 // BackupJob takes a backup. Its Pods come one after the other, since each cleans up what the one before has left. The
 // time that remains of the backup's deadline is at least a second.
 func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, remaining time.Duration) *batchv1.Job {
-	retries, kept, seconds := backupRetries, backupKept, max(1, int64(remaining.Seconds()))
-	replace := batchv1.Failed
-	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
 	spec := backupPod(db, settings, storeOf(db), takeCommand(db, backup))
 	lookAtKeys(db, settings, &spec)
 	// It reads the manifest of the backup before.
@@ -171,24 +162,8 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	if incremental || trigger(db, backup) == naming.TriggerFinal {
 		withKey(db, &spec)
 	}
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: backup.Name, Namespace: backup.Namespace, Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(backup, v1.GroupVersion.WithKind("DatabaseBackup")),
-			},
-		},
-		Spec: batchv1.JobSpec{
-			BackoffLimit:            &retries,
-			ActiveDeadlineSeconds:   &seconds,
-			TTLSecondsAfterFinished: &kept,
-			PodReplacementPolicy:    &replace,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       spec,
-			},
-		},
-	}
+	object := ordered(db, backup, "DatabaseBackup", backup.Name, backupSelector(db.Name))
+	return workBackup.Within(remaining).Job(object, spec)
 }
 
 // withKey mounts the key of the archive, where there is one, in the container that works.
@@ -250,23 +225,12 @@ func takeCommand(db *v1.SampleDB, backup *v1.DatabaseBackup) []string {
 // gone, some time after its end. No backup begins while its Pod, which has the label of theirs, has not ended.
 // What had ended when it was due, it has seen.
 func RetentionJob(db *v1.SampleDB, settings Settings, due time.Time) *batchv1.Job {
-	retries, kept := int32(0), retentionKept
 	spec := backupPod(db, settings, toDelete(storeOf(db)), []string{naming.PathBinary, "backup", "retain"})
 	lookAtKeys(db, settings, &spec)
 	object := meta(db, naming.RetentionJob(db.Name))
 	object.Annotations = map[string]string{naming.AnnotationDue: due.UTC().Format(time.RFC3339)}
 	object.Labels = merged(object.Labels, backupSelector(db.Name))
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit:            &retries,
-			TTLSecondsAfterFinished: &kept,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels},
-				Spec:       spec,
-			},
-		},
-	}
+	return workRetention.Job(object, spec)
 }
 
 // backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the

@@ -48,6 +48,14 @@ func meta(db *v1.SampleDB, name string) metav1.ObjectMeta {
 	}
 }
 
+// ordered is the Job of an order about a SampleDB, which goes with the order.
+func ordered(db *v1.SampleDB, order metav1.Object, kind, name string, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: order.GetNamespace(), Labels: merged(naming.Common(db.Name), labels),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(order, v1.GroupVersion.WithKind(kind))},
+	}
+}
+
 // settingsConfigMap has the settings of a Pod under a key, as JSON.
 func settingsConfigMap(db *v1.SampleDB, name, key string, settings any) (*corev1.ConfigMap, error) {
 	text, err := json.MarshalIndent(settings, "", "  ")

@@ -52,23 +52,8 @@ const drillDeadline = 30 * time.Minute
 // DrillJob has the clients of a FaultDrill write, in one Pod that is not made anew: another one would have seen another
 // outage. It ends by itself, or after a while.
 func DrillJob(db *v1.SampleDB, settings Settings, drill *v1.FaultDrill, deadline time.Duration) *batchv1.Job {
-	none, seconds := int32(0), max(int64(deadline.Seconds()), 1)
-	labels := merged(naming.Common(db.Name), DrillSelector(db.Name))
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: naming.DrillJob(drill.Name), Namespace: drill.Namespace, Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(drill, v1.GroupVersion.WithKind("FaultDrill")),
-			},
-		},
-		Spec: batchv1.JobSpec{
-			BackoffLimit:          &none,
-			ActiveDeadlineSeconds: &seconds,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: drillPod(db, settings, drill),
-			},
-		},
-	}
+	object := ordered(db, drill, "FaultDrill", naming.DrillJob(drill.Name), DrillSelector(db.Name))
+	return workDrill.Within(deadline).Job(object, drillPod(db, settings, drill))
 }
 
 // drillPod has what an application has, and nothing else: the Secret NAME-app.

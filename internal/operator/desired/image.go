@@ -7,14 +7,10 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 )
-
-// imageDeadline is how long a look into an image may take, the pull included (seconds).
-const imageDeadline = 600
 
 // NamedImage is the PostgreSQL image of the data's major version as the spec names it, or named it before an upgrade.
 func NamedImage(db *v1.SampleDB, settings Settings) string {
@@ -126,21 +122,9 @@ func PullJob(db *v1.SampleDB, settings Settings, p Pull) *batchv1.Job {
 }
 
 func imageJob(db *v1.SampleDB, name string, pod corev1.PodSpec) *batchv1.Job {
-	backoff, deadline := int32(0), int64(imageDeadline)
-	labels := merged(naming.Common(db.Name), map[string]string{naming.LabelComponent: naming.ComponentImage})
 	object := meta(db, name)
-	object.Labels = labels
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit:          &backoff,
-			ActiveDeadlineSeconds: &deadline,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       pod,
-			},
-		},
-	}
+	object.Labels[naming.LabelComponent] = naming.ComponentImage
+	return workImage.Job(object, pod)
 }
 
 func imagePod(

@@ -5,7 +5,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -19,21 +18,10 @@ const initUser = 65532
 // The sources hash is that of the SQL it was made for; it is kept in an
 // annotation, so that a failed Job is tried again when the SQL has changed.
 func InitJob(db *v1.SampleDB, settings Settings, sourcesHash string) *batchv1.Job {
-	backoff := int32(6)
-	labels := merged(naming.Common(db.Name), map[string]string{naming.LabelComponent: naming.ComponentInit})
 	object := meta(db, naming.InitJob(db.Name, Plan(db).Hash))
-	object.Labels = labels
+	object.Labels[naming.LabelComponent] = naming.ComponentInit
 	object.Annotations = map[string]string{naming.AnnotationSources: sourcesHash}
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit: &backoff,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       initPod(db, settings),
-			},
-		},
-	}
+	return workInit.Job(object, initPod(db, settings))
 }
 
 func initPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
@@ -99,20 +87,4 @@ func sqlVolume(name string, source v1.SQLSource) corev1.Volume {
 			DefaultMode:          &mode,
 		},
 	}}
-}
-
-// failAtOnce ends a Job where another try of a container, "" for any, would fail in the same way.
-func failAtOnce(container string) *batchv1.PodFailurePolicy {
-	var name *string
-	if container != "" {
-		name = &container
-	}
-	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
-		Action: batchv1.PodFailurePolicyActionFailJob,
-		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-			ContainerName: name,
-			Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
-			Values:        []int32{naming.ExitRefused, naming.ExitImageUnusable},
-		},
-	}}}
 }

@@ -5,38 +5,23 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 )
 
-// finishBackoff is how many Pods of the Job may fail: one that is lost is made again, and goes on.
-const finishBackoff = 6
-
 // FinishJob does what is left to do in the databases after a change of the image: the parts that are wanted. Its Pod
 // connects to the primary as the init Job's does, and has no volume of the database.
 func FinishJob(db *v1.SampleDB, settings Settings, parts []v1.FinishPart) *batchv1.Job {
-	backoff := int32(finishBackoff)
-	labels := merged(naming.Common(db.Name), map[string]string{naming.LabelComponent: naming.ComponentFinish})
 	object := meta(db, naming.FinishJob(db.Name))
-	object.Labels = labels
+	object.Labels[naming.LabelComponent] = naming.ComponentFinish
 	var names []string
 	for _, part := range parts {
 		names = append(names, string(part))
 	}
 	wanted := strings.Join(names, ",")
 	object.Annotations = map[string]string{naming.AnnotationFinish: wanted}
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit: &backoff,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       finishPod(db, settings, wanted),
-			},
-		},
-	}
+	return workFinish.Job(object, finishPod(db, settings, wanted))
 }
 
 func finishPod(db *v1.SampleDB, settings Settings, parts string) corev1.PodSpec {

@@ -2,7 +2,6 @@ package desired
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -115,22 +114,10 @@ func PasswordSecrets(pg *pgv1.PostgreSQL) []string {
 // for others there is another Job.
 func PasswordsJob(pg *pgv1.PostgreSQL, settings Settings, public string, versions map[string]string) *batchv1.Job {
 	secrets := PasswordSecrets(pg)
-	// A Pod that is lost is made again, however often.
-	backoff := int32(math.MaxInt32)
-	labels := merged(databaseLabels(pg), map[string]string{naming.LabelComponent: naming.ComponentPasswords})
 	object := databaseMeta(pg, naming.PasswordsJob(pg.Name,
 		Hash([]any{secrets, versions, public, settings.Image, pg.Annotations[naming.AnnotationReload]})))
-	object.Labels = labels
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit: &backoff,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       passwordsPod(secrets, settings, public),
-			},
-		},
-	}
+	object.Labels = merged(databaseLabels(pg), map[string]string{naming.LabelComponent: naming.ComponentPasswords})
+	return workPasswords.Job(object, passwordsPod(secrets, settings, public)) // one that is lost is made again
 }
 
 func passwordsPod(secrets []string, settings Settings, public string) corev1.PodSpec {

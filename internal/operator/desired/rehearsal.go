@@ -11,9 +11,6 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// rehearsalRetries is how often the Pod of a rehearsal is made anew after it was killed.
-const rehearsalRetries int32 = 2
-
 // RehearsalID identifies a rehearsal that is not one of an upgrade.
 const RehearsalID = "rehearsal"
 
@@ -59,11 +56,8 @@ func RehearsalJob(
 			pod.Volumes = append(pod.Volumes, v)
 		}
 	}
-	job := upgradeJob(db, u.RehearsalName(db), pod, int64(VerifyDeadline(backup).Seconds()), rehearsalRetries)
-	job.Labels = merged(naming.Common(db.Name), rehearsalSelector(db.Name))
-	job.Spec.Template.Labels = job.Labels
-	job.Spec.PodFailurePolicy = failAtOnce("")
-	return job, nil
+	work := workRehearsal.Within(VerifyDeadline(backup))
+	return upgradeJob(db, work, u.RehearsalName(db), naming.ComponentRehearse, pod), nil
 }
 
 // rehearseContainer is as the one that inspects a restored backup, without any Secret, in the image of the new version

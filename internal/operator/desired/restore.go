@@ -16,9 +16,6 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// restoreRetries is how often the Pod of a restore is made anew after it has failed.
-const restoreRetries int32 = 3
-
 // Source is what a SampleDB is restored from, with every name looked up.
 type Source struct {
 	Archive v1.ArchiveReference
@@ -152,22 +149,9 @@ func restoreSelector(db string) map[string]string {
 // RestoreJob makes the data, on the volume of an instance. Where another try would fail in the
 // same way it ends at once.
 func RestoreJob(db *v1.SampleDB, settings Settings, x Restore, source Source) *batchv1.Job {
-	retries, kept, replace := restoreRetries, backupKept, batchv1.Failed
 	object := meta(db, x.JobName(db))
 	object.Labels = merged(naming.Common(db.Name), restoreSelector(db.Name))
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit:            &retries,
-			TTLSecondsAfterFinished: &kept,
-			PodReplacementPolicy:    &replace,
-			PodFailurePolicy:        failAtOnce(naming.ContainerRestore),
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels},
-				Spec:       restorePod(db, settings, x, source),
-			},
-		},
-	}
+	return workRestore.Job(object, restorePod(db, settings, x, source))
 }
 
 func restorePod(db *v1.SampleDB, settings Settings, x Restore, source Source) corev1.PodSpec {

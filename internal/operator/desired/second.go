@@ -3,18 +3,10 @@ package desired
 import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/naming"
-)
-
-const (
-	// copyKept is for how long an ended Job of a copy stays (seconds): while it is there no other is made.
-	copyKept int32 = 10 * 60
-	// copyDeadline is after how long a run is ended that hangs (seconds): the next one copies what is still missing.
-	copyDeadline int64 = 24 * 60 * 60
 )
 
 // secondBucket is the second store as the Pods of its Job open it, nil where there is none.
@@ -51,21 +43,9 @@ func CopyJobName(db *v1.SampleDB) string {
 // CopyJob copies the archive into the second store, once. Its Pod alone has the credentials of that. It runs our
 // program in our own image, and reads the first store as a restore does.
 func CopyJob(db *v1.SampleDB, settings Settings) *batchv1.Job {
-	retries, kept, deadline := int32(0), copyKept, copyDeadline
 	object := meta(db, CopyJobName(db))
 	object.Labels = merged(object.Labels, secondSelector(db.Name))
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit:            &retries,
-			ActiveDeadlineSeconds:   &deadline,
-			TTLSecondsAfterFinished: &kept,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels},
-				Spec:       copyPod(db, settings),
-			},
-		},
-	}
+	return workSecond.Job(object, copyPod(db, settings))
 }
 
 func copyPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {

@@ -11,16 +11,7 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// How long a Job of a blue/green upgrade may take (seconds): the one that changes sides waits for its beginning, but
-// not for long; the others may compare all rows. And how many of its Pods may fail: what is half made another one
-// makes whole, but a change that has failed is put off.
-const (
-	sidesDeadline       = 24 * 60 * 60
-	sidesChangeDeadline = 15 * 60
-	sidesBackoff        = 6
-
-	volumeGreenAuthority = "green-authority"
-)
+const volumeGreenAuthority = "green-authority"
 
 // Sides is one step of a blue/green upgrade: what its Pod is made from.
 type Sides struct {
@@ -136,25 +127,13 @@ func SidesPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy
 // SidesJob does one step of a blue/green upgrade. Its Pod connects to the primaries of both sides, and has no volume
 // of either.
 func SidesJob(db *v1.SampleDB, settings Settings, x Sides) *batchv1.Job {
-	backoff, deadline, replace := int32(sidesBackoff), int64(sidesDeadline), batchv1.Failed
+	work := workSides
 	if x.Work == protocol.SidesChange {
-		backoff, deadline = 0, sidesChangeDeadline
+		work = workSidesChange
 	}
 	object := meta(db, x.JobName(db))
 	object.Labels = merged(naming.Common(db.Name), sidesSelector(db.Name))
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit:          &backoff,
-			ActiveDeadlineSeconds: &deadline,
-			PodReplacementPolicy:  &replace,
-			PodFailurePolicy:      failAtOnce(naming.ContainerSides),
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels},
-				Spec:       sidesPod(db, settings, x),
-			},
-		},
-	}
+	return work.Job(object, sidesPod(db, settings, x))
 }
 
 func sidesPod(db *v1.SampleDB, settings Settings, x Sides) corev1.PodSpec {

@@ -15,9 +15,6 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// bringRetries is how often the Pod of a DatabaseRestore is made anew after it has failed.
-const bringRetries int32 = 3
-
 // Bring is a DatabaseRestore with all that it needs.
 type Bring struct {
 	Wanted *v1.DatabaseRestore
@@ -81,20 +78,7 @@ func BringJob(db *v1.SampleDB, settings Settings, x Bring, deadline time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	retries, replace, seconds := bringRetries, batchv1.Failed, max(int64(deadline.Seconds()), 1)
-	object := x.meta(db)
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit:          &retries,
-			ActiveDeadlineSeconds: &seconds,
-			PodReplacementPolicy:  &replace,
-			PodFailurePolicy:      failAtOnce(""),
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels}, Spec: pod,
-			},
-		},
-	}, nil
+	return workBring.Within(deadline).Job(x.meta(db), pod), nil
 }
 
 // bringPod restores in the first container, which alone can read the archive. Then two run side by side: one runs the

@@ -15,13 +15,6 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// How long a check may take, and the upgrade of the data, from when its Pod is made (seconds). The upgrade may wait
-// for a window.
-const (
-	upgradeCheckDeadline = 30 * 60
-	upgradeDeadline      = 8 * 24 * 60 * 60
-)
-
 // keepFormer is for how long the data of the former version is kept, where spec.upgrade.keep does not say.
 const keepFormer = 7 * 24 * time.Hour
 
@@ -98,7 +91,7 @@ func UpgradeCheckJob(db *v1.SampleDB, settings Settings, u Upgrade) *batchv1.Job
 	work := &pod.Containers[0]
 	work.VolumeMounts = append(work.VolumeMounts,
 		corev1.VolumeMount{Name: volumeScratch, MountPath: naming.PathScratch})
-	return upgradeJob(db, u.CheckName(db), pod, upgradeCheckDeadline, 1)
+	return upgradeJob(db, workUpgradeCheck, u.CheckName(db), naming.ComponentUpgrade, pod)
 }
 
 // UpgradeJob upgrades the data on the volume of an instance, when all instances have stopped. Its Pod is there before,
@@ -112,24 +105,13 @@ func UpgradeJob(db *v1.SampleDB, settings Settings, u Upgrade) *batchv1.Job {
 	work := &pod.Containers[0]
 	work.VolumeMounts = append(work.VolumeMounts, corev1.VolumeMount{Name: data.Name, MountPath: naming.PathVolume})
 	withWAL(db, &pod, u.Ordinal)
-	return upgradeJob(db, u.JobName(db), pod, upgradeDeadline, restoreRetries)
+	return upgradeJob(db, workUpgrade, u.JobName(db), naming.ComponentUpgrade, pod)
 }
 
-func upgradeJob(db *v1.SampleDB, name string, pod corev1.PodSpec, deadline int64, retries int32) *batchv1.Job {
-	replace := batchv1.Failed
+func upgradeJob(db *v1.SampleDB, work Work, name, component string, pod corev1.PodSpec) *batchv1.Job {
 	object := meta(db, name)
-	object.Labels = merged(naming.Common(db.Name), upgradeSelector(db.Name))
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: object.Labels}, Spec: pod}
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit:          &retries,
-			ActiveDeadlineSeconds: &deadline,
-			PodReplacementPolicy:  &replace,
-			PodFailurePolicy:      failAtOnce(naming.ContainerUpgrade),
-			Template:              template,
-		},
-	}
+	object.Labels[naming.LabelComponent] = component
+	return work.Job(object, pod)
 }
 
 // upgradePod runs in the new version's image, and has the programs of the former one from an init container that runs

@@ -52,9 +52,6 @@ func verifySelector(db string) map[string]string {
 	return map[string]string{naming.LabelSampleDB: db, naming.LabelComponent: naming.ComponentVerify}
 }
 
-// verifyKept is for how long an ended Job stays, for its log (seconds). Its scratch volume stays with it.
-const verifyKept int32 = 10 * 60
-
 // verifyDeadline is how long a verification may take at least.
 const verifyDeadline = 24 * time.Hour
 
@@ -74,22 +71,8 @@ func VerifyJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, as
 	if err != nil {
 		return nil, err
 	}
-	retries, kept, seconds := int32(0), verifyKept, int64(VerifyDeadline(backup).Seconds())
-	labels := merged(naming.Common(db.Name), verifySelector(db.Name))
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: VerifyJobName(backup, asked), Namespace: backup.Namespace, Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(backup, v1.GroupVersion.WithKind("DatabaseBackup")),
-			},
-		},
-		Spec: batchv1.JobSpec{
-			BackoffLimit:            &retries,
-			ActiveDeadlineSeconds:   &seconds,
-			TTLSecondsAfterFinished: &kept,
-			Template:                corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
-		},
-	}, nil
+	object := ordered(db, backup, "DatabaseBackup", VerifyJobName(backup, asked), verifySelector(db.Name))
+	return workVerify.Within(VerifyDeadline(backup)).Job(object, spec), nil
 }
 
 // verifyPod restores in one container, and runs SQL in the next. Only the first, which runs nothing of what is in the

@@ -41,23 +41,16 @@ type Update struct {
 // MigrationJob brings the schema to the version of the spec. It is run once: a Pod that fails is not made anew.
 func MigrationJob(app *v1.MyApp, update Update) *batchv1.Job {
 	pod := migrationPod(app, update)
-	once, deadline := int32(0), int64((app.Spec.Migration.Deadline.Duration + startPatience).Seconds())
-	replacement := batchv1.Failed
 	object := meta(app, naming.MigrationJob(app.Name, attempt(app, update)))
 	object.Labels = pod.Labels
 	object.Annotations = map[string]string{
 		naming.AnnotationMigration: Version(app.Spec),
 		naming.AnnotationRevision:  strconv.FormatInt(update.Revision, 10),
 	}
-	return &batchv1.Job{
-		ObjectMeta: object,
-		Spec: batchv1.JobSpec{
-			BackoffLimit:          &once,
-			ActiveDeadlineSeconds: &deadline,
-			PodReplacementPolicy:  &replacement,
-			Template:              pod,
-		},
-	}
+	once := desired.Work{OneAfterAnother: true}.Within(app.Spec.Migration.Deadline.Duration + startPatience)
+	job := once.Job(object, pod.Spec)
+	job.Spec.Template = pod
+	return job
 }
 
 // attempt is the hash of all that may make a migration succeed that has failed: another one is another try. It is not

@@ -1,0 +1,108 @@
+package desired
+
+import (
+	"math"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"toban.dev/internal/naming"
+)
+
+// Work is a kind of work that is done in a Pod: how its Job is tried again, ended and kept.
+type Work struct {
+	// Retries is how often the Pod is made anew after it has failed.
+	Retries int32
+	// Deadline is after how long it is ended, 0 for never.
+	Deadline time.Duration
+	// Kept is for how long an ended Job stays, for its log: with its scratch volume, and while it is there no other one
+	// of its name is made. 0 is until somebody removes it.
+	Kept time.Duration
+	// OneAfterAnother says that a Pod is made anew only when the one before has ended, which has the volume, or whose
+	// leftovers it cleans up.
+	OneAfterAnother bool
+	// Refuses has the Job end at once where another try would fail in the same way; In is the container that says so,
+	// "" for any.
+	Refuses bool
+	In      string
+}
+
+// The kinds of work. A Deadline that is not here is that of the object that asks for it.
+var (
+	workInit      = Work{Retries: 6}
+	workFinish    = Work{Retries: 6} // one that is lost is made again, and goes on
+	workPasswords = Work{Retries: math.MaxInt32}
+	// workImage looks into an image or pulls it: the pull counts.
+	workImage = Work{Deadline: 10 * time.Minute}
+
+	workBackup    = Work{Retries: 3, Kept: 24 * time.Hour, OneAfterAnother: true}
+	workRetention = Work{Kept: 10 * time.Minute}
+	// workVerify finds what it finds, once.
+	workVerify  = Work{Kept: 10 * time.Minute}
+	workRestore = Work{Retries: 3, Kept: 24 * time.Hour, OneAfterAnother: true, Refuses: true,
+		In: naming.ContainerRestore}
+	workBring = Work{Retries: 3, OneAfterAnother: true, Refuses: true}
+	// workSecond is ended when it hangs: the next one copies what is still missing.
+	workSecond = Work{Deadline: 24 * time.Hour, Kept: 10 * time.Minute}
+	// workDrill has one Pod: another one would have seen another outage.
+	workDrill = Work{}
+
+	workUpgradeCheck = Work{Retries: 1, Deadline: 30 * time.Minute, OneAfterAnother: true, Refuses: true,
+		In: naming.ContainerUpgrade}
+	// workUpgrade may wait for a window: its Pod is there before.
+	workUpgrade = Work{Retries: 3, Deadline: 8 * 24 * time.Hour, OneAfterAnother: true, Refuses: true,
+		In: naming.ContainerUpgrade}
+	workRehearsal = Work{Retries: 2, OneAfterAnother: true, Refuses: true}
+	// workSides may compare all rows, and what is half made another Pod makes whole.
+	workSides = Work{Retries: 6, Deadline: 24 * time.Hour, OneAfterAnother: true, Refuses: true,
+		In: naming.ContainerSides}
+	// workSidesChange waits for its beginning, but not for long; one that has failed is put off.
+	workSidesChange = Work{Deadline: 15 * time.Minute, OneAfterAnother: true, Refuses: true, In: naming.ContainerSides}
+)
+
+// Within is the work with a deadline, of a second at least.
+func (w Work) Within(deadline time.Duration) Work {
+	w.Deadline = max(deadline, time.Second)
+	return w
+}
+
+// Job is one of the work. Its Pods have its labels.
+func (w Work) Job(object metav1.ObjectMeta, pod corev1.PodSpec) *batchv1.Job {
+	spec := batchv1.JobSpec{BackoffLimit: &w.Retries, Template: corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: object.Labels}, Spec: pod,
+	}}
+	if w.Deadline > 0 {
+		seconds := int64(w.Deadline.Seconds())
+		spec.ActiveDeadlineSeconds = &seconds
+	}
+	if w.Kept > 0 {
+		seconds := int32(w.Kept.Seconds())
+		spec.TTLSecondsAfterFinished = &seconds
+	}
+	if w.OneAfterAnother {
+		ended := batchv1.Failed
+		spec.PodReplacementPolicy = &ended
+	}
+	if w.Refuses {
+		spec.PodFailurePolicy = failAtOnce(w.In)
+	}
+	return &batchv1.Job{ObjectMeta: object, Spec: spec}
+}
+
+// failAtOnce ends a Job where another try of a container, "" for any, would fail in the same way.
+func failAtOnce(container string) *batchv1.PodFailurePolicy {
+	var name *string
+	if container != "" {
+		name = &container
+	}
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+		Action: batchv1.PodFailurePolicyActionFailJob,
+		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+			ContainerName: name,
+			Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
+			Values:        []int32{naming.ExitRefused, naming.ExitImageUnusable},
+		},
+	}}}
+}
