@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +29,7 @@ func Image(ctx context.Context, o ImageOptions) error {
 	if err != nil {
 		result.Error = err.Error()
 	}
-	fit(&result)
+	fitImage(&result)
 	return errors.Join(err, leave(o.Termination, result, &result.Error))
 }
 
@@ -44,16 +43,8 @@ func lookIntoImage(ctx context.Context, major int) (protocol.ImageResult, error)
 	}, nil
 }
 
-// fit leaves out extensions, the last ones first, until the result fits into a termination message.
-func fit(result *protocol.ImageResult) {
-	for {
-		text, err := json.Marshal(result)
-		if err != nil || len(text) <= maxTermination || len(result.Extensions) == 0 {
-			return
-		}
-		result.Extensions = result.Extensions[:len(result.Extensions)-1]
-	}
-}
+// fitImage leaves out extensions that a termination message has no room for, the last ones first.
+func fitImage(result *protocol.ImageResult) { fit(result, maxTermination, drop(&result.Extensions, 0)) }
 
 // cLibrary is the C library: glibc says its version itself (getconf, GNU_LIBC_VERSION); musl is known by its loader.
 func cLibrary(ctx context.Context) string {

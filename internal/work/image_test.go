@@ -59,7 +59,7 @@ func TestManyExtensionsDoNotHideTheVersion(t *testing.T) {
 	for range 500 {
 		result.Extensions = append(result.Extensions, "extension 1.0")
 	}
-	fit(&result)
+	fitImage(&result)
 	text, err := json.Marshal(result)
 	if err != nil || len(text) > maxTermination || len(result.Extensions) < 200 || result.Version != "17.12" {
 		t.Errorf("%d bytes with %d extensions, %v", len(text), len(result.Extensions), err)

@@ -34,7 +34,7 @@ type InitOptions struct {
 // whatever came of it.
 func Init(ctx context.Context, o InitOptions) error {
 	work := o.work(ctx)
-	if err := writeResult(o.Termination, initjob.Report(work)); err != nil && work == nil {
+	if err := writeInit(o.Termination, initjob.Report(work)); err != nil && work == nil {
 		return err
 	}
 	return work

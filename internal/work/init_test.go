@@ -22,7 +22,7 @@ func TestTheResultFitsIntoATerminationMessage(t *testing.T) {
 	for name, message := range cases {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "log")
-			if err := writeResult(path,
+			if err := writeInit(path,
 				initjob.Result{Step: "ConfigMap schema, key a.sql, line 3", Message: message}); err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -60,16 +59,8 @@ func (o FinishOptions) work(ctx context.Context) (maintenance.Result, error) {
 	return job.Run(ctx)
 }
 
-// fitFinish leaves out names, the last ones first, until the result fits into a termination message.
-func fitFinish(result *maintenance.Result) {
-	for _, list := range []*[]string{
-		&result.Updated, &result.Older, &result.Partitioned, &result.Failures, &result.Duplicates,
-	} {
-		for len(*list) > 0 {
-			if text, err := json.Marshal(result); err != nil || len(text) <= maxTermination {
-				return
-			}
-			*list = (*list)[:len(*list)-1]
-		}
-	}
+// fitFinish leaves out names that a termination message has no room for, the last ones first.
+func fitFinish(r *maintenance.Result) {
+	fit(r, maxTermination, drop(&r.Updated, 0), drop(&r.Older, 0), drop(&r.Partitioned, 0), drop(&r.Failures, 0),
+		drop(&r.Duplicates, 0))
 }

@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -65,14 +64,14 @@ func fitRehearsal(result *protocol.RehearsalResult) {
 	if more := len(result.Problems) - mostProblems; more > 0 {
 		result.Problems = append(result.Problems[:mostProblems:mostProblems], fmt.Sprintf("and %d more", more))
 	}
-	for _, most := range []int{1200, 400, 150, 60} {
+	shortenTo := func(most int) {
 		for i := range result.Problems {
 			result.Problems[i] = first(result.Problems[i], most)
 		}
-		if text, err := json.Marshal(result); err != nil || len(text) <= maxTermination*3/4 {
-			return
-		}
 	}
+	shortenTo(1200)
+	fit(result, maxTermination*3/4, once(func() { shortenTo(400) }), once(func() { shortenTo(150) }),
+		once(func() { shortenTo(60) }))
 }
 
 // rehearsal is one run.

@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -37,7 +36,7 @@ func Sides(ctx context.Context, o SidesOptions) error {
 	if s.result.Seconds == 0 {
 		s.result.Seconds = time.Since(began).Seconds()
 	}
-	shortenSides(&s.result)
+	fitSides(&s.result)
 	s.log.Info("the work has ended", "work", o.Work, "fromGreen", o.FromGreen, "result", s.result)
 	s.tellChange(ctx)
 	s.stop()
@@ -147,38 +146,20 @@ func (s *sidesRun) tellChange(ctx context.Context) {
 // mostDifferences is how many tables that differ are told.
 const mostDifferences = 10
 
-// shortenSides leaves out what a termination message has no room for: of what is said much, and of many the last ones.
-func shortenSides(r *protocol.SidesResult) {
-	fits := func() bool {
-		text, err := json.Marshal(r)
-		return err != nil || len(text) <= maxTermination-256
-	}
-	for _, most := range []int{1000, 400, 150, 60} {
-		if fits() {
-			return
-		}
-		r.Error, r.Broken = first(r.Error, most), first(r.Broken, most)
-		for i := range r.Differences {
-			r.Differences[i] = first(r.Differences[i], most)
-		}
-		for i := range r.Refusals {
-			f := &r.Refusals[i]
-			f.Message = first(f.Message, max(most, 300))
-			more := max(0, len(f.Objects)-3)
-			f.Objects, f.More = f.Objects[:len(f.Objects)-more], f.More+more
-			for j := range f.Objects {
-				f.Objects[j] = first(f.Objects[j], most)
+// fitSides leaves out what a termination message has no room for: of what is said much, and of many the last ones.
+func fitSides(r *protocol.SidesResult) {
+	shortenTo := func(most int) func() bool {
+		return once(func() {
+			r.Error, r.Broken = first(r.Error, most), first(r.Broken, most)
+			for i := range r.Differences {
+				r.Differences[i] = first(r.Differences[i], most)
 			}
-		}
+			shortenFindings(r.Refusals, most)
+			for i := range r.Refusals {
+				r.Refusals[i].Message = first(r.Refusals[i].Message, max(most, 300))
+			}
+		})
 	}
-	for !fits() {
-		switch {
-		case len(r.Refusals) > 1:
-			r.Refusals = r.Refusals[:len(r.Refusals)-1]
-		case len(r.Differences) > 1:
-			r.Differences = r.Differences[:len(r.Differences)-1]
-		default:
-			return
-		}
-	}
+	fit(r, maxTermination-256, shortenTo(1000), shortenTo(400), shortenTo(150), shortenTo(60), drop(&r.Refusals, 1),
+		drop(&r.Differences, 1))
 }

@@ -42,7 +42,7 @@ func TestAResultOfSidesFits(t *testing.T) {
 		want := r
 		r.Refusals = append([]protocol.UpgradeFinding{}, r.Refusals...)
 		r.Differences = append([]string{}, r.Differences...)
-		shortenSides(&r)
+		fitSides(&r)
 		if err := leave(path, &r, &r.Error); err != nil {
 			t.Fatal(err)
 		}

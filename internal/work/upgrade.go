@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -55,20 +54,20 @@ func Upgrade(ctx context.Context, o UpgradeOptions) error {
 	if err != nil {
 		u.result.Error = err.Error()
 	}
-	shortenResult(&u.result)
+	fitUpgrade(&u.result)
 	return errors.Join(err, leave(o.Termination, &u.result, &u.result.Error))
 }
 
-// shortenResult leaves out extensions that a termination message has no room for.
-func shortenResult(result *protocol.UpgradeResult) {
-	for {
-		text, err := json.Marshal(result)
-		if err != nil || len(text) <= maxTermination/2 || len(result.Extensions) == 0 {
-			return
+// fitUpgrade leaves out extensions that a termination message has no room for, and counts them.
+func fitUpgrade(result *protocol.UpgradeResult) {
+	dropOne := drop(&result.Extensions, 0)
+	fit(result, maxTermination/2, func() bool {
+		dropped := dropOne()
+		if dropped {
+			result.More++
 		}
-		result.Extensions = result.Extensions[:len(result.Extensions)-1]
-		result.More++
-	}
+		return dropped
+	})
 }
 
 // upgradeRun is one run. It begins when the operator says that no instance runs any more.
@@ -116,7 +115,7 @@ func (u *upgradeRun) do(ctx context.Context) error {
 	u.log.Info("the data is upgraded", "from", u.result.From, "to", u.result.To, "method", u.result.Method,
 		"steps", u.result.Steps)
 	result := u.result
-	shortenResult(&result)
+	fitUpgrade(&result)
 	u.tell(ctx, protocol.BackupProgress{Step: "the data is upgraded", Upgrade: &result})
 	return nil
 }

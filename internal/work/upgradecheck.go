@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -40,7 +39,7 @@ func CheckUpgrade(ctx context.Context, o UpgradeCheckOptions) error {
 	if err != nil {
 		c.result.Error = err.Error()
 	}
-	shortenCheck(&c.result)
+	fitCheck(&c.result)
 	return errors.Join(err, leave(o.Termination, &c.result, &c.result.Error))
 }
 
@@ -226,33 +225,29 @@ func findings(all []upgrade.Finding) (out []protocol.UpgradeFinding) {
 	return out
 }
 
-// shortenCheck leaves out what a termination message has no room for: objects first, then warnings.
-func shortenCheck(result *protocol.UpgradeCheck) {
-	for _, most := range []int{600, 200, 80} {
-		if text, err := json.Marshal(result); err != nil || len(text) <= maxTermination-256 {
-			return
-		}
-		for _, all := range [][]protocol.UpgradeFinding{result.Warnings, result.Refusals} {
-			for i := range all {
-				all[i].More += max(0, len(all[i].Objects)-3)
-				all[i].Objects = all[i].Objects[:min(3, len(all[i].Objects))]
-				for j := range all[i].Objects {
-					all[i].Objects[j] = first(all[i].Objects[j], most)
-				}
+// fitCheck leaves out what a termination message has no room for: objects first, then warnings.
+func fitCheck(result *protocol.UpgradeCheck) {
+	shortenTo := func(most int) func() bool {
+		return once(func() {
+			for _, f := range [][]protocol.UpgradeFinding{result.Warnings, result.Refusals} {
+				shortenFindings(f, most)
 			}
-		}
+		})
 	}
-	for {
-		text, err := json.Marshal(result)
-		switch {
-		case err != nil || len(text) <= maxTermination-256:
-			return
-		case len(result.Warnings) > 0:
-			result.Warnings = result.Warnings[:len(result.Warnings)-1]
-		case len(result.Refusals) > 1:
-			result.Refusals = result.Refusals[:len(result.Refusals)-1]
-		default:
-			return
+	fit(result, maxTermination-256, shortenTo(600), shortenTo(200), shortenTo(80), drop(&result.Warnings, 0),
+		drop(&result.Refusals, 1))
+}
+
+// shortenFindings leaves three objects of each, whose names it cuts.
+func shortenFindings(all []protocol.UpgradeFinding, most int) {
+	const objects = 3
+	for i := range all {
+		f := &all[i]
+		if more := len(f.Objects) - objects; more > 0 {
+			f.Objects, f.More = f.Objects[:objects], f.More+more
+		}
+		for j := range f.Objects {
+			f.Objects[j] = first(f.Objects[j], most)
 		}
 	}
 }
