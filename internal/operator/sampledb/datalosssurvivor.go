@@ -37,9 +37,9 @@ func (s *lossTopic) mayElect() bool {
 	return newest.Elects(votes, true)
 }
 
-// survivor is the instance that goes on with the data that it has, the one with the most. Where that is not to be yet,
+// survivorOf is the instance that goes on with the data that it has, the one with the most. Where that is not to be yet,
 // or not at all, it is "" and the condition Restored says why.
-func (l loss) survivor(v lossView) (instance string, position ha.Position, why verdict) {
+func survivorOf(l loss, v lossView) (instance string, position ha.Position, why verdict) {
 	refused := func(words string) verdict {
 		return no(v1.ReasonRestoreFailed, "no instance is promoted with a loss: "+words)
 	}
@@ -71,7 +71,7 @@ func (l loss) survivor(v lossView) (instance string, position ha.Position, why v
 // promoteSurvivor notes which instance goes on with the data that it has. The instances stop, and start with that, as
 // with the data of a restore in place.
 func (s *lossTopic) promoteSurvivor() {
-	instance, position, why := s.loss.survivor(s.lossView())
+	instance, position, why := survivorOf(s.loss, s.lossView())
 	if instance == "" {
 		s.restored = why
 		return
@@ -101,7 +101,7 @@ func (s *lossTopic) majorityLost() string {
 	if s.loss.reason != lossMajority {
 		return ""
 	}
-	_, position, _ := s.loss.survivor(s.lossView())
+	_, position, _ := survivorOf(s.loss, s.lossView())
 	words := fmt.Sprintf("; %s: no instance is promoted. If those volumes are lost for good, go on with what %s has, "+
 		"up to %s, and lose what only the others had: kubectl toban promote %s --accept-loss",
 		s.loss.message, s.loss.onto, position.LSN, s.db.Name)

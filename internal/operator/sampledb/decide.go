@@ -107,11 +107,11 @@ func decide(f fleet) decision {
 	if f.moving != "" {
 		return decision{actionWait, "", reasonMoving, f.moving}
 	}
-	return f.inTurn(next(due))
+	return inTurn(f, next(due))
 }
 
 // inTurn restarts the next instance when its turn has come.
-func (f fleet) inTurn(target instance) decision {
+func inTurn(f fleet, target instance) decision {
 	for _, other := range f.instances {
 		switch {
 		case other.name == target.name || other.ready && !other.joining:

@@ -47,10 +47,10 @@ const (
 	rotationGive  rotationStep = "give"  // the server the password of the epoch
 )
 
-// next is what to do, and for rotationWait why nothing can be. One rotation ends before the next begins. The Secret
+// nextOfRotation is what to do, and for rotationWait why nothing can be. One rotation ends before the next begins. The Secret
 // comes first: where somebody has to delete it, the server keeps the password that is in it. What keeps the server
 // from being told keeps a rotation from beginning, so that the two have the same but for moments.
-func (q rotation) next() (step rotationStep, reason, sentence string) {
+func nextOfRotation(q rotation) (step rotationStep, reason, sentence string) {
 	behind := !q.written || !q.given
 	wait := v1.ReasonRotationWaits
 	if behind {
@@ -119,7 +119,7 @@ func (s *secretFacts) rotates() bool {
 // applyPassword does the next step of a rotation of the password.
 func (s *passwordTopic) applyPassword(ctx context.Context) error {
 	s.passwordSeen = true
-	step, reason, sentence := s.rotation().next()
+	step, reason, sentence := nextOfRotation(s.rotation())
 	switch step {
 	case rotationBegin:
 		if failed := s.askPassword(ctx, ""); failed != nil {

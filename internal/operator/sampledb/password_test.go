@@ -66,7 +66,7 @@ func TestNextStepOfARotationOfThePassword(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			step, reason, sentence := c.rotation.next()
+			step, reason, sentence := nextOfRotation(c.rotation)
 			if step != c.want || reason != c.reason {
 				t.Errorf("%s for %q (%s), want %s for %q", step, reason, sentence, c.want, c.reason)
 			}
