@@ -48,15 +48,36 @@ func TestMeasure(t *testing.T) {
 	if a.Path != "internal/a" || a.Lines != 15 || a.Files != 1 || a.Functions != 2 {
 		t.Errorf("measured %+v", a)
 	}
-	if want := []kind{{"T", 1, 3}, {"list", 1, 0}}; !slices.Equal(a.Types, want) {
+	if want := []kind{{"T", 1, 3, nil}, {"list", 1, 0, nil}}; !slices.EqualFunc(a.Types, want, sameKind) {
 		t.Errorf("types %v, want %v", a.Types, want)
 	}
 	if got := h.mermaid(); got != "flowchart TD\n  a --> b\n" {
 		t.Errorf("the picture is %q", got)
 	}
 	var out bytes.Buffer
-	h.tell(&out)
+	if err := h.tell(&out); err != nil {
+		t.Fatal(err)
+	}
 	if want := "2 packages, 17 lines of code (17 in internal), 2 functions"; !strings.Contains(out.String(), want) {
 		t.Errorf("%q is not in %s", want, out.String())
+	}
+}
+
+func sameKind(a, b kind) bool {
+	return a.Name == b.Name && a.Methods == b.Methods && a.Fields == b.Fields
+}
+
+func TestTheTopicsHaveTheirFiles(t *testing.T) {
+	const folder, head = "internal/operator/sampledb/", "package sampledb\n"
+	h, err := measure(fstest.MapFS{
+		folder + "a.go": {Data: []byte(head + "type aTopic struct{}\nfunc (aTopic) x() {}\n")},
+		folder + "b.go": {Data: []byte(head + "func (*aTopic) y() {}\n")},
+	}, []string{"internal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := h.topics(&out); err != nil || out.String() != "a             2 methods  a.go b.go\n" {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 }

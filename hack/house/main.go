@@ -5,6 +5,7 @@
 //	house -json      the same for programs
 //	house -graph     the imports between the rooms (internal/ROOM) as a picture for Mermaid
 //	house -only P    of packages whose path contains P alone
+//	house -topics    the topics of a SampleDB's work, with the files of each
 package main
 
 import (
@@ -21,29 +22,52 @@ func main() {
 	asJSON := flag.Bool("json", false, "write the numbers as JSON")
 	graph := flag.Bool("graph", false, "write the imports between rooms as a picture for Mermaid")
 	only := flag.String("only", "", "only packages whose path contains this")
+	topics := flag.Bool("topics", false, "list the topics of a SampleDB's work, with the files of each")
 	flag.Parse()
-	if err := run(os.Stdout, *asJSON, *graph, *only); err != nil {
+	tell := house.tell
+	switch {
+	case *asJSON:
+		tell = house.json
+	case *graph:
+		tell = house.graph
+	case *topics:
+		tell = house.topics
+	}
+	if err := run(os.Stdout, *only, tell); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, asJSON, graph bool, only string) error {
+func run(out io.Writer, only string, tell func(house, io.Writer) error) error {
 	h, err := measure(os.DirFS("."), []string{"api", "cmd", "internal"})
 	if err != nil {
 		return err
 	}
 	h.Packages = slices.DeleteFunc(h.Packages, func(p pkg) bool { return !strings.Contains(p.Path, only) })
-	switch {
-	case asJSON:
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(h)
-	case graph:
-		_, err = io.WriteString(out, h.mermaid())
-		return err
+	return tell(h, out)
+}
+
+func (h house) json(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(h)
+}
+
+func (h house) graph(out io.Writer) error {
+	_, err := io.WriteString(out, h.mermaid())
+	return err
+}
+
+// topics prints each topic with its files, where a change of it begins.
+func (h house) topics(out io.Writer) error {
+	for _, p := range h.Packages {
+		for _, t := range p.Types {
+			if name, is := strings.CutSuffix(t.Name, "Topic"); is && p.Path == "internal/operator/sampledb" {
+				fmt.Fprintf(out, "%-12s %2d methods  %s\n", name, t.Methods, strings.Join(t.files, " "))
+			}
+		}
 	}
-	h.tell(out)
 	return nil
 }
 
@@ -80,7 +104,7 @@ func (h house) large() (out []large) {
 }
 
 // tell prints the numbers: each package, what is large in it, and the sums.
-func (h house) tell(out io.Writer) {
+func (h house) tell(out io.Writer) error {
 	fmt.Fprintf(out, "%-46s %6s %7s %6s %6s\n", "package", "lines", "files", "funcs", "imports")
 	for _, p := range h.Packages {
 		fmt.Fprintf(out, "%-46s %6d %7d %6d %6d\n", p.Path, p.Lines, p.Files, p.Functions, len(p.Imports))
@@ -94,6 +118,7 @@ func (h house) tell(out io.Writer) {
 		"longest %d), %d types\n%d imports between packages, %d between rooms of internal\n",
 		len(h.Packages), s.lines, s.internal, s.functions, s.median, s.p99, s.longest, s.types, s.arrows,
 		len(h.rooms()))
+	return nil
 }
 
 // sums are those of all packages.

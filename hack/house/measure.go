@@ -38,6 +38,8 @@ type kind struct {
 	Name    string `json:"name"`
 	Methods int    `json:"methods"`
 	Fields  int    `json:"fields"`
+
+	files []string // in which its methods are
 }
 
 // module is how the paths of our packages begin.
@@ -103,7 +105,7 @@ func (p *pkg) add(repository fs.FS, name string) error {
 			p.Functions++
 			p.lengths = append(p.lengths, files.Position(d.End()).Line-files.Position(d.Pos()).Line+1)
 			if d.Recv != nil {
-				p.kind(receiver(d.Recv.List[0].Type)).Methods++
+				p.kind(receiver(d.Recv.List[0].Type)).addMethod(path.Base(name))
 			}
 		case *ast.GenDecl:
 			p.structs(d)
@@ -135,6 +137,13 @@ func (p *pkg) kind(name string) *kind {
 		i = len(p.Types) - 1
 	}
 	return &p.Types[i]
+}
+
+func (k *kind) addMethod(file string) {
+	k.Methods++
+	if !slices.Contains(k.files, file) {
+		k.files = append(k.files, file)
+	}
 }
 
 // receiver is the name of the type that has a method.

@@ -265,7 +265,7 @@ func newCatalogue(objects []bucket.Object, contents map[string][]byte, pieces ma
 	}
 	c.infer()
 	for i, b := range c.Backups {
-		c.Backups[i] = c.WithTerm(b)
+		c.Backups[i] = b.WithTerm(c)
 	}
 	slices.SortFunc(c.Unread, func(a, b Unread) int { return cmp.Compare(a.Name, b.Name) })
 	for _, t := range c.Terms {

@@ -287,7 +287,7 @@ func (b Backup) endsOn(history []ha.TermStart) (ha.TermStart, bool) {
 // the leader that was copied said the term before, after a restore in place one of the branch that was left. The number
 // of the timeline on which it ended tells, where only one term has it there; else nothing is changed, and the backup is
 // of no known history.
-func (c Catalogue) WithTerm(b Backup) Backup {
+func (b Backup) WithTerm(c Catalogue) Backup {
 	if t := c.Terms[b.Term]; t == nil || len(t.TermHistory) == 0 {
 		return b
 	} else if _, on := b.endsOn(t.TermHistory); on {

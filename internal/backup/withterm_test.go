@@ -41,7 +41,7 @@ func TestTheTermOfABackupIsThatInWhichItEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := Catalogue{Terms: c.terms}
-			b := archive.WithTerm(c.b)
+			b := c.b.WithTerm(archive)
 			if b.Term != c.term {
 				t.Errorf("it is of term %d, want %d", b.Term, c.term)
 			}

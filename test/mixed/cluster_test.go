@@ -264,14 +264,20 @@ func (c *cluster) await(what string, ok func(map[string]protocol.Status) bool) {
 func (c *cluster) leader(not string) (leader string) {
 	c.Helper()
 	c.await("one that leads, not "+not, func(found map[string]protocol.Status) bool {
-		for name, s := range found {
-			if leading(s) && name != not {
-				leader = name
-			}
-		}
+		leader = c.leads(found, not)
 		return leader != ""
 	})
 	return leader
+}
+
+// leads is one that leads, but not a certain one, "" for none.
+func (c *cluster) leads(found map[string]protocol.Status, not string) string {
+	for _, name := range c.names() {
+		if s, there := found[name]; there && leading(s) && name != not {
+			return name
+		}
+	}
+	return ""
 }
 
 // whole waits until one instance leads, all others stream from it, and all vote.

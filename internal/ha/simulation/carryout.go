@@ -183,7 +183,7 @@ func (n *node) pollOne(name string) {
 // seeData says what lies in the data directory.
 func (n *node) seeData() {
 	if n.up && n.busy() { // what lies there then is told, after all that was told before
-		n.later(n.busyUntil-n.w.now, n.seeData)
+		n.later(n.pause.busy-n.w.now, n.seeData)
 		return
 	}
 	n.step(machine.DataSeen{Data: n.data, SystemIdentifier: n.system, Room: !n.cramped})

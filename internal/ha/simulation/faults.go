@@ -151,7 +151,7 @@ func (w *World) change(n *node, kind int) {
 	case 17:
 		d := w.between(500*ms, 6*time.Second)
 		n.log("its agent hangs for %s, its server goes on", d)
-		n.busyUntil = max(n.busyUntil, w.now+d)
+		n.pause.busy = max(n.pause.busy, w.now+d)
 		n.excused = max(n.excused, w.now+d+pauseIsNoticedFor)
 	}
 }
@@ -270,7 +270,7 @@ func (w *World) loseData(n *node) {
 func (w *World) pause(n *node) {
 	d := w.between(50*ms, 8*time.Second)
 	n.log("pauses for %s", d)
-	n.pausedUntil = max(n.pausedUntil, w.now+d)
+	n.pause.until = max(n.pause.until, w.now+d)
 	n.excused = max(n.excused, w.now+d+pauseIsNoticedFor)
 }
 
@@ -362,11 +362,9 @@ func (w *World) heal() {
 	w.api.away = [maxNodes]bool{}
 	w.check.healed = w.now
 	for _, n := range w.nodes {
-		n.pausedUntil, n.busyUntil, n.deafUntil = min(n.pausedUntil, w.now), min(n.busyUntil,
-			w.now), min(n.deafUntil, w.now)
-		n.stalledUntil, n.rewoundUntil = min(n.stalledUntil, w.now), min(n.rewoundUntil, w.now)
-		n.goOn()
-		n.release()
+		n.deafUntil, n.stalledUntil = min(n.deafUntil, w.now), min(n.stalledUntil, w.now)
+		n.rewoundUntil = min(n.rewoundUntil, w.now)
+		n.pause.end()
 		if n.exists && !n.up {
 			n.start()
 		}

@@ -50,8 +50,8 @@ func (w *World) deliver(to int, f, gone func()) {
 	case !n.up && gone != nil:
 		gone()
 	case !n.up:
-	case n.pausedUntil > w.now:
-		w.after(n.pausedUntil-w.now, func() { w.deliver(to, f, gone) })
+	case n.pause.until > w.now:
+		w.after(n.pause.until-w.now, func() { w.deliver(to, f, gone) })
 	default:
 		f()
 	}
@@ -81,37 +81,4 @@ func (n *node) ask(to int, serve func(p *node, reply func(func())), refused func
 			back(refused)
 		}
 	})
-}
-
-// later runs f on the instance after a while, unless it has crashed by then. A
-// paused instance goes on where it was.
-func (n *node) later(d time.Duration, f func()) {
-	epoch := n.epoch
-	n.w.after(d, func() { n.resume(epoch, f) })
-}
-
-func (n *node) resume(epoch int, f func()) {
-	switch {
-	case n.epoch != epoch || !n.up:
-	case n.pausedUntil > n.w.now || len(n.paused) > 0:
-		n.paused = append(n.paused, func() { n.resume(epoch, f) })
-		if len(n.paused) == 1 {
-			n.w.after(n.pausedUntil-n.w.now, n.goOn)
-		}
-	default:
-		f()
-	}
-}
-
-// goOn ends a pause, once it is over: what was due meanwhile is done in its order.
-func (n *node) goOn() {
-	if n.pausedUntil > n.w.now {
-		n.w.after(n.pausedUntil-n.w.now, n.goOn)
-		return
-	}
-	paused := n.paused
-	n.paused = nil
-	for _, f := range paused {
-		f()
-	}
 }

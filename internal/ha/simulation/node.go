@@ -35,8 +35,7 @@ type node struct {
 	// The process.
 	up           bool
 	epoch        int
-	pausedUntil  time.Duration // agent and server
-	busyUntil    time.Duration // the agent alone
+	pause        pause
 	stalledUntil time.Duration // the volume: nothing gets on disk
 	deafUntil    time.Duration // its server takes no replication
 	rewoundUntil time.Duration // its server, which was rewound, is not consistent: it has no session for anybody
@@ -58,11 +57,9 @@ type node struct {
 
 	lastContact time.Duration
 	lastTick    time.Duration
-	paused      []func()        // what was due in a pause
-	held        []machine.Event // what the agent has not taken in yet, while it hangs
-	excused     time.Duration   // until when a late stop is not held against it
-	leased      bool            // it had the read lease before the last step
-	leaseGone   time.Duration   // when the server is gone that was ended because it has the read lease no more
+	excused     time.Duration // until when a late stop is not held against it
+	leased      bool          // it had the read lease before the last step
+	leaseGone   time.Duration // when the server is gone that was ended because it has the read lease no more
 }
 
 // clock is the instance's own.
@@ -84,7 +81,7 @@ func (n *node) create() {
 // start starts the agent.
 func (n *node) start() {
 	n.epoch++
-	n.up, n.pausedUntil, n.busyUntil, n.held, n.paused = true, 0, 0, nil, nil
+	n.up, n.pause = true, pause{n: n}
 	n.lastContact = n.w.now
 	n.endServer()
 	if n.w.breaks(TermForgotten) {
@@ -108,7 +105,7 @@ func (n *node) start() {
 }
 
 // busy says that the agent answers nobody, though its server does.
-func (n *node) busy() bool { return n.w.now < n.busyUntil }
+func (n *node) busy() bool { return n.w.now < n.pause.busy }
 
 // crash ends the agent with its server.
 func (n *node) crash() {
@@ -123,35 +120,13 @@ func (n *node) crash() {
 func (n *node) step(e machine.Event) {
 	switch {
 	case !n.up:
-	case n.pausedUntil > n.w.now || n.busy() || len(n.held) > 0:
-		n.hold(e)
+	case n.pause.until > n.w.now || n.busy() || len(n.pause.held) > 0:
+		n.pause.hold(e)
 	default:
 		n.leased = n.role() == ha.ServerPrimary && n.machine.View().Local.HasReadLease
 		for _, effect := range n.machine.Step(n.clock(), e) {
 			n.carryOut(effect)
 		}
-	}
-}
-
-// hold keeps an event until the agent goes on. Events stay in their order, as in the agent's queue: the end of a
-// server does not overtake its start.
-func (n *node) hold(e machine.Event) {
-	n.held = append(n.held, e)
-	if len(n.held) == 1 {
-		n.later(0, n.release)
-	}
-}
-
-// release has the machine take in what was held, once it goes on.
-func (n *node) release() {
-	if n.busy() {
-		n.later(n.busyUntil-n.w.now, n.release)
-		return
-	}
-	held := n.held
-	n.held = nil
-	for _, e := range held {
-		n.step(e)
 	}
 }
 

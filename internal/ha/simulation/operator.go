@@ -101,7 +101,7 @@ func (w *World) reconcile() {
 // dismiss removes an instance that is no member, once it has no say any more.
 func (w *World) dismiss(n *node) {
 	for _, l := range w.nodes {
-		if !l.up || l.lead() == nil || !l.serves(l.lead().term) || l.pausedUntil > w.now || w.api.away[l.index] {
+		if !l.up || l.lead() == nil || !l.serves(l.lead().term) || l.pause.until > w.now || w.api.away[l.index] {
 			continue
 		}
 		r := l.mem.Configuration

@@ -47,7 +47,7 @@ func (n *node) awaitWrite(began time.Duration) {
 	again := func() { n.awaitWrite(began) }
 	switch {
 	case n.busy():
-		n.later(n.busyUntil-n.w.now, again)
+		n.later(n.pause.busy-n.w.now, again)
 	case n.stalls():
 		n.step(machine.VolumeSeen{Unwritten: n.w.now - began})
 		n.later(min(writeLook, n.stalledUntil-n.w.now), again)

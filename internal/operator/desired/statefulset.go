@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -168,4 +169,18 @@ func (v Volume) spec(db *v1.SampleDB) (corev1.PersistentVolumeClaimSpec, error) 
 			Requests: corev1.ResourceList{corev1.ResourceStorage: size},
 		},
 	}, nil
+}
+
+// RestartOrder compares two instances by when their servers restart: the primary comes last, since it hands over, and
+// of the others the one with the last name first.
+func RestartOrder(a, b, primary string) int {
+	switch {
+	case a == b:
+		return 0
+	case a == primary:
+		return 1
+	case b == primary:
+		return -1
+	}
+	return strings.Compare(b, a)
 }

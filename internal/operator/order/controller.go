@@ -112,7 +112,9 @@ func (k Kind[O]) Setup(m manager.Manager, base Base) error {
 }
 
 // Reconciler reconciles the objects of the kind.
-func (k Kind[O]) Reconciler(base Base) reconcile.Reconciler { return reconciler[O]{Base: base, kind: k} }
+func (k Kind[O]) Reconciler(base Base) reconcile.Reconciler {
+	return reconciler[O]{Base: base, kind: k}
+}
 
 // reconciler reconciles the objects of a kind.
 type reconciler[O client.Object] struct {
