@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 VERSION ?= development
-.PHONY: help up down demo test soak check build generate docs images examples push release deps clean
+.PHONY: help up down demo test soak check quick build generate docs images examples push release deps clean
 .PHONY: bench-startup bench-backup bench-upgrade bench-connections bench-crowd bench-scale
 .PHONY: drill soak-drill sbom vulnerabilities
 
@@ -24,6 +24,9 @@ test: build ## Run the tests, without long stories but for those of SHARE=2/6; s
 
 soak: build ## Run what takes too long for make test, some hours; SHARE=3/8 is the third of eight parts, PIECES=Fuzz some
 	@assets=$$(bin/localkube assets) && KUBEBUILDER_ASSETS=$$assets go run ./hack/suite soak "$(SHARE)" "$(PIECES)"
+
+quick: ## Judge a change of some packages in seconds: format, vet, lint, tests; PACKAGES=./internal/wal, or what differs
+	@hack/quick.sh $(PACKAGES)
 
 check: bin/localkube ## Run what is quick: format, vet, lint, pure tests, generated files current
 	@hack/check.sh
