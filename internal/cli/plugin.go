@@ -23,9 +23,10 @@ func Root(version string) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(Status(), Plan(), Switchover(), Promote(), Stop(), Start(), Backup(), RestoreTo(), Undelete(),
-		UpgradeTo(), PSQL(), Logs(), Top(), Console(version), Restart(), Rebuild(), Verify(), Drill(), Report(version),
-		Version(version))
+	root.AddCommand(Status(), Switchover(), Promote(), Stop(), Start(), Backup(), RestoreTo(), Undelete(), UpgradeTo(),
+		PSQL(), Logs(), Top(), Restart(), Rebuild(), Verify(), Drill(), Report(version), Version(version))
+	root.AddCommand(Plan())
+	root.AddCommand(Console(version))
 	Complete(root.Commands()...)
 	return root
 }

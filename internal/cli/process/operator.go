@@ -30,14 +30,10 @@ import (
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/limits"
 	"toban.dev/internal/operator/metrics"
-	"toban.dev/internal/operator/myapp"
 	"toban.dev/internal/operator/namespaces"
 	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/order/databasebackup"
-	"toban.dev/internal/operator/order/databaserestore"
-	"toban.dev/internal/operator/order/faultdrill"
 	"toban.dev/internal/operator/order/verification"
-	"toban.dev/internal/operator/postgresql"
 	"toban.dev/internal/operator/sampledb"
 	"toban.dev/internal/operator/secrets"
 	"toban.dev/internal/operator/shards"
@@ -191,7 +187,7 @@ func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (man
 	if err != nil {
 		return nil, err
 	}
-	kept := sampledb.CacheOptions(myapp.Watched()...)
+	kept := sampledb.CacheOptions(watchedByAnnexes()...)
 	kept.DefaultNamespaces = o.namespaces.ForCache()
 	address := o.metricsAddress
 	if !rights.readers {
@@ -272,28 +268,22 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 	if err := r.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of SampleDBs: %w", err)
 	}
-	if err := o.requests(m, r, asks); err != nil {
+	base := order.Base{
+		Client: r.Client, Reader: r.Reader, Settings: r.Settings, Events: r.Events, Shard: o.shard, Now: time.Now,
+	}
+	if err := o.backupControllers(m, base, asks, store); err != nil {
 		return err
 	}
 	clientset, err := kubernetes.NewForConfig(m.GetConfig())
 	if err != nil {
 		return fmt.Errorf("make a client for the watches of Secrets: %w", err)
 	}
-	follower := func() *secrets.Follower { // each controller takes the events of its own
-		return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
-	}
-	p := &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: asks, Secrets: follower(),
-		Credentials: store, Settings: r.Settings, Namespaces: o.namespaces, Events: r.Events,
-		Shard: o.shard, Now: time.Now}
-	if err := p.Setup(m); err != nil {
-		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
-	}
-	a := &myapp.Reconciler{Client: r.Client, Reader: r.Reader, Secrets: follower(), Namespaces: o.namespaces,
-		Events: r.Events, Shard: o.shard, Now: time.Now}
-	if err := a.Setup(m); err != nil {
-		return fmt.Errorf("set up the controller of MyApps: %w", err)
-	}
-	return nil
+	return setUpAnnexes(m, parts{
+		Base: base, asks: asks, credentials: store, namespaces: o.namespaces,
+		follow: func() *secrets.Follower {
+			return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
+		},
+	})
 }
 
 // showActing has the metrics say that the operator acts as soon as it holds its lease, and from then on show what its
@@ -312,14 +302,12 @@ func (o operatorOptions) showActing(m manager.Manager, shown *metrics.Metrics) e
 	return nil
 }
 
-// requests are the controllers of what asks for one piece of work about a SampleDB.
-func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, asks *agents.HTTPS) error {
-	base := order.Base{
-		Client: m.GetClient(), Reader: m.GetAPIReader(), Settings: r.Settings, Events: r.Events, Shard: o.shard,
-		Now: time.Now,
-	}
+// backupControllers are those of backups and of their verifications.
+func (o operatorOptions) backupControllers(
+	m manager.Manager, base order.Base, asks *agents.HTTPS, store *credentials.Store,
+) error {
 	b := &databasebackup.Reconciler{
-		Base: base, Pods: r.Pods, Cutter: asks, Credentials: r.Credentials,
+		Base: base, Pods: asks, Cutter: asks, Credentials: store,
 		Turns: &limits.Turns{
 			Client: m.GetClient(), Limit: o.backups, Flag: "--" + flagBackups, Component: naming.ComponentBackup,
 			Condition: v1.ConditionComplete, Waits: databasebackup.Waits, Shard: o.shard,
@@ -329,7 +317,7 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
 	}
 	v := &verification.Reconciler{
-		Base: base, Pods: r.Pods,
+		Base: base, Pods: asks,
 		Turns: &limits.Turns{
 			Client: m.GetClient(), Limit: o.verifications, Flag: "--" + flagVerifications,
 			Component: naming.ComponentVerify, Condition: v1.ConditionVerified, Waits: verification.Waits,
@@ -338,14 +326,6 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 	}
 	if err := v.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of verifications: %w", err)
-	}
-	d := &databaserestore.Reconciler{Base: base, Pods: r.Pods}
-	if err := d.Setup(m); err != nil {
-		return fmt.Errorf("set up the controller of DatabaseRestores: %w", err)
-	}
-	f := &faultdrill.Reconciler{Base: base, Breaker: asks}
-	if err := f.Setup(m); err != nil {
-		return fmt.Errorf("set up the controller of FaultDrills: %w", err)
 	}
 	return nil
 }

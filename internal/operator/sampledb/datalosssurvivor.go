@@ -37,8 +37,8 @@ func (s *lossTopic) mayElect() bool {
 	return newest.Elects(votes, true)
 }
 
-// survivorOf is the instance that goes on with the data that it has, the one with the most. Where that is not to be yet,
-// or not at all, it is "" and the condition Restored says why.
+// survivorOf is the instance that goes on with the data that it has, the one with the most. Where that is not to be
+// yet, or not at all, it is "" and the condition Restored says why.
 func survivorOf(l loss, v lossView) (instance string, position ha.Position, why verdict) {
 	refused := func(words string) verdict {
 		return no(v1.ReasonRestoreFailed, "no instance is promoted with a loss: "+words)

@@ -47,9 +47,9 @@ const (
 	rotationGive  rotationStep = "give"  // the server the password of the epoch
 )
 
-// nextOfRotation is what to do, and for rotationWait why nothing can be. One rotation ends before the next begins. The Secret
-// comes first: where somebody has to delete it, the server keeps the password that is in it. What keeps the server
-// from being told keeps a rotation from beginning, so that the two have the same but for moments.
+// nextOfRotation is what to do, and for rotationWait why nothing can be. One rotation ends before the next begins. The
+// Secret comes first: where somebody has to delete it, the server keeps the password that is in it. What keeps the
+// server from being told keeps a rotation from beginning, so that the two have the same but for moments.
 func nextOfRotation(q rotation) (step rotationStep, reason, sentence string) {
 	behind := !q.written || !q.given
 	wait := v1.ReasonRotationWaits

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// without is what an annex goes with: its folders and files, and its lines in files of the core.
+type without struct {
+	gone  []string
+	lines map[string]string // by file, an expression for what is taken out of it
+}
+
+// ofController is a controller with its entry in the list of annexes.
+func ofController(kinds, folder string, more ...string) without {
+	entry, imported := `^\t\{kinds: "`+kinds+`".*?^\t\}\},\n`, `^\t"toban.dev/`+folder+`"\n`
+	return without{gone: append(more, folder), lines: map[string]string{
+		"internal/cli/process/annexes.go": `(?sm)` + entry + `|` + imported,
+	}}
+}
+
+// annexes are what the core can do without (docs/architecture.md, "Core and annexes").
+var annexes = map[string]without{
+	"DatabaseRestore": ofController("DatabaseRestores", "internal/operator/order/databaserestore"),
+	"FaultDrill":      ofController("FaultDrills", "internal/operator/order/faultdrill"),
+	"PostgreSQL":      ofController("PostgreSQLs", "internal/operator/postgresql"),
+	"MyApp":           ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
+	"console": {
+		gone:  []string{"internal/cli/console", "internal/cli/console.go", "internal/cli/consoleverbs.go"},
+		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n`},
+	},
+	"plan": {
+		gone:  []string{"internal/operator/plan", "internal/cli/plan.go", "internal/cli/plantext.go"},
+		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Plan\(\).*\n`},
+	},
+	"simulation": {gone: []string{"internal/ha/simulation"}},
+}
+
+// The core imports no annex: it is built without each of them. go build sees another tree (-overlay), in which files
+// are not there or have fewer lines.
+func TestTheCoreIsWholeWithoutEachAnnex(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, annex := range annexes {
+		t.Run(name, func(t *testing.T) {
+			overlay := annex.overlay(t, root)
+			build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay,
+				"./internal/cli/process", "./internal/ha/...")
+			build.Dir = root
+			if said, err := build.CombinedOutput(); err != nil {
+				t.Errorf("the core needs it: %v\n%s", err, said)
+			}
+		})
+	}
+}
+
+// overlay is the file that tells go build what is taken out.
+func (w without) overlay(t *testing.T, root string) string {
+	t.Helper()
+	replaced := map[string]string{}
+	for _, gone := range w.gone {
+		err := filepath.WalkDir(filepath.Join(root, gone), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				replaced[path] = ""
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, lines := range w.lines {
+		path := filepath.Join(root, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		less := regexp.MustCompile(lines).ReplaceAll(text, nil)
+		if len(less) == len(text) {
+			t.Fatalf("%s has no line of it", name)
+		}
+		replaced[path] = filepath.Join(t.TempDir(), filepath.Base(name))
+		if err := os.WriteFile(replaced[path], less, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
