@@ -251,19 +251,22 @@ func (s *story) bearable(what string, pause time.Duration) {
 }
 
 // endsOfSessions fails where a write has seen anything but the end of its session, or that a side which is being closed
-// only reads, in the moment before sessions end.
+// only reads, in the moment before sessions end there.
 func endsOfSessions(failed []outside.Failure) error {
 	const moment = 2 * time.Second
-	ends := func(f outside.Failure, code string) bool {
+	code := func(f outside.Failure) string { // "" where the server did not say why the session ended
 		var said *pgconn.PgError
-		return errors.As(f.Err, &said) && strings.HasPrefix(said.Code, code)
+		if errors.As(f.Err, &said) {
+			return said.Code
+		}
+		return ""
 	}
+	ended := func(f outside.Failure) bool { return code(f) == "" || strings.HasPrefix(code(f), "57P") }
 	for _, f := range failed {
-		var said *pgconn.PgError
-		closing := ends(f, "25006") && slices.ContainsFunc(failed, func(end outside.Failure) bool {
-			return ends(end, "57P") && !end.At.Before(f.At) && end.At.Sub(f.At) <= moment
+		closing := code(f) == "25006" && slices.ContainsFunc(failed, func(end outside.Failure) bool {
+			return ended(end) && !end.At.Before(f.At) && end.At.Sub(f.At) <= moment
 		})
-		if errors.As(f.Err, &said) && !ends(f, "57P") && !closing {
+		if !ended(f) && !closing {
 			return fmt.Errorf("a write saw an error not for the end of its session: %w; all: %s", f.Err, listed(failed))
 		}
 	}
