@@ -196,7 +196,7 @@ type EncryptionSpec struct {
 	Key SecretReference `json:"key"`
 }
 
-// RetentionSpec is what of an archive is kept: what count or days asks for. The last good backup is always kept, and so
+// RetentionSpec says which part of an archive is kept: the one that count or days asks for. The last good backup is always kept, and so
 // is the WAL that leads on from any kept backup.
 type RetentionSpec struct {
 	// How many base backups are kept of each kind: of the schedule, asked for, before a migration of a MyApp, and the

@@ -407,7 +407,7 @@ func (a *Agent) configure(config protocol.Config) {
 	a.observeServer()
 }
 
-// machineConfig is what of the config elections depend on.
+// machineConfig is the part of the config that elections depend on.
 func (a *Agent) machineConfig() machine.Config {
 	return machineConfig(a.configs.get(), a.options.Name, a.options.Cluster != nil)
 }

@@ -18,7 +18,7 @@ type configs struct {
 	last  protocol.Config
 }
 
-// forInstance is what of a config is for an instance: a reader neither archives nor asks the witness.
+// forInstance is the part of a config that is for an instance: a reader neither archives nor asks the witness.
 func forInstance(config protocol.Config, self string) protocol.Config {
 	if naming.IsReader(config.Cluster, self) {
 		config.Archive, config.Witness = nil, ""
@@ -50,7 +50,7 @@ func readConfig(path string) (protocol.Config, error) {
 	return config, nil
 }
 
-// machineConfig is what of a config the elections of an instance depend on. There may be a Kubernetes API.
+// machineConfig is the part of a config that the elections of an instance depend on. There may be a Kubernetes API.
 func machineConfig(config protocol.Config, self string, api bool) machine.Config {
 	reader := naming.IsReader(config.Cluster, self)
 	c := machine.Config{

@@ -5,7 +5,7 @@ import (
 	"toban.dev/internal/postgres"
 )
 
-// role is what of a server's settings follows from what it is to be.
+// role is the part of a server's settings that follows from its role.
 type role struct {
 	standing *standing
 	// rule is by which commits wait, upstream how a leader is followed, closed whether no client is to be let in.

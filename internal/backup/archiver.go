@@ -243,7 +243,7 @@ func (a *Archiver) segment(number uint64) wal.Segment {
 	return segmentOf(timelineAt(a.TermHistory, number), number)
 }
 
-// rest is what of a segment is to be archived once that is complete: what no part has.
+// rest is the part of a segment to archive once that is complete: the one that no earlier part has.
 func (a *Archiver) rest(number uint64) Piece {
 	from := a.done
 	if number != a.next {

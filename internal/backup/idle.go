@@ -126,7 +126,7 @@ type records struct {
 	ours map[uint32]bool
 }
 
-// read is what of a record there is up to an LSN, without the headers of pages, at most so many bytes.
+// read is the part of a record that there is up to an LSN, without the headers of pages, at most so many bytes.
 func (r records) read(begin wal.LSN, most int, end wal.LSN) []byte {
 	var out []byte
 	for len(out) < most && begin < end {

@@ -114,7 +114,7 @@ func (a *Archiver) lastKey(ctx context.Context) (last keyNote, began bool, err e
 	return last, false, nil
 }
 
-// KeyUse is what of an archive needs a key.
+// KeyUse says which parts of an archive need a key.
 type KeyUse struct {
 	// Recipient is its public half, "" for what nobody has noted the key of.
 	Recipient string

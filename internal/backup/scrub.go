@@ -180,7 +180,7 @@ func (s *scrubbing) choose(ctx context.Context, width uint64) (again, next []can
 	return again, next, nil
 }
 
-// within is what of the next objects the budget allows, and how far on the ring that leads.
+// within are those of the next objects that the budget allows, and how far on the ring that leads.
 func (s *scrubbing) within(next []candidate, width uint64) (to uint64, all []candidate) {
 	size := int64(0)
 	for i, c := range next {

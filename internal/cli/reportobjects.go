@@ -15,7 +15,7 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// reportKinds are what of a SampleDB's objects is in a report, by the label that they have. Secrets are not.
+// reportKinds are the kinds of a SampleDB's objects that a report has, by their label. Secrets are not.
 var reportKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"},
 	{Version: "v1", Kind: "PersistentVolumeClaim"},

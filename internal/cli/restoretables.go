@@ -15,7 +15,7 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// parts are what of a database is to come back. The zero value is all that the SampleDB has.
+// parts are the parts of a database that are to come back. The zero value is all that the SampleDB has.
 type parts struct {
 	database        string
 	tables, schemas []string

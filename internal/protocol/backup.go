@@ -63,7 +63,7 @@ type FormerResult struct {
 	Empty bool `json:"empty,omitempty"`
 }
 
-// Retention is what of an archive is kept. One that both or either asks for stays.
+// Retention says which parts of an archive are kept. One that both or either asks for stays.
 type Retention struct {
 	// Count is how many base backups are kept.
 	Count int `json:"count"`

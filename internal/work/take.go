@@ -463,7 +463,7 @@ func wholeSecond(at time.Time) time.Time {
 	return at.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
 
-// windows are what of an archive can be restored.
+// windows are the times of an archive that can be restored.
 func windows(c backup.Catalogue) []protocol.Window {
 	var out []protocol.Window
 	for n, branch := range c.Branches() {

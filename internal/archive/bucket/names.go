@@ -69,7 +69,7 @@ func badPart(part string) string {
 	return ""
 }
 
-// folderOf is what of a name or of a prefix ends with a slash.
+// folderOf is the part of a name or prefix that ends with a slash.
 func folderOf(name string) string { return name[:strings.LastIndexByte(name, '/')+1] }
 
 // check says what is wrong with an object that is to be written.

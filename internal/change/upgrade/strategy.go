@@ -2,8 +2,8 @@ package upgrade
 
 import "fmt"
 
-// StrategyFacts are what of a SampleDB may keep it from a blue/green upgrade, before anything of it is looked into
-// (docs/bluegreen.md, "What is refused").
+// StrategyFacts are the facts about a SampleDB that may keep it from a blue/green upgrade, before anything of it is
+// looked into (docs/bluegreen.md, "What is refused").
 type StrategyFacts struct {
 	// Name is the SampleDB's, LongestName the length of one that has room for that of the second side.
 	Name        string

@@ -245,7 +245,7 @@ func (i *Instance) leading(l ha.Local) bool {
 		i.fence == nil && !i.server.stopping
 }
 
-// decisives are what of an instance makes others decide anew.
+// decisives are the facts about an instance that make others decide anew.
 type decisives struct {
 	data                                                               ha.Data
 	identifier                                                         string

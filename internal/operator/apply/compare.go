@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// content is what of an object is wanted: all but the status and what the API server sets.
+// content is the wanted part of an object: all but the status and what the API server sets.
 func content(object client.Object) (map[string]any, error) {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

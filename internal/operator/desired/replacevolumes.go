@@ -86,8 +86,8 @@ func (s AskedStorage) otherClass(claim *corev1.PersistentVolumeClaim) bool {
 
 func is(class *string, name string) bool { return class != nil && *class == name }
 
-// Anew is what of spec.storage the volume of a claim can have only by being made anew, nothing where it is as wanted or
-// can become so. The size is the one in force, which may be larger than the one of the spec.
+// Anew is the part of spec.storage that the volume of a claim has only once it is made anew, nothing where it is as
+// wanted or can become so. The size is the one in force, which may be larger than the one of the spec.
 func (s AskedStorage) Anew(size resource.Quantity, claim *corev1.PersistentVolumeClaim) (out []string) {
 	if s.Smaller(claim) && claim.Spec.Resources.Requests.Storage().Cmp(size) > 0 {
 		out = append(out, AnewSize)

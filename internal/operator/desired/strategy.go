@@ -13,7 +13,7 @@ func BlueGreen(db *v1.SampleDB) bool {
 	return db.Spec.Upgrade != nil && db.Spec.Upgrade.Strategy == v1.StrategyBlueGreen
 }
 
-// StrategyFacts are what of a SampleDB may keep it from that.
+// StrategyFacts are the facts about a SampleDB that may keep it from that.
 func StrategyFacts(db *v1.SampleDB) upgrade.StrategyFacts {
 	out := upgrade.StrategyFacts{
 		Name: db.Name, LongestName: naming.MaxNameBlueGreen, From: Major(db),

@@ -13,7 +13,7 @@ type view struct {
 	image string
 	// needed says that a migration comes before the spec is rolled out, first that nothing has been rolled out yet.
 	needed, first bool
-	// missing is what of the configuration is not there, "" for nothing.
+	// missing names the part of the configuration that is not there, "" for nothing.
 	missing  string
 	database database
 	jobs     []jobView

@@ -134,7 +134,7 @@ func statusChanged() predicate.Predicate {
 	}}
 }
 
-// shown is what of an object's status matters to a MyApp.
+// shown is the part of an object's status that matters to a MyApp.
 func shown(object client.Object) any {
 	switch o := object.(type) {
 	case *toban.SampleDB:

@@ -20,7 +20,7 @@ type stopPlan struct {
 	until, next time.Time
 	// asleep is since when it sleeps, or goes to sleep, "" where something else wants it to be stopped.
 	asleep string
-	// unread is what of the spec can't be read, "" for nothing: then all stays as it is.
+	// unread names the part of the spec that can't be read, "" for nothing: then all stays as it is.
 	unread string
 }
 
