@@ -37,28 +37,58 @@ func requestOf[O any, P object[O]](api client.Client, asked P, left string) requ
 func (r request[O, P]) await(
 	ctx context.Context, out io.Writer, look func(now P) (line string, over bool, err error),
 ) error {
-	tick := time.NewTicker(requestPoll)
+	told := lines{out: out}
+	return until(ctx, requestPoll, func(error) error { return errors.New(r.left) }, func() (bool, error) {
+		now := P(new(O))
+		if err := r.api.Get(ctx, client.ObjectKeyFromObject(r.asked), now); client.IgnoreNotFound(err) != nil {
+			return false, again{err}
+		} else if err != nil || now.GetUID() != r.asked.GetUID() {
+			return false, fmt.Errorf("the %s %s was deleted", reflect.TypeFor[O]().Name(), r.asked.GetName())
+		}
+		line, over, err := look(now)
+		told.tell(line)
+		return over, err
+	})
+}
+
+// again is the error of a look that has seen nothing: the API may be away for a moment, and what was asked for goes on.
+type again struct{ error }
+
+// until looks every so often until it is over, or a look fails. inVain is the error when the context has ended; last is
+// why the last look has seen nothing, nil where it has seen something.
+func until(
+	ctx context.Context, every time.Duration, inVain func(last error) error, look func() (over bool, err error),
+) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
-	told := ""
+	var last error
 	for {
 		select {
 		case <-ctx.Done():
-			return errors.New(r.left)
+			return inVain(last)
 		case <-tick.C:
 		}
-		now := P(new(O))
-		if err := r.api.Get(ctx, client.ObjectKeyFromObject(r.asked), now); client.IgnoreNotFound(err) != nil {
-			continue // the API may be away for a moment, and what was asked for goes on
-		} else if err != nil || now.GetUID() != r.asked.GetUID() {
-			return fmt.Errorf("the %s %s was deleted", reflect.TypeFor[O]().Name(), r.asked.GetName())
+		over, err := look()
+		var nothing again
+		if errors.As(err, &nothing) {
+			last = nothing.error
+			continue
 		}
-		line, over, err := look(now)
-		if line != told && line != "" {
-			fmt.Fprintln(out, line)
-			told = line
-		}
-		if over || err != nil {
+		if last = nil; over || err != nil {
 			return err
 		}
+	}
+}
+
+// lines tells each line once.
+type lines struct {
+	out  io.Writer
+	last string
+}
+
+func (l *lines) tell(line string) {
+	if line != "" && line != l.last {
+		fmt.Fprintln(l.out, line)
+		l.last = line
 	}
 }

@@ -26,36 +26,32 @@ type restoreWatch struct {
 
 // await tells how far it is until the database takes writes. Its error is why that does not come, and what to do.
 func (w *restoreWatch) await(ctx context.Context, out io.Writer) error {
-	tick := time.NewTicker(restorePoll)
-	defer tick.Stop()
-	told := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it goes on without being watched: kubectl toban status %s%s",
-				w.asked.Name, w.takeBack("; to give it up"))
-		case <-tick.C:
-		}
-		now := &v1.SampleDB{}
-		if err := w.api.Get(ctx, client.ObjectKeyFromObject(w.asked), now); client.IgnoreNotFound(err) != nil {
-			continue // the API may be away for a moment, and the restore does not mind
-		} else if err != nil || now.UID != w.asked.UID {
-			return fmt.Errorf("the SampleDB %s was deleted", w.asked.Name)
-		}
+	left := fmt.Sprintf("it goes on without being watched: kubectl toban status %s%s",
+		w.asked.Name, w.takeBack("; to give it up"))
+	primary := ""
+	err := requestOf(w.api, w.asked, left).await(ctx, out, func(now *v1.SampleDB) (string, bool, error) {
 		if !w.seen(now) {
-			continue
+			return "", false, nil
 		}
-		if line := restoreLine(now); line != told && line != "" {
-			fmt.Fprintf(out, "%s: %s\n", now.Name, line)
-			told = line
+		over, err := w.outcome(now)
+		if err != nil {
+			err = w.giveUp(ctx, now, err)
 		}
-		if over, err := w.outcome(now); err != nil {
-			return w.giveUp(ctx, now, err)
-		} else if over {
-			fmt.Fprintf(out, "%s: %s takes writes\n", now.Name, now.Status.Primary)
-			return nil
-		}
+		primary = now.Status.Primary
+		return named(now, restoreLine(now)), over, err
+	})
+	if err == nil {
+		fmt.Fprintf(out, "%s: %s takes writes\n", w.asked.Name, primary)
 	}
+	return err
+}
+
+// named is a line about a SampleDB, "" for none.
+func named(db *v1.SampleDB, line string) string {
+	if line == "" {
+		return ""
+	}
+	return db.Name + ": " + line
 }
 
 // seen says that the operator's status is about this restore.

@@ -96,33 +96,24 @@ func (o *stopOptions) await(
 ) error {
 	limit, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	tick := time.NewTicker(stopPoll)
-	defer tick.Stop()
-	for shown := ""; ; {
-		select {
-		case <-limit.Done():
-			return fmt.Errorf("it has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
-				o.timeout, before.Name)
-		case <-tick.C:
-		}
-		db, err := o.read(limit, api, before.Name)
-		if err != nil {
-			continue // the API may be away for a moment
-		}
-		switch {
-		case db.UID != before.UID:
-			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
-		case db.Spec.Stopped != stop:
-			return errors.New("somebody has changed spec.stopped meanwhile")
-		}
-		if line := stopLine(db); line != "" && line != shown {
-			fmt.Fprintln(out, line)
-			shown = line
-		}
-		if stopEnded(db, stop) {
-			return nil
-		}
+	late := func(error) error {
+		return fmt.Errorf("it has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
+			o.timeout, before.Name)
 	}
+	told := lines{out: out}
+	return until(limit, stopPoll, late, func() (bool, error) {
+		db, err := o.read(limit, api, before.Name)
+		switch {
+		case err != nil:
+			return false, again{err}
+		case db.UID != before.UID:
+			return false, madeAnew(db)
+		case db.Spec.Stopped != stop:
+			return false, errors.New("somebody has changed spec.stopped meanwhile")
+		}
+		told.tell(stopLine(db))
+		return stopEnded(db, stop), nil
+	})
 }
 
 // stopEnded says that what was asked for is so, and that the operator has seen it.

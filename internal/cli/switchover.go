@@ -82,29 +82,19 @@ func ask(ctx context.Context, api client.Client, db *v1.SampleDB, to string) err
 func (o *switchoverOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
 	limit, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	tick := time.NewTicker(switchoverPoll)
-	defer tick.Stop()
-	var last error
-	for {
-		select {
-		case <-limit.Done():
-			return o.late(before.Name, last)
-		case <-tick.C:
-		}
-		var db *v1.SampleDB
-		if db, last = o.look(ctx, api, before.Name); last != nil {
-			continue // the API may be away for a moment, and the database does not mind
+	late := func(last error) error { return o.late(before.Name, last) }
+	return until(limit, switchoverPoll, late, func() (bool, error) {
+		db, err := o.look(ctx, api, before.Name)
+		if err != nil {
+			return false, again{err}
 		}
 		over, err := o.outcome(before, db)
-		if err != nil {
-			return err
-		}
-		if over {
+		if over && err == nil {
 			fmt.Fprintf(out, "%s: %s takes writes (before: %s)\n",
 				db.Name, db.Status.Primary, cmp.Or(before.Status.Primary, "none"))
-			return nil
 		}
-	}
+		return over, err
+	})
 }
 
 // look reads the SampleDB. The request has a time of its own: one that the limit of the whole cut short would look
@@ -118,7 +108,7 @@ func (o *switchoverOptions) look(ctx context.Context, api client.Client, name st
 // outcome says whether the switchover is over; with an error where it is refused.
 func (o *switchoverOptions) outcome(before, now *v1.SampleDB) (bool, error) {
 	if before.UID != now.UID {
-		return false, fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", now.Name)
+		return false, madeAnew(now)
 	}
 	if now.Annotations[naming.AnnotationSwitchover] != "" {
 		return false, nil

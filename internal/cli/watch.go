@@ -27,25 +27,20 @@ func (o *watched) watch(
 ) error {
 	limit, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	tick := time.NewTicker(watchPoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-limit.Done():
-			return errors.New(late)
-		case <-tick.C:
-		}
+	return until(limit, watchPoll, func(error) error { return errors.New(late) }, func() (bool, error) {
 		db, err := o.read(limit, api, before.Name)
 		if err != nil {
-			continue // the API may be away for a moment, and the database does not mind
+			return false, again{err}
 		}
 		if db.UID != before.UID {
-			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
+			return false, madeAnew(db)
 		}
-		if over, err := show(db); over || err != nil {
-			return err
-		}
-	}
+		return show(db)
+	})
+}
+
+func madeAnew(db *v1.SampleDB) error {
+	return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
 }
 
 // patchDB changes a SampleDB by a merge patch.
