@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -35,6 +36,8 @@ type deletionView struct {
 	// unreadable is one that the operator may not read. err is why that is not known otherwise.
 	uninstalled, unreadable string
 	err                     error
+	// follows says that it is a second side which follows a SampleDB that lives: that one has all its data.
+	follows bool
 }
 
 // deletionPolicy is what becomes of the data, and why.
@@ -53,7 +56,7 @@ func decideDeletionPolicy(d deletionView) deletionPolicy {
 		return deletionPolicy{deletionUninstalled, fmt.Sprintf(
 			"the SampleDB is deleted with the CustomResourceDefinition %s: its volumes stay, and a SampleDB of the "+
 				"same name takes them over", d.uninstalled)}
-	case d.unreadable != "":
+	case d.unreadable != "" && !d.follows:
 		return deletionPolicy{deletionUnreadable, fmt.Sprintf(
 			"the operator may not read the CustomResourceDefinition %s, so it can't know whether the SampleDB "+
 				"is deleted with its kind: its volumes stay, whatever deletionPolicy says, and no last backup is taken",
@@ -87,11 +90,33 @@ func (s *deletionTopic) observeDeletionPolicy(ctx context.Context) {
 			d.err = errors.Join(d.err, err)
 		}
 	}
+	if d.unreadable != "" {
+		follows, err := s.follows(ctx)
+		d.follows, d.err = follows, errors.Join(d.err, err)
+	}
 	s.deletionPolicy = decideDeletionPolicy(d)
 	if s.deletionPolicy.reason == deletionOrphaned || s.deletionPolicy.spares() {
 		s.db = s.db.DeepCopy()
 		s.db.Spec.DeletionPolicy = v1.DeletionRetain
 	}
+}
+
+// follows says that this is the second side of a SampleDB that lives, and that the other side serves. It is read past
+// the cache: sides may just have changed.
+func (s *deletionTopic) follows(ctx context.Context) (bool, error) {
+	owner := metav1.GetControllerOf(s.db)
+	if owner == nil || owner.Kind != "SampleDB" || s.db.Name != naming.Green(owner.Name) {
+		return false, nil
+	}
+	blue := &v1.SampleDB{}
+	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.db.Namespace, Name: owner.Name}, blue)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read which side serves: %w", err)
+	}
+	return blue.UID == owner.UID && blue.DeletionTimestamp == nil && !blue.Status.Upgrade.BlueClosed(), nil
 }
 
 // definitions are the CustomResourceDefinitions with which a SampleDB goes: its own, and that of the PostgreSQL
