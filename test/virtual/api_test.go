@@ -38,9 +38,11 @@ type api struct {
 	mutex sync.Mutex
 	lease *coordinationv1.Lease
 	roles map[string]protocol.Role
-	// slow is how much longer each call takes, troubled when somebody has last waited for it in vain.
+	// slow is how much longer each call takes, troubled when somebody has last waited for it in vain, taken when a
+	// read lease was last in the Lease, by its term.
 	slow     time.Duration
 	troubled map[string]time.Time
+	taken    map[uint64]time.Time
 }
 
 func newAPI(w *world) *api {
@@ -48,7 +50,8 @@ func newAPI(w *world) *api {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "test", UID: types.UID(leaseUID), ResourceVersion: "1"},
 	}
-	return &api{w: w, lease: lease, roles: map[string]protocol.Role{}, troubled: map[string]time.Time{}}
+	return &api{w: w, lease: lease, roles: map[string]protocol.Role{}, troubled: map[string]time.Time{},
+		taken: map[uint64]time.Time{}}
 }
 
 // cluster is the agent's own code for the API, as an instance reaches it.
@@ -130,10 +133,23 @@ func (a *api) hasTrouble(name string) bool {
 	return ok && time.Since(at) < 10*time.Second || a.slow > 0 || !a.w.net.works(name, "api")
 }
 
+// holds says that the leader of a term has the read lease, or had it until a moment ago: who leads a later term by then
+// takes it out of the Lease, and the one who has it sees that when it reads the Lease again.
+func (a *api) holds(term uint64) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.readLease() == term || time.Since(a.taken[term]) < time.Second
+}
+
 // holding is the term of the leader that has the read lease.
 func (a *api) holding() uint64 {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	return a.readLease()
+}
+
+// readLease is that of the Lease.
+func (a *api) readLease() uint64 {
 	var m ha.HardState
 	_ = json.Unmarshal([]byte(a.lease.Annotations[naming.AnnotationElection]), &m) // it has none yet
 	return m.ReadLease
@@ -153,6 +169,7 @@ func (a *api) callLease(method string, body []byte) *http.Response {
 	}
 	version, _ := strconv.Atoi(next.ResourceVersion)
 	next.ResourceVersion, next.TypeMeta = strconv.Itoa(version+1), a.lease.TypeMeta
+	a.taken[a.readLease()] = time.Now()
 	a.lease = &next
 	return answer(http.StatusOK, a.lease)
 }

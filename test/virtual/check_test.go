@@ -144,7 +144,7 @@ func (c *checker) acknowledged(p *process, index int, id uint64) {
 // overtaken is what must not be: somebody may still read at one primary what another has overtaken; in async also after
 // a while. Excepted is one that has the read lease while who preempts it can't rely on the API.
 func (c *checker) overtaken(o, by *process) {
-	if c.w.api.holding() == o.term && c.w.api.hasTrouble(by.s.name) {
+	if c.w.api.holds(o.term) && c.w.api.hasTrouble(by.s.name) {
 		return
 	}
 	c.w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d",
