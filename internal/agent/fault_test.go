@@ -31,6 +31,13 @@ func (b *brittle) note(what string) error {
 	return b.fails
 }
 
+// fail has what is done to it fail from now on, with nil no more. What takes a fault back later runs beside the test.
+func (b *brittle) fail(with error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.fails = with
+}
+
 func (b *brittle) take() []string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -115,13 +122,13 @@ func TestAHangIsUndone(t *testing.T) {
 		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		server.fails = errors.New("no")
+		server.fail(errors.New("no"))
 		if err := f.do(undo); err == nil {
 			t.Error("nobody says that it could not be undone")
 		}
 		time.Sleep(undoAgain)
 		synctest.Wait()
-		server.fails = nil
+		server.fail(nil)
 		if err := f.do(undo); err != nil {
 			t.Fatal(err)
 		}
@@ -200,11 +207,11 @@ func TestEachFaultIsTakenBackByItself(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		instance.fails = errors.New("no")
+		instance.fail(errors.New("no"))
 		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultUndo}); err == nil {
 			t.Error("nobody says that one could not be undone")
 		}
-		instance.fails = nil
+		instance.fail(nil)
 		time.Sleep(2 * undoAgain)
 		synctest.Wait()
 		if got := instance.take(); !slices.Equal(got, []string{"hang", "cut", "restore", "continue", "continue"}) {
@@ -314,14 +321,14 @@ func TestTheStoreOfTheArchiveIsCutByOrder(t *testing.T) {
 
 func TestAnAgentEndsByOrderAfterItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		died := false
-		f := breaking(nil, func() { died = true })
-		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultKillAgent}); err != nil || died {
-			t.Fatalf("it died: %v, %v", died, err)
+		var died atomic.Bool // it dies beside the test
+		f := breaking(nil, func() { died.Store(true) })
+		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultKillAgent}); err != nil || died.Load() {
+			t.Fatalf("it died: %v, %v", died.Load(), err)
 		}
 		time.Sleep(dieAfter)
 		synctest.Wait()
-		if !died {
+		if !died.Load() {
 			t.Error("it lives")
 		}
 	})

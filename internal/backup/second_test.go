@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"toban.dev/internal/archive/bucket"
@@ -206,14 +207,17 @@ func TestACopyThatIsCutOffGoesOn(t *testing.T) {
 func cutOff(t *testing.T, cut int, after bool) bool {
 	t.Helper()
 	c := newCopying(t)
-	killed, writes := errors.New("killed"), 0
+	killed := errors.New("killed")
+	var writes atomic.Int64 // objects are copied side by side
 	c.copy.fault = func(bool) error {
-		if writes >= cut {
+		if writes.Load() >= int64(cut) {
 			return killed
 		}
 		return nil
 	}
-	counting := &writing{memoryBucket: c.copy, wrote: map[string]int{}, before: func() { writes++ }, after: after}
+	counting := &writing{
+		memoryBucket: c.copy, wrote: map[string]int{}, before: func() { writes.Add(1) }, after: after,
+	}
 	options := SecondOptions{First: c.bucket, Second: counting, Owner: testOwner.UID, Policy: c.policy}
 	_, err := CopyToSecond(t.Context(), options)
 	reach := reachOf(seeRestorable(t, c.copy))

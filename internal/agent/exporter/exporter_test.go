@@ -241,6 +241,7 @@ func TestUsersQueriesAreAskedBeside(t *testing.T) {
 			t.Error("who reads the metrics has waited")
 		}
 		time.Sleep(time.Second + 2*usersPatience + time.Second)
+		synctest.Wait() // the one who asks has told all: what it has written may be read
 		if ensured != 1 || told == nil || told.Asked != 2 || len(told.Problems) != 2 {
 			t.Errorf("asked %d times, it is told %+v", ensured, told)
 		}
