@@ -21,7 +21,6 @@ import (
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/pki/pkitest"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -48,10 +47,8 @@ func (c *cluster) authorities(authorities ...[]byte) string {
 // ask has psql ask an instance by a URI. The names in it are in no DNS here.
 func (c *cluster) ask(instance, uri string) (string, error) {
 	c.Helper()
-	programs, err := postgres.FindPrograms(c.Context(), c.config.Major)
-	c.must(err)
 	ordinal, _ := naming.Ordinal(instance)
-	command := exec.CommandContext(c.Context(), filepath.Join(programs.Dir, "psql"),
+	command := exec.CommandContext(c.Context(), c.client("psql"),
 		"-XAtc", "select current_user", uri)
 	command.Env = append(os.Environ(), "PGHOSTADDR="+c.host(ordinal), "PGCONNECT_TIMEOUT=10")
 	out, err := command.CombinedOutput()

@@ -21,6 +21,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/test/local/single"
 	"toban.dev/test/releases"
@@ -94,6 +95,17 @@ func (c *cluster) newer(major int) {
 		c.Skipf("not here: %v", err)
 	}
 	c.config.Major, c.programs = major, found
+}
+
+// client is a program of PostgreSQL, of the version that the cluster runs.
+func (c *cluster) client(name string) string {
+	c.Helper()
+	if c.programs != "" {
+		return filepath.Join(c.programs, name)
+	}
+	found, err := postgres.FindPrograms(c.Context(), c.config.Major)
+	c.must(err)
+	return filepath.Join(found.Dir, name)
 }
 
 // env is the environment of our program as a verb.

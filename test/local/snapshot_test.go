@@ -144,6 +144,7 @@ func TestLongANewClusterIsMadeOfASnapshotOfAVolume(t *testing.T) {
 	if b.Snapshot == nil || b.Snapshot.Label == "" || b.ID != "" || rows == 0 {
 		t.Fatalf("it says %+v after %d rows", b, rows)
 	}
+	time.Sleep(time.Second) // a snapshot is told by whole seconds
 	c.exec(leader, "insert into kept values (2)")
 	at := c.clock(leader)
 	c.exec(leader, "insert into kept values (3)", "select pg_switch_wal()")

@@ -2,20 +2,15 @@ package local
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"toban.dev/internal/postgres"
 )
 
 // psql logs in as the application's role with PostgreSQL's own client.
 func (c *cluster) psql(name, sslmode string) (string, error) {
 	c.Helper()
-	programs, err := postgres.FindPrograms(c.Context(), c.config.Major)
-	c.must(err)
 	connection := strings.Replace(c.reader(name), "sslmode=require", "sslmode="+sslmode, 1)
-	out, err := exec.CommandContext(c.Context(), filepath.Join(programs.Dir, "psql"), "-XAtc",
+	out, err := exec.CommandContext(c.Context(), c.client("psql"), "-XAtc",
 		"select ssl from pg_stat_ssl where pid = pg_backend_pid()", connection).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }

@@ -12,11 +12,11 @@ import (
 // newer are the versions that have incremental backups.
 var newer = []int{17, 18}
 
-// manualVariable has the text of docs/backup.md, which postgres may not be able to read.
+// manualVariable has the text of docs/restore.md, which postgres may not be able to read.
 const manualVariable = "TOBAN_TEST_MANUAL"
 
 func TestMain(m *testing.M) {
-	if manual, err := os.ReadFile("../../../docs/backup.md"); err == nil {
+	if manual, err := os.ReadFile("../../../docs/restore.md"); err == nil {
 		_ = os.Setenv(manualVariable, string(manual))
 	}
 	aspostgres.FindReleases(newer...)

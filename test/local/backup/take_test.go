@@ -181,7 +181,7 @@ func TestAVerificationSaysWhatItFound(t *testing.T) {
 
 var byHand = regexp.MustCompile("(?s)<!-- by-hand:begin -->\n```bash\n(.*)```\n<!-- by-hand:end -->")
 
-// The script of docs/backup.md is run as it stands there, with nothing of Toban.
+// The script of docs/restore.md is run as it stands there, with nothing of Toban.
 func TestTheWayBackByHand(t *testing.T) {
 	for name, c := range map[string]struct {
 		key              string
@@ -231,7 +231,7 @@ func (a *archive) byHand(key string, variables ...string) *node {
 	a.Helper()
 	script := byHand.FindStringSubmatch(os.Getenv(manualVariable))
 	if script == nil {
-		a.Fatal("docs/backup.md has no script between the marks")
+		a.Fatal("docs/restore.md has no script between the marks")
 	}
 	n := newNodeOf(a.T, a.source.Programs)
 	for name, content := range a.objects {
