@@ -196,8 +196,8 @@ type EncryptionSpec struct {
 	Key SecretReference `json:"key"`
 }
 
-// RetentionSpec says which part of an archive is kept: the one that count or days asks for. The last good backup is always kept, and so
-// is the WAL that leads on from any kept backup.
+// RetentionSpec says which part of an archive is kept: the one that count or days asks for. The last good backup is
+// always kept, and so is the WAL that leads on from any kept backup.
 type RetentionSpec struct {
 	// How many base backups are kept of each kind: of the schedule, asked for, before a migration of a MyApp, and the
 	// last one of a SampleDB that is deleted. Only those count that can be restored, also those before a gap or on a
