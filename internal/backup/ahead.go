@@ -11,7 +11,7 @@ import (
 	"io/fs"
 )
 
-// AheadError says that an archive has what its leader can't have written (docs/backup.md, "An archive that is ahead").
+// AheadError says that an archive has what its leader can't have written (docs/archive.md, "An archive that is ahead").
 type AheadError struct {
 	// Name is an object there, What how it was noticed.
 	Name, What string

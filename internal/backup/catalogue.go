@@ -264,9 +264,6 @@ func newCatalogue(objects []bucket.Object, contents map[string][]byte, pieces ma
 		c.addBackup(id, in, contents, pieces[id])
 	}
 	c.infer()
-	for i, b := range c.Backups {
-		c.Backups[i] = b.WithTerm(c)
-	}
 	slices.SortFunc(c.Unread, func(a, b Unread) int { return cmp.Compare(a.Name, b.Name) })
 	for _, t := range c.Terms {
 		slices.SortStableFunc(t.WAL, func(a, b WAL) int {

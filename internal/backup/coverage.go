@@ -261,48 +261,26 @@ func (c Catalogue) In(b Backup, history []ha.TermStart) bool {
 }
 
 // termHistoryOf is the term history of the term in which a backup was taken. Its leader may not have come to
-// write it down; then another's says it, that continues it. It is empty where it is not known.
+// write it down; then another's says it, that continues it. So it does where the backup is not of the timeline of the
+// term that it names: it began before the archive knew of the leader that was copied, and says the term before.
 func (c Catalogue) termHistoryOf(b Backup, other []ha.TermStart) []ha.TermStart {
 	if t := c.Terms[b.Term]; t != nil && len(t.TermHistory) > 0 {
-		if _, on := b.endsOn(t.TermHistory); !on {
-			return nil
+		if own := upTo(t.TermHistory, b.StopLSN); b.endsOn(own) {
+			return t.TermHistory
 		}
-		return t.TermHistory
+		if its := upTo(other, b.StopLSN); b.endsOn(its) {
+			return its
+		}
+		return nil
 	}
 	i := slices.IndexFunc(other, func(s ha.TermStart) bool { return s.Term == b.Term })
 	return other[:i+1]
 }
 
-// endsOn is the term of a history in which a backup ended, and whether that was on the timeline on which it did.
-func (b Backup) endsOn(history []ha.TermStart) (ha.TermStart, bool) {
-	terms := upTo(history, b.StopLSN)
-	if len(terms) == 0 {
-		return ha.TermStart{}, b.StopTimeline == 0
-	}
-	last := terms[len(terms)-1]
-	return last, b.StopTimeline == 0 || last.Timeline == b.StopTimeline
-}
-
-// WithTerm is a backup with the term in which it ended. In earlier releases one that began before the archive knew of
-// the leader that was copied said the term before, after a restore in place one of the branch that was left. The number
-// of the timeline on which it ended tells, where only one term has it there; else nothing is changed, and the backup is
-// of no known history.
-func (b Backup) WithTerm(c Catalogue) Backup {
-	if t := c.Terms[b.Term]; t == nil || len(t.TermHistory) == 0 {
-		return b
-	} else if _, on := b.endsOn(t.TermHistory); on {
-		return b
-	}
-	var terms []uint64
-	for _, t := range c.Terms {
-		if term, on := b.endsOn(t.TermHistory); on && term.Term != 0 && !slices.Contains(terms, term.Term) {
-			terms = append(terms, term.Term)
-		}
-	}
-	if len(terms) == 1 {
-		b.Term = terms[0]
-	}
-	return b
+// endsOn says that the last of some terms was on the timeline on which a backup ended, or that the backup does not say
+// which that was.
+func (b Backup) endsOn(terms []ha.TermStart) bool {
+	return b.StopTimeline == 0 || len(terms) > 0 && terms[len(terms)-1].Timeline == b.StopTimeline
 }
 
 // Chain is a backup with all that it is made of, the full one first. It is an error if
@@ -366,8 +344,7 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 	backups := slices.Clone(c.Backups)
 	slices.SortStableFunc(backups, func(a, b Backup) int { return cmp.Compare(b.StopLSN, a.StopLSN) })
 	for _, b := range backups {
-		chain, err := c.Chain(b.ID)
-		if err != nil || slices.ContainsFunc(chain, func(b Backup) bool { return !c.In(b, history) }) {
+		if _, err := c.Chain(b.ID); err != nil || !c.In(b, history) {
 			continue
 		}
 		to, missing := w.covered(b.StartLSN)

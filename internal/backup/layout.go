@@ -1,5 +1,5 @@
 // Package backup archives WAL, takes base backups, and finds the way back. The
-// words and the layout are those of docs/backup.md. It knows no Kubernetes.
+// words and the layout are those of docs/archive.md. It knows no Kubernetes.
 package backup
 
 import (

@@ -115,7 +115,6 @@ func (c Catalogue) retain(p Policy) (d Deletions, kept []keptBackup) {
 	if len(kept) > 0 && !held.wal {
 		needing := slices.Clone(kept)
 		for _, b := range p.Snapshots {
-			b = b.WithTerm(c)
 			needing = append(needing, keptBackup{b, true})
 		}
 		c.retainWAL(needing, held.term, begun, p.Newer != nil, &d)

@@ -75,7 +75,7 @@ type SecondState struct {
 }
 
 // CopyToSecond copies what the second store lacks of an archive, and removes from it what need not be kept
-// (docs/backup.md, "A second store"). A run that is cut off has left a copy that can be restored.
+// (docs/store.md, "A second store"). A run that is cut off has left a copy that can be restored.
 func CopyToSecond(ctx context.Context, o SecondOptions) (SecondState, error) {
 	s := &second{SecondOptions: o}
 	former := o.Policy.Newer != nil

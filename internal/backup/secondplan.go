@@ -11,11 +11,11 @@ import (
 	"toban.dev/internal/wal"
 )
 
-// FileCopy says in the second store that this is a copy of an archive (docs/backup.md, invariant 14).
+// FileCopy says in the second store that this is a copy of an archive (docs/archive.md, invariant 14).
 const FileCopy = "copy.json"
 
 // CopyPlan is what the copy of an archive lacks, in the order in which it is copied: whenever that is cut short, the
-// copy is an archive that can be restored (docs/backup.md, "A second store").
+// copy is an archive that can be restored (docs/store.md, "A second store").
 type CopyPlan struct {
 	// Terms are the folders of WAL, the first term first.
 	Terms []CopyTerm
@@ -219,7 +219,7 @@ type CopyRemoval struct {
 }
 
 // PlanCopyRemoval decides what of a copy goes: what the archive does not have any more, and what by the rules, applied
-// to the copy alone, need not be kept (docs/backup.md, invariant 17). The archive must have been listed to its end.
+// to the copy alone, need not be kept (docs/archive.md, invariant 17). The archive must have been listed to its end.
 func PlanCopyRemoval(copied Catalogue, plan CopyPlan, policy Policy) CopyRemoval {
 	var out CopyRemoval
 	for _, b := range copied.Backups {

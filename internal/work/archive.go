@@ -73,7 +73,7 @@ func ServeArchive(ctx context.Context, o ArchiveOptions) error {
 
 // may lets instances, backups and restores read all that is there, which may be what a former SampleDB of the name
 // has left to restore from; and instances and backups write to their own archive, that of any major version, and
-// nowhere else (docs/backup.md, invariants 2 and 8).
+// nowhere else (docs/archive.md, invariants 2 and 8).
 func (o ArchiveOptions) may(client *x509.Certificate, prefix string, write bool) bool {
 	switch client.Subject.CommonName {
 	case naming.IdentityInstance, naming.IdentityBackup:

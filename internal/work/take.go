@@ -426,7 +426,7 @@ func (t *take) awaitWAL(
 // mayContinue is an error where the parent of a backup is not of the term history in which that has ended. It was
 // chosen when the backup began, and the archive may not have known then that the database had been restored in place.
 func mayContinue(c backup.Catalogue, parent *backup.Backup, history []ha.TermStart) error {
-	if parent == nil || c.In(parent.WithTerm(c), history) {
+	if parent == nil || c.In(*parent, history) {
 		return nil
 	}
 	return fmt.Errorf("%w: backup %s is not of the branch that is copied", backup.ErrNoIncrement, parent.ID)

@@ -165,7 +165,7 @@ func (s *sessions) close() {
 	}
 }
 
-// snapshots takes two that are the same state of a table (docs/bluegreen.md, "How rows are compared").
+// snapshots takes two that are the same state of a table (docs/sides.md, "How rows are compared").
 func (s *sessions) snapshots(ctx context.Context, how Comparison, l Link, t table) error {
 	if err := s.hold(ctx, l); err != nil {
 		return err

@@ -1,5 +1,5 @@
 // Package bluegreen has one side of a SampleDB follow the other one by logical replication, compares all rows of both,
-// and carries over in a pause what logical replication does not. docs/bluegreen.md has the words and the invariants. It
+// and carries over in a pause what logical replication does not. docs/sides.md has the words and the invariants. It
 // knows servers by their connections only, no Kubernetes, and not who asks.
 //
 // It has no memory: each function looks at what is there, and makes what is missing. So whoever calls it may be killed

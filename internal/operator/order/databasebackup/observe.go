@@ -164,7 +164,7 @@ func (s *scope) job() order.Job {
 		return order.Job{State: jobs.Ending, Message: fmt.Sprintf(
 			"Job %s was deleted; it will be created again", job.Name)}
 	case state == jobs.Late:
-		return order.Job{State: state, Message: s.failure()}
+		return order.Job{State: state, Message: cmp.Or(s.failure(), s.Run.EndMessage(), "its Pod was ended")}
 	case state == jobs.Failed:
 		return order.Job{State: state, Message: cmp.Or(s.failure(), s.Run.Failure().Message,
 			"its Job has failed without saying why")}
