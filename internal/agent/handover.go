@@ -41,7 +41,8 @@ const (
 // handoverFile lies in the folder in memory.
 const handoverFile = "handover.json"
 
-// handover is what a program tells the one that takes its process over (docs/ha.md, "An agent is replaced in place").
+// handover is what a program tells the one that takes its process over (docs/agentupdate.md, "An agent is replaced in
+// place").
 type handover struct {
 	Format int `json:"format"`
 	// Former is where the program lies that hands over, Program the hash of the one that takes over.

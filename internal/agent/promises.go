@@ -11,7 +11,7 @@ import (
 )
 
 // promises say how long this instance lets a leader be silent beyond the limits: for the sake of its own machine, or of
-// the leader's, which goes on for as long as its followers have promised (docs/ha.md, "A machine that is busy").
+// the leader's, which goes on for as long as its followers have promised (docs/busy.md, "A machine that is busy").
 type promises struct {
 	gauge *pressure.Gauge
 	// leaders is the slack of the leader that this instance follows.
@@ -20,9 +20,11 @@ type promises struct {
 	post    func(machine.Event)
 	log     *slog.Logger
 
-	// said is what is promised now, since when that is so.
-	said  time.Duration
-	since time.Time
+	// said is what is promised now, since when that is so; failed is why the mark could not be written last, "" where
+	// it could.
+	said   time.Duration
+	since  time.Time
+	failed string
 }
 
 func newPromises(a *Agent) *promises {
@@ -56,8 +58,11 @@ func (p *promises) look() {
 // put sets the mark or takes it away, and says whether that is on disk.
 func (p *promises) put(promised bool) bool {
 	err := p.mark.Put(promised)
-	if err != nil {
+	if err != nil && err.Error() != p.failed { // once: a disk that is full may stay so
 		p.log.Warn("the mark of slack could not be written", "promised", promised, "error", err.Error())
+	}
+	if p.failed = ""; err != nil {
+		p.failed = err.Error()
 	}
 	return err == nil
 }

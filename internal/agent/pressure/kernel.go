@@ -19,7 +19,13 @@ var throttledFiles = []string{
 // kernelStalls is for how long tasks have waited, as the kernel says where it says anything.
 func kernelStalls() func() time.Duration {
 	pressure, throttled := first(pressureFiles), first(throttledFiles)
-	return func() time.Duration { return max(waitedIn(read(pressure)), throttledIn(read(throttled))) }
+	var all, waited, held time.Duration
+	return func() time.Duration { // the longer one of each look, not of all time
+		now, limit := waitedIn(read(pressure)), throttledIn(read(throttled))
+		all += max(now-waited, limit-held, 0)
+		waited, held = now, limit
+		return all
+	}
 }
 
 // first is the first of some files that is there, "" for none.

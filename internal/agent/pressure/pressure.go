@@ -1,6 +1,6 @@
 // Package pressure sees how late things come on the machine of an instance, because others want its processors too or
 // because the kernel holds the container to a limit. What is given up after a time is given up later then: that a
-// machine is busy is a reason to wait, and never one to depose a primary (docs/ha.md, "A machine that is busy").
+// machine is busy is a reason to wait, and never one to depose a primary (docs/busy.md, "A machine that is busy").
 package pressure
 
 import (

@@ -128,7 +128,7 @@ func (i *Instance) askConfirmation() {
 		}
 		return
 	}
-	c.poll = i.ask(ha.VoteRequest{Term: i.hardState.Ballot.Term, Confirm: true}, voteDeadline)
+	c.poll = i.ask(ha.VoteRequest{Term: i.hardState.Ballot.Term, Confirm: true}, i.votePatience())
 	i.countConfirmations()
 }
 

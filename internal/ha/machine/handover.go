@@ -6,9 +6,9 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// Handover is what the process of an instance tells the program that takes it over (docs/ha.md, "An agent is replaced
-// in place"): how its server is, and what it has heard, with the time of that by the clock that both measure by. All
-// else is forgotten. What the hard state says is not in it, but which one it goes with.
+// Handover is what the process of an instance tells the program that takes it over (docs/agentupdate.md, "An agent is
+// replaced in place"): how its server is, and what it has heard, with the time of that by the clock that both measure
+// by. All else is forgotten. What the hard state says is not in it, but which one it goes with.
 type Handover struct {
 	Voter  ha.Voter  `json:"voter"`
 	Ballot ha.Ballot `json:"ballot"`

@@ -3,7 +3,7 @@
 // is run. The agent carries out its effects with real disks, networks and servers, the simulation with simulated ones.
 //
 // What is decided is package ha's: this package only remembers, asks, waits and counts. Its words
-// are those of docs/ha.md.
+// are those of docs/ha.md and its siblings.
 package machine
 
 import (

@@ -261,6 +261,10 @@ func (i *Instance) servesUntil() time.Duration {
 	return i.now + left
 }
 
+// promiseLasts is for how long after an answer the slack that came with it still counts for a vote, which brings none
+// of its own: its sender may have lowered it since, and then keeps it until whoever counts on that answer has stopped.
+const promiseLasts = ha.AsyncSilenceLimit - ha.FenceLimit
+
 // ageOfAnswer is how long ago a voter said last that this instance leads. One that has lost the leader, or never knew
 // this one, may be giving its vote to another.
 func (i *Instance) ageOfAnswer(voter ha.Voter) (time.Duration, bool) {
@@ -269,11 +273,15 @@ func (i *Instance) ageOfAnswer(voter ha.Voter) (time.Duration, bool) {
 		return 0, false
 	}
 	own, said, counts := i.hardState.Ballot, h.said.Peer, never
+	slack := h.slack
+	if h.refusedFor(i.now) > ha.RefusedLimit {
+		slack = 0 // who is refused by this one elects another at once, whatever it has promised
+	}
 	if h.votedTerm == own.Term {
-		counts = h.voted + h.slack
+		counts = min(h.voted+slack, max(h.voted, h.counts+slack+promiseLasts))
 	}
 	if said.Ballot == own && h.counts != never {
-		counts = max(counts, h.counts+h.slack)
+		counts = max(counts, h.counts+slack)
 	}
 	left := said.Ballot.Term > own.Term || said.Ballot == own && said.LeaderLost
 	return i.now - counts, counts != never && !left

@@ -6,7 +6,7 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// MaxSlack is the most that a leader is let be silent for beyond the limits (docs/ha.md, "A machine that is busy").
+// MaxSlack is the most that a leader is let be silent for beyond the limits (docs/busy.md, "A machine that is busy").
 // SlackHeld is for how long a promise of it counts at the most after it is not made any more.
 const (
 	MaxSlack  = 8 * time.Second

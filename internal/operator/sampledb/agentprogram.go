@@ -35,7 +35,7 @@ type AgentPrograms interface {
 	GiveProgram(ctx context.Context, cluster types.UID, host string, config protocol.Config) error
 }
 
-// The reasons for which no agent is given the program now (docs/upgrade.md).
+// The reasons for which no agent is given the program now (docs/upgradesteps.md).
 const (
 	agentsCurrent  = "Current"             // all run it
 	agentsWait     = "UnderWay"            // one has been given it, and has not said yet what came of it

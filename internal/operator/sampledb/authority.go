@@ -36,7 +36,7 @@ const patienceMounts = 2 * time.Minute
 // longestOverlap bounds what may be asked for.
 const longestOverlap = 365 * 24 * time.Hour
 
-// authorityChange is what a decision about another authority is made of (docs/security.md, "Rotation").
+// authorityChange is what a decision about another authority is made of (docs/trust.md, "The authority").
 type authorityChange struct {
 	// asked says that a user asks for another one, wrong why what was asked for can't be understood.
 	asked bool

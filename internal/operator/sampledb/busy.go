@@ -20,9 +20,9 @@ type machinesTopic struct {
 	machines verdict
 }
 
-// onTime says whether things come on time on the machines of the instances, by the word of their agents (docs/ha.md, "A
-// machine that is busy"). While one that is not known to be late is not heard, the condition stays as it was. There is
-// none where no agent says so: those of earlier releases don't.
+// onTime says whether things come on time on the machines of the instances, by the word of their agents (docs/busy.md,
+// "A machine that is busy"). While one that is not known to be late is not heard, the condition stays as it was. There
+// is none where no agent says so: those of earlier releases don't.
 func (s *machinesTopic) onTime() verdict {
 	var late, unsaid []string
 	longest, said := time.Duration(0), 0

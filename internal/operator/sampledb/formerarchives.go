@@ -14,7 +14,7 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// Each major version of PostgreSQL has an archive of its own (docs/backup.md, "Across major versions"). Which one is
+// Each major version of PostgreSQL has an archive of its own (docs/archive.md, "Former archives"). Which one is
 // the present follows from the version that runs, and the one that the SampleDB has begun with. So an operator that
 // ends between any two writes, or an upgrade that is taken back, comes to the same folder.
 

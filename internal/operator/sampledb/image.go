@@ -25,7 +25,7 @@ type imageTopic struct {
 	updateNext time.Time
 }
 
-// When the image is looked into (docs/upgrade.md).
+// When the image is looked into (docs/upgradesteps.md).
 const (
 	// firstLook is how long after the first start: that has enough to do.
 	firstLook = 10 * time.Minute

@@ -104,8 +104,8 @@ func (s *restoreTopic) holdsRestore(wanted *v1.InPlaceRestore) bool {
 	return wanted == nil && !s.inPlace() && s.restoreHeld()
 }
 
-// applyInPlace brings the state that spec.restore wants back (docs/backup.md, "In place"). The data is made beside that
-// of the primary, which serves meanwhile; then all instances stop, and start with it. What goes wrong before that
+// applyInPlace brings the state that spec.restore wants back (docs/restore.md, "In place"). The data is made beside
+// that of the primary, which serves meanwhile; then all instances stop, and start with it. What goes wrong before that
 // leaves the database as it is.
 func (s *restoreTopic) applyInPlace(ctx context.Context) error {
 	if s.loss.reason == lossRestores && (s.restore == nil || s.isRestored(s.restore.ID)) {

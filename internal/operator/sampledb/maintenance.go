@@ -76,7 +76,7 @@ func (s *maintenanceTopic) finishing() bool {
 	return s.finish != nil && s.finish.Step == v1.FinishRunning
 }
 
-// applyFinish does the next step of what is left in the databases after a change of the image (docs/upgrade.md).
+// applyFinish does the next step of what is left in the databases after a change of the image (docs/upgradesteps.md).
 func (s *maintenanceTopic) applyFinish(ctx context.Context) error {
 	if s.starting() {
 		return nil

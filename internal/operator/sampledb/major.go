@@ -102,7 +102,7 @@ func (s *upgradeTopic) newUpgrade(from int32) *v1.UpgradeStatus {
 	}
 }
 
-// applyUpgrade does the next step of an upgrade to another major version (docs/upgrade.md).
+// applyUpgrade does the next step of an upgrade to another major version (docs/upgradesteps.md).
 func (s *upgradeTopic) applyUpgrade(ctx context.Context) error {
 	u := s.upgrade
 	switch {

@@ -20,7 +20,7 @@ type passwordTopic struct {
 	passwordRotated verdict
 }
 
-// rotation is what a decision about another password in NAME-app is made of (docs/security.md, "Rotation").
+// rotation is what a decision about another password in NAME-app is made of (docs/trust.md, "The password").
 type rotation struct {
 	// asked says that a user asks for another one.
 	asked bool

@@ -65,7 +65,7 @@ func (s *bluegreenTopic) beginsSides() bool {
 	return s.upgrade.Sides == nil && wantsSides(s.db) && !s.upgrade.Closed() && s.config.Upgraded != s.upgrade.ID
 }
 
-// applySides does the next step of a blue/green upgrade (docs/bluegreen.md).
+// applySides does the next step of a blue/green upgrade (docs/sides.md).
 func (s *bluegreenTopic) applySides(ctx context.Context) error {
 	u := s.upgrade
 	if u.Sides == nil {
@@ -307,7 +307,7 @@ func (s *bluegreenTopic) publishedSide(run sidesRun) upgrade.Work {
 }
 
 // sidesOf is a Job of this try. A comparison is another one after another primary was elected on either side
-// (docs/bluegreen.md, invariant 7); a change is another one for each try.
+// (docs/sides.md, invariant 7); a change is another one for each try.
 func (s *bluegreenTopic) sidesOf(work protocol.SidesWork, green *v1.SampleDB) desired.Sides {
 	x := s.upgrade.Sides
 	stage := 0

@@ -30,8 +30,8 @@ func (s *upgradeFacts) updateAsked() bool { return s.db.Annotations[naming.Annot
 // pulling says that nodes pull the image of an update.
 func (s *upgradeFacts) pulling() bool { return s.update != nil && s.update.Step == v1.UpdatePulling }
 
-// applyUpdate does the next step of an update to a newer minor version (docs/upgrade.md). That the target is on record
-// in the status is what has the instances replaced: by the same rules as any change of the spec.
+// applyUpdate does the next step of an update to a newer minor version (docs/upgradesteps.md). That the target is on
+// record in the status is what has the instances replaced: by the same rules as any change of the spec.
 func (s *imageTopic) applyUpdate(ctx context.Context) error {
 	if s.starting() || s.image == nil || s.upgrading() || s.upgrade.HasSides() {
 		return nil

@@ -2,6 +2,7 @@ package sampledb
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -10,12 +11,11 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/ha"
-	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
 // That elections are in vain is said when nobody has led for vainPatience, and an instance has campaigned leastVain
-// times: an election that is only slow needs less (docs/ha.md, "How elections do not feed on each other").
+// times: an election that is only slow needs less (docs/busy.md, "How elections do not feed on each other").
 const (
 	vainPatience = 10 * time.Second
 	leastVain    = 4
@@ -24,9 +24,11 @@ const (
 // electionsInVain says that instances campaign and none is elected, nothing where that is not known to be so. Campaigns
 // are counted in powers of two, so that a long time without a leader costs few writes of the status.
 func (s *machinesTopic) electionsInVain() verdict {
-	most := 0
-	for _, a := range s.seen.answers {
-		most = max(most, a.InVain)
+	most, who := 0, ""
+	for _, name := range slices.Sorted(maps.Keys(s.seen.answers)) {
+		if n := s.seen.answers[name].InVain; n > most {
+			most, who = n, name
+		}
 	}
 	if most < leastVain || !s.awaitsElection() {
 		return verdict{}
@@ -37,7 +39,7 @@ func (s *machinesTopic) electionsInVain() verdict {
 		return no(v1.ReasonElectionsInVain, message+"; "+s.machines.message)
 	}
 	return no(v1.ReasonElectionsInVain, message+fmt.Sprintf(
-		"; kubectl logs %s says which vote was refused, and why", naming.Instance(s.db.Name, 0)))
+		"; kubectl logs %s says which vote was refused, and why", who))
 }
 
 // awaitsElection says that nobody has led for vainPatience, and that one of the instances should be elected: all that

@@ -29,7 +29,7 @@ func (s *fleetFacts) zoneOf(name string) string {
 type placement map[string]string
 
 // tolerated is how many instances may be lost so that the others can elect and acknowledge: a majority has to be left;
-// of two, one, which the Kubernetes API lets go on alone (docs/ha.md).
+// of two, one, which the Kubernetes API lets go on alone (docs/durability.md).
 func (p placement) tolerated() int {
 	if len(p) == 2 {
 		return 1
