@@ -12,7 +12,7 @@ needs=(
   'git git'
   '/etc/ssl/certs/ca-certificates.crt ca-certificates'
   'psql postgresql-client'                      # the demo and the tests from outside
-  'zstd zstd'                                   # the way back by hand (docs/backup.md), and its test
+  'zstd zstd'                                   # the way back by hand (docs/restore.md), and its test
   'age age'
   'jq jq'
   'curl curl'

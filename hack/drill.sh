@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Breaks a database in every way of the fault table, on the cluster of make up, and
-# judges from outside: hack/drill.sh -rounds 3 -only node-cut. docs/drills.md has more.
+# judges from outside: hack/drill.sh -rounds 3 -only node-cut. docs/drillsrun.md has more.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh

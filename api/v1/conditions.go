@@ -143,7 +143,7 @@ const (
 
 	// ReasonElectionsInVain: no instance takes writes, and none is elected though instances campaign. The message says
 	// how often one has, in powers of two, and whether their machines are busy. Elections do not feed on each other:
-	// pauses between campaigns grow (docs/ha.md).
+	// pauses between campaigns grow (docs/busy.md).
 	// To do: wait a minute. If it stays, and the message says that machines are busy, do what it says; else
 	// `kubectl logs NAME-0` says which vote was refused, and why.
 	ReasonElectionsInVain = "ElectionsInVain"
@@ -365,7 +365,7 @@ const (
 	// ReasonNewestRoot: the password and the authority are derived from the newest root secret of the operator, and
 	// every instance knows the operator by it.
 	// To do: nothing. When it is so for every SampleDB, take the former root out of the operator's Secret
-	// (docs/security.md, "Rotation").
+	// (docs/rotation.md, "The operator's root secret").
 	ReasonNewestRoot = "NewestRoot"
 
 	// ReasonFormerRoot: something still needs a former root secret of the operator; the message says what. All works as

@@ -186,7 +186,7 @@ const (
 	// ReasonCopyAlone: the archive has lost backups that `spec.backup.retention` keeps; the message names them. The
 	// copy still has them, and keeps them for as long as these rules ask for.
 	// To do: find out who has removed them, and change the credentials of `spec.backup.store` if it was nobody of
-	// yours. To use them, restore from the copy ("From the second store" in docs/backup.md). If they were removed on
+	// yours. To use them, restore from the copy ("From the second store" in docs/store.md). If they were removed on
 	// purpose, remove them from the second store too.
 	ReasonCopyAlone = "CopyAlone"
 )

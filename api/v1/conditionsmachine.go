@@ -3,8 +3,8 @@ package v1
 // The types of a SampleDB's conditions about the machines of its instances. Nothing waits for them.
 const (
 	// ConditionOnTime is true when nothing comes late on the machines of the instances. Where processors are scarce, or
-	// a CPU limit is reached, things come late, and a failover takes longer (docs/ha.md, "A machine that is busy"). It
-	// is there once every agent has said how late things come, and stays false for five minutes at least.
+	// a CPU limit is reached, things come late, and a failover takes longer (docs/busy.md, "A machine that is busy").
+	// It is there once every agent has said how late things come, and stays false for five minutes at least.
 	ConditionOnTime = "OnTime"
 )
 

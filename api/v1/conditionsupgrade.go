@@ -44,7 +44,7 @@ const (
 	ReasonSideOpen = "SideOpen"
 )
 
-// Reasons of Upgraded. docs/upgrade.md has the steps.
+// Reasons of Upgraded. docs/upgradesteps.md has the steps.
 const (
 	// ReasonUpgraded: the data was upgraded; the message says how long no client was let in, and until when the data of
 	// the former version is kept.

@@ -35,7 +35,7 @@ func TestTheSearchFinds(t *testing.T) {
 		"drain node":            "failover.html#draining-a-node",
 		"one table":             "databaserestore.html#one-table-back-databaserestore",
 		"rotate password":       "howto.html#passwords-keys-and-certificates",
-		"password rotation":     "security.html#rotation",
+		"password rotation":     "rotation.html#the-password-in-name-app",
 	}
 	queries := make([]string, 0, len(wanted))
 	for query := range wanted {

@@ -86,7 +86,7 @@ const bringSuffix = "-bring"
 // VerifyJob is the Job that verifies a DatabaseBackup, by the hash of whose and which request it is.
 func VerifyJob(backup, hash string) string { return backup[:min(len(backup), 40)] + "-verify-" + hash }
 
-// ArchivePath is the folder of a SampleDB's archive in its store (docs/backup.md). The UID
+// ArchivePath is the folder of a SampleDB's archive in its store (docs/archive.md). The UID
 // tells it from that of another SampleDB of the same name.
 func ArchivePath(namespace, db, uid string) string {
 	return fmt.Sprintf("%s/%s-%s", namespace, db, uid[:min(len(uid), 8)])

@@ -8,7 +8,7 @@ import (
 	"toban.dev/internal/wal"
 )
 
-// Archive is where the leader puts the WAL (docs/backup.md).
+// Archive is where the leader puts the WAL (docs/archive.md).
 type Archive struct {
 	Bucket bucket.Config `json:"bucket"`
 	// Path is the archive's folder in the bucket.

@@ -11,5 +11,5 @@ package protocol
 //	   it tells poolers who leads (PathPooler), and waits for them before it stops in order;
 //	   a primary keeps slots for readers (Config.Readers), which an agent of version 0 would drop
 //
-// docs/ha.md has the rules for the next one.
+// docs/agentupdate.md has the rules for the next one.
 const Version = 1

@@ -49,7 +49,7 @@ func HasTakenOver(volume, id string) (bool, error) {
 
 func takenOverFile(volume string) string { return filepath.Join(volume, folderState, "restores.json") }
 
-// takeOver has an instance begin with a restore in place, once, before its agent does anything (docs/backup.md, "In
+// takeOver has an instance begin with a restore in place, once, before its agent does anything (docs/restore.md, "In
 // place"). The one whose volume has the restored data puts that in the place of its own, which it keeps, and leads; the
 // survivor has its own, and elects itself. The others forget what they have promised: they have no vote, and follow. It
 // may be interrupted anywhere.

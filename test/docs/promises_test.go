@@ -11,7 +11,7 @@ import (
 // Each invariant of a page has a test that is there, and the table has no others.
 func TestPromisesHaveTests(t *testing.T) {
 	table := read(t, "promises.md")
-	for _, page := range []string{"ha.md", "backup.md", "databaserestore.md", "connections.md", "bluegreen.md"} {
+	for _, page := range []string{"ha.md", "archive.md", "databaserestore.md", "connections.md", "sides.md"} {
 		invariants := names(match(t, "../../docs/"+page, `(?s)\n## Invariants\n(.*?)\n## `), `(?m)^([0-9]+)\. `)
 		if len(invariants) < 7 {
 			t.Fatalf("docs/%s has the invariants %q", page, invariants)

@@ -17,7 +17,7 @@ var tested = map[string][]list{
 	"stop.md":       {{"What is promised", "promised"}, {"Sleep", "sleep"}},
 	"readers.md":    {{"Why they can't cost a write", "write"}},
 	"faultdrill.md": {{"What is never broken", "broken"}},
-	"upgrade.md": {
+	"upgradesteps.md": {
 		{"A newer minor version", "minor"}, {"A newer major version", "major"}, {"The rehearsal", "rehearsal"},
 		{"How the data gets to another major version", "data"}, {"The operator and its agents", "agents"},
 	},

@@ -55,7 +55,7 @@ func deleteObject(object func() client.Object) injection {
 	}
 }
 
-// deleteAuthority deletes the Secret NAME-ca. Nobody notices at once (docs/security.md), so
+// deleteAuthority deletes the Secret NAME-ca. Nobody notices at once (docs/trust.md), so
 // it is not waited for.
 func deleteAuthority(ctx context.Context, s *scene) error {
 	s.strike()

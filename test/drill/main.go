@@ -2,7 +2,7 @@
 // judges from outside what became of it: how long nobody could write, whether an
 // acknowledged write is lost, whether two primaries acknowledged at once, whether
 // the history is linearizable, and how long it took until all was whole again.
-// docs/drills.md says what each number means. It needs the cluster of make up, root,
+// docs/drillsfaults.md says what each number means. It needs the cluster of make up, root,
 // and an otherwise idle machine.
 package main
 
@@ -59,7 +59,7 @@ func parse() options {
 	flag.BoolVar(&o.add, "add", false, "keep the runs that the -json file has already")
 	flag.StringVar(&o.json, "json", "", "file for the raw runs; it is written after each one")
 	flag.StringVar(&o.markdown, "markdown", "",
-		"file for the tables; between the marks of docs/drills.md if it has them")
+		"file for the tables; between the marks of docs/drills.md or docs/soak.md if it has them")
 	flag.StringVar(&o.plot, "plot", "", "file for the distributions as SVG")
 	flag.StringVar(&o.localkube, "localkube", "bin/localkube", "localkube's program")
 	flag.DurationVar(&o.hold, "hold", 30*time.Second, "how long writes may be away before a fault is healed")

@@ -144,18 +144,24 @@ func TestChooseKnowsItsFaults(t *testing.T) {
 	}
 }
 
-// The page about the drills has every fault, and the place for the table.
-func TestThePageHasEveryFault(t *testing.T) {
-	text, err := os.ReadFile("../../docs/drills.md")
-	if err != nil {
-		t.Fatal(err)
+// The page about the faults has every fault, and those of what was measured have the place for their table.
+func TestThePagesHaveEveryFaultAndTheMarks(t *testing.T) {
+	page := func(name string) string {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
+	about := page("drillsfaults.md")
 	for _, f := range faults(options{}) {
-		if !strings.Contains(string(text), "`"+f.name+"`") {
-			t.Errorf("docs/drills.md has no %s", f.name)
+		if !strings.Contains(about, "`"+f.name+"`") {
+			t.Errorf("docs/drillsfaults.md has no %s", f.name)
 		}
 	}
-	if between(string(text), markDrill, "") == "" || between(string(text), markSoak, "") == "" {
-		t.Error("docs/drills.md has no marks for the table")
+	for name, mark := range map[string]string{"drills.md": markDrill, "soak.md": markSoak} {
+		if between(page(name), mark, "") == "" {
+			t.Errorf("docs/%s has no marks for the table", name)
+		}
 	}
 }

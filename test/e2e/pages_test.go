@@ -56,10 +56,12 @@ func TestLongTheDocumentationsCommands(t *testing.T) {
 			sh.run("label", "namespace", string(sh.Namespace), "--overwrite",
 				"pod-security.kubernetes.io/enforce=baseline")
 		}}},
-		{name: "backup", before: map[string]func(*shell){
-			"archive-store":               (*shell).hasAnEncryptedArchive,
-			"kubectl toban undelete main": func(sh *shell) { sh.types("kubectl delete sampledb main --timeout=5m") },
-		}},
+		{name: "backup"},
+		{name: "restore", before: map[string]func(*shell){"kubectl toban undelete main": func(sh *shell) {
+			sh.hasAnEncryptedArchive()
+			sh.types("kubectl delete sampledb main --timeout=5m")
+		}}},
+		{name: "store", before: map[string]func(*shell){"archive-store": (*shell).hasAnEncryptedArchive}},
 	} {
 		t.Run(p.name, p.isTyped)
 	}
@@ -176,7 +178,7 @@ func (sh *shell) hasPushed() {
 	sh.types("cd " + root + " && hack/manifest.sh " + image + " >.local/install.yaml")
 }
 
-// hasAnEncryptedArchive makes the database that the page of backups is about.
+// hasAnEncryptedArchive makes the database that the pages of restores and stores are about.
 func (sh *shell) hasAnEncryptedArchive() {
 	sh.Helper()
 	sh.types("age-keygen -o age.key && kubectl create secret generic archive-key --from-file=age.key")

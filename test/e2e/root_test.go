@@ -19,7 +19,7 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// The operator's root secret is replaced as docs/security.md says, under load: a second root, both rotations, and the
+// The operator's root secret is replaced as docs/rotation.md says, under load: a second root, both rotations, and the
 // former one is taken out. The session that is open stays, no server restarts, and nothing acknowledged is lost.
 func TestLongTheRootIsReplaced(t *testing.T) {
 	var before corev1.Secret

@@ -24,7 +24,7 @@ var (
 	// seconds for poolers (protocol.HoldPatience), and for a checkpoint before.
 	HandsOver = Bound{"when a primary hands over", 3 * time.Second, 20 * time.Second}
 	// Lost is for a primary that is gone: killed, frozen, cut off, with a disk that stalls. The others elect after two
-	// seconds of silence; several that stand for election at once rest in between (docs/ha.md).
+	// seconds of silence; several that stand for election at once rest in between (docs/busy.md).
 	Lost = Bound{"when the primary is lost", 5 * time.Second, 30 * time.Second}
 	// Hangs is for a server that does not answer, though its agent does: on a busy machine it is waited for 15 s
 	// before it counts as lost (docs/ha.md).

@@ -40,8 +40,8 @@ type seen struct {
 	kept  bool
 }
 
-// The limits of docs/ha.md: for how long a primary may let anybody read that reaches neither a majority nor the API,
-// and for how long two may acknowledge in async.
+// The limits of docs/ha.md and docs/durability.md: for how long a primary may let anybody read that reaches neither a
+// majority nor the API, and for how long two may acknowledge in async.
 const (
 	fenceLimit = 2 * time.Second
 	asyncLimit = 3 * time.Second

@@ -229,7 +229,8 @@ func TestALeaderThatComesBackShowsWhatIsProven(t *testing.T) {
 	})
 }
 
-// Of two instances, the other needs two calls of the API to be elected, and each takes as long as docs/ha.md allows.
+// Of two instances, the other needs two calls of the API to be elected, and each takes as long as docs/durability.md
+// allows.
 func TestFailoverWithASlowAPI(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -28,8 +28,9 @@ func (c *chaos) takeSnapshots(i *instance) {
 	}
 }
 
-// takeBackVolume has a volume go back in time, where docs/ha.md promises that this is noticed: the others are there,
-// have heard how far the voter had come, and go on before it is back. It comes back as another, and nothing is lost.
+// takeBackVolume has a volume go back in time, where docs/volumes.md promises that this is noticed: the others are
+// there, have heard how far the voter had come, and go on before it is back. It comes back as another, and nothing is
+// lost.
 func (c *chaos) takeBackVolume(i *instance) {
 	h := c.hostOf(i)
 	if h == nil || c.busy.Load() > 0 || !c.whole() {

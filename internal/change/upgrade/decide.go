@@ -79,7 +79,7 @@ const (
 // Why is the reason of a decision about an update.
 type Why string
 
-// The reasons (docs/upgrade.md).
+// The reasons (docs/upgradesteps.md).
 const (
 	WhyFixed         Why = "Fixed"         // spec.image names a digest
 	WhyRecorded      Why = "Recorded"      // all instances run one image, which is not on record yet

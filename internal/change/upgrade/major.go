@@ -6,7 +6,7 @@ import (
 	"toban.dev/internal/change/window"
 )
 
-// Phase is how far an upgrade to another major version is (docs/upgrade.md, "A newer major version").
+// Phase is how far an upgrade to another major version is (docs/upgradesteps.md, "A newer major version").
 type Phase string
 
 // The phases in their order. The database serves before Closing, after Starting, and again after Failed.

@@ -7,7 +7,7 @@ import (
 	"toban.dev/internal/change/window"
 )
 
-// The phases of a blue/green upgrade besides those of one in place, in their order (docs/bluegreen.md). The database
+// The phases of a blue/green upgrade besides those of one in place, in their order (docs/sides.md). The database
 // serves in all of them but Changing and ChangingBack.
 const (
 	PhasePublishing   Phase = "Publishing"

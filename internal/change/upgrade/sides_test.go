@@ -266,7 +266,7 @@ func TestWhyAChangeIsPutOffIsRemembered(t *testing.T) {
 	}
 }
 
-// The invariants of docs/bluegreen.md that are a matter of this decision, in all views there are.
+// The invariants of docs/sides.md that are a matter of this decision, in all views there are.
 func TestInvariantsOfSides(t *testing.T) {
 	phases := []Phase{PhaseWaiting, PhasePulling, PhaseCopying, PhaseReady, PhaseChanging, PhaseChanged,
 		PhaseChangingBack, PhaseCancelling, PhaseComingHome, PhaseUpgraded, PhaseFailed}

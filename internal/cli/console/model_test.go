@@ -105,7 +105,7 @@ func TestEveryReasonSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// The ways back are the commands and manifests of docs/backup.md, with words that a shell takes as they are meant.
+// The ways back are the commands and manifests of docs/restore.md, with words that a shell takes as they are meant.
 func TestTheWaysBackCanBeCopied(t *testing.T) {
 	db := database("shop", "orders")
 	clone := func(db *v1.SampleDB, into, to string) (*v1.SampleDB, error) {

@@ -85,7 +85,8 @@ func mayCreate(ctx context.Context, databases Databases, key types.NamespacedNam
 	}
 	return fmt.Errorf("the operator's Secret %s is gone, of which the passwords and keys of %d SampleDBs are made "+
 		"(%s is one): put your copy of it back, and start the operator again. A new one would fit none of them. "+
-		"docs/security.md, \"Rotation\", says what can be done without a copy", key, len(begun), begun[0])
+		"docs/rotation.md, \"The root secret is lost, or stolen\", says what can be done without a copy",
+		key, len(begun), begun[0])
 }
 
 // begunWith are the SampleDBs for which an operator has made something. One that was only created

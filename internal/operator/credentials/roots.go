@@ -77,8 +77,8 @@ func rootTime(name string, created, now time.Time) (from int64, since time.Time,
 	since = time.Unix(from, 0)
 	if err != nil || from < 1e9 || name != laterRoot(from) || since.After(now.Add(rootSkew)) {
 		return 0, time.Time{}, fmt.Errorf("the operator's Secret has the key %q: a key must be %q, or %q with the "+
-			"time at which it was made, in seconds since 1970, which is not in the future. docs/security.md, "+
-			"\"Rotation\", has the command", name, naming.KeyRoot, naming.KeyRoot+"-SECONDS")
+			"time at which it was made, in seconds since 1970, which is not in the future. docs/rotation.md, "+
+			"\"The operator's root secret\", has the command", name, naming.KeyRoot, naming.KeyRoot+"-SECONDS")
 	}
 	return from, since, nil
 }
@@ -152,7 +152,7 @@ func (k *Store) mayUse(all []v1.SampleDB, key types.NamespacedName) error {
 			if !slices.Contains(have, name) {
 				return fmt.Errorf("the operator's Secret %s has no key %q (it has %s), and the SampleDB %s/%s still "+
 					"needs it: put it back from your copy, and start the operator again. The databases go on. "+
-					"docs/security.md, \"Rotation\", says when a root may be taken out",
+					"docs/rotation.md, \"The operator's root secret\", says when a root may be taken out",
 					key, name, strings.Join(have, ", "), db.Namespace, db.Name)
 			}
 		}

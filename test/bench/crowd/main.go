@@ -1,7 +1,7 @@
 // Command crowd measures what many SampleDBs do on one small machine: how long they take when all are made at once,
 // what they cost at rest, and whether they elect without a cause when the machine is busy, when one of them is in
 // trouble, and when the kernel holds them to a CPU limit. It needs the cluster of make up, and an otherwise idle
-// machine. It ends with an error where something is not as docs/ha.md promises.
+// machine. It ends with an error where something is not as docs/busy.md promises.
 package main
 
 import (

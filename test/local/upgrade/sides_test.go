@@ -156,7 +156,7 @@ func (s *sides) copyTo(position wal.LSN, major int) {
 	s.back = bluegreen.Back(s.blue.side("blue"), s.green.side("green"), "test")
 }
 
-// forgetVersions removes an option that 17.12 gives columns, and that 18.6 does not know (docs/upgrade.md).
+// forgetVersions removes an option that 17.12 gives columns, and that 18.6 does not know (docs/upgradesteps.md).
 func (i *instance) forgetVersions() {
 	i.Helper()
 	for _, database := range []string{"postgres", "shop", "template1"} {

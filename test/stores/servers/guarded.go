@@ -28,7 +28,7 @@ type Policy struct {
 	Statement []map[string]any
 }
 
-// GuardS3 is an S3 server with users who may do what the policies of docs/backup.md say. The condition that nothing is
+// GuardS3 is an S3 server with users who may do what the policies of docs/store.md say. The condition that nothing is
 // replaced a proxy before it has.
 func GuardS3(t *testing.T) Guarded {
 	t.Helper()
@@ -53,10 +53,10 @@ func GuardS3(t *testing.T) Guarded {
 const s3Denied = `<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`
 
-// DocumentedPolicy is one of docs/backup.md: "instances" or "deletion".
+// DocumentedPolicy is one of docs/store.md: "instances" or "deletion".
 func DocumentedPolicy(t *testing.T, name string) Policy {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository(t), "docs", "backup.md"))
+	text, err := os.ReadFile(filepath.Join(repository(t), "docs", "store.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func DocumentedPolicy(t *testing.T, name string) Policy {
 	block, _, _ := strings.Cut(after, "```")
 	var policy Policy
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(block, ":::archives", ":::"+bucketName)), &policy); err != nil {
-		t.Fatalf("the policy %s of docs/backup.md: %v", name, err)
+		t.Fatalf("the policy %s of docs/store.md: %v", name, err)
 	}
 	return policy
 }
@@ -84,14 +84,14 @@ func UsersOfS3(t *testing.T) string {
 	return string(text)
 }
 
-// GuardBucket makes the policies of docs/backup.md those of the bucket "archive", which it makes where there is none.
+// GuardBucket makes the policies of docs/store.md those of the bucket "archive", which it makes where there is none.
 // The server does not know the condition that nothing is replaced.
 func GuardBucket(t *testing.T, url string) {
 	t.Helper()
 	LetIn(t, url, map[string]string{"writer": "instances", "remover": "deletion"})
 }
 
-// LetIn lets these users into the bucket "archive", each by a policy of docs/backup.md, and nobody else any more.
+// LetIn lets these users into the bucket "archive", each by a policy of docs/store.md, and nobody else any more.
 func LetIn(t *testing.T, url string, users map[string]string) {
 	t.Helper()
 	all := Policy{Version: "2012-10-17"}
