@@ -16,4 +16,4 @@ unformatted=$(for p in "${packages[@]}"; do gofmt -l "$p"; done)
 [[ -z $unformatted ]] || { echo "gofmt -w would change these:"$'\n'"$unformatted" >&2; exit 1; }
 go vet -tags e2e "${packages[@]}"
 "$(hack/tool.sh golangci-lint)" run --build-tags e2e "${packages[@]}"
-go test -short "${packages[@]}"
+go run ./hack/gotest -short "${packages[@]}"
