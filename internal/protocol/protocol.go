@@ -259,9 +259,9 @@ type Status struct {
 	// operator is told.
 	Idle *time.Duration `json:"idle,omitempty"`
 
-	// Slack is how much longer than usual what comes from the instance's machine is waited for (docs/busy.md, "A machine
-	// that is busy"): 0 where nothing comes late there, nil where that is not known, or the agent is of an earlier
-	// release, which does not say so.
+	// Slack is how much longer than usual what comes from the instance's machine is waited for (docs/busy.md, "A
+	// machine that is busy"): 0 where nothing comes late there, nil where that is not known, or the agent is of an
+	// earlier release, which does not say so.
 	Slack *time.Duration `json:"slack,omitempty"`
 	// InVain is how many times the instance has campaigned in vain since somebody has led for long, 0 where it does not
 	// campaign any more. Agents of earlier releases don't say it.
