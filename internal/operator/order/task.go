@@ -81,7 +81,7 @@ func (t *Task[O]) SampleDB(ctx context.Context) (*v1.SampleDB, error) {
 	return db, nil
 }
 
-// Pauses until an object is looked at again that waits: for what is mostly not watched.
+// pauseWaiting is how long until an object is looked at again that waits: for what is mostly not watched.
 const pauseWaiting = 10 * time.Second
 
 // Pause is how long until the object is looked at again when nothing happens before.
