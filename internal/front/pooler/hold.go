@@ -14,6 +14,7 @@ type hold struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error // once done
+	said    bool  // the log has that it is complete
 }
 
 // pause begins a hold; politely where the server still serves. told is called when it is complete, or has failed.

@@ -181,6 +181,10 @@ func (p *Pooler) holdClients(ctx context.Context, d route.Decision) {
 		p.options.Log.Warn("could not hold the clients: it is tried again", "error", p.hold.err.Error())
 		p.hold = nil
 	case p.hold.complete():
+		if !p.hold.said {
+			p.options.Log.Info("no transaction is under way, and none begins", "reason", string(d.Reason))
+			p.hold.said = true
+		}
 		p.instances.hold(d.HandOver)
 	}
 }
