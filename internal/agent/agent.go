@@ -205,6 +205,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 	a.members = &members{self: a.options.Name, config: a.configs.get, hardState: remembered}
 	a.peers = peers.New(a.options.Name, client, a.members.all, a.post)
 	a.peers.Rests = a.needsNoNewsOf
+	a.peers.Slack = func() time.Duration { return max(a.pressure.Slack(), a.leadersSlack()) }
 	a.members.routes = a.peers
 	a.leader = &leader{
 		self: a.options.Name, hardState: remembered, own: a.status.Get, last: a.peers.Last, members: a.members.all,

@@ -23,7 +23,9 @@ type voters interface {
 	Vote(
 		ctx context.Context, m protocol.Member, request ha.VoteRequest, patience time.Duration,
 	) (ha.VoteReply, error)
-	ProposeConfiguration(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error)
+	ProposeConfiguration(
+		ctx context.Context, m protocol.Member, proposal protocol.Proposal, patience time.Duration,
+	) (ha.AcceptReply, error)
 }
 
 // ask asks one voter.
@@ -41,13 +43,14 @@ func (b *ballots) ask(ctx context.Context, e machine.AskVote) {
 }
 
 // propose offers the configuration of the quorum to one voter. Who does not answer is asked again.
-func (b *ballots) propose(ctx context.Context, p machine.Proposal) {
+func (b *ballots) propose(ctx context.Context, e machine.Propose) {
+	p := e.Proposal
 	member, err := b.find(p.Voter.Instance())
 	if err != nil {
 		return
 	}
 	reply, err := b.peers.ProposeConfiguration(ctx, member,
-		protocol.Proposal{Leader: p.Leader, Voter: p.Voter, Configuration: p.Configuration})
+		protocol.Proposal{Leader: p.Leader, Voter: p.Voter, Configuration: p.Configuration}, e.Patience)
 	if err == nil {
 		b.post(machine.ConfigurationAnswered{Voter: p.Voter, Configuration: p.Configuration, Reply: reply})
 	}

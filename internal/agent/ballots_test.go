@@ -23,7 +23,7 @@ func (a asked) Vote(
 }
 
 func (a asked) ProposeConfiguration(
-	_ context.Context, m protocol.Member, proposal protocol.Proposal,
+	_ context.Context, m protocol.Member, proposal protocol.Proposal, _ time.Duration,
 ) (ha.AcceptReply, error) {
 	return ha.AcceptReply{Accepted: a.err == nil && m.Name == proposal.Voter.Instance() &&
 		proposal.Leader == "db-0"}, a.err
@@ -46,8 +46,9 @@ func TestVotesAndConfigurationsGoToTheirVoter(t *testing.T) {
 				post: func(e machine.Event) { heard = append(heard, e) },
 			}
 			b.ask(t.Context(), machine.AskVote{Round: 3, Request: ha.VoteRequest{Voter: c.voter}})
-			b.propose(t.Context(),
-				machine.Proposal{Leader: "db-0", Voter: c.voter, Configuration: ha.Configuration{Version: 2}})
+			b.propose(t.Context(), machine.Propose{Proposal: machine.Proposal{
+				Leader: "db-0", Voter: c.voter, Configuration: ha.Configuration{Version: 2},
+			}})
 			want := []machine.Event{machine.VoteAnswered{Round: 3, Voter: c.voter, Failed: true}}
 			if c.answered {
 				want = []machine.Event{

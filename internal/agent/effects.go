@@ -24,7 +24,7 @@ func (a *Agent) carryOut(effect machine.Effect) {
 	case machine.AskVote:
 		go a.ballots.ask(a.life, e)
 	case machine.Propose:
-		go a.ballots.propose(a.life, e.Proposal)
+		go a.ballots.propose(a.life, e)
 	case machine.AskWitness:
 		go func() { a.post(witness.Ask(a.life, a.options.Cluster, e, a.elections.at)) }()
 	case machine.ObserveServer:

@@ -236,12 +236,11 @@ func (t *monitor) observe(ctx context.Context) error {
 	return t.update(ctx)
 }
 
-// state asks the server for its state. That waits for no disk: where it takes long, the machine is busy.
+// state asks the server for its state. Where what waits for no disk takes long, the machine is busy.
 func (t *monitor) state(ctx context.Context) (postgres.State, error) {
-	began := time.Now()
 	state, err := t.session.State(ctx)
 	if err == nil {
-		t.pressure.Late(time.Since(began))
+		t.pressure.Late(state.Took)
 	}
 	return state, err
 }

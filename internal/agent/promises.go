@@ -22,7 +22,7 @@ type promises struct {
 
 	// said is what is promised now, since when that is so; failed is why the mark could not be written last, "" where
 	// it could.
-	said   time.Duration
+	said   machine.SlackSeen
 	since  time.Time
 	failed string
 }
@@ -40,19 +40,21 @@ func (p *promises) run(ctx context.Context) error { return p.gauge.Run(ctx, p.lo
 // look promises what is needed now. That slack is promised is on disk before it is; where the disk does not take that,
 // none is, and it is tried again. The mark goes when no promise counts any more.
 func (p *promises) look() {
-	needed, now := max(p.gauge.Slack(), p.leaders()), time.Now()
+	needed, now := machine.SlackSeen{Own: p.gauge.Slack(), Leaders: p.leaders()}, time.Now()
+	most := max(needed.Own, needed.Leaders)
 	if needed == p.said {
-		if needed == 0 && now.Sub(p.since) > machine.SlackHeld {
+		if most == 0 && now.Sub(p.since) > machine.SlackHeld {
 			p.put(false)
 		}
 		return
 	}
-	if needed > 0 && !p.put(true) {
+	if most > 0 && !p.put(true) {
 		return
 	}
-	p.log.Info("how long a leader may be silent beyond the limits has changed", "slack", needed.String())
+	p.log.Info("how long a leader may be silent beyond the limits has changed",
+		"own", needed.Own.String(), "leaders", needed.Leaders.String())
 	p.said, p.since = needed, now
-	p.post(machine.SlackSeen{Slack: needed})
+	p.post(needed)
 }
 
 // put sets the mark or takes it away, and says whether that is on disk.

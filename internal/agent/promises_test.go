@@ -45,7 +45,7 @@ func TestASlackIsOnTheVolumeBeforeItIsPromised(t *testing.T) {
 			return fails
 		}, func(e machine.Event) {
 			if seen, is := e.(machine.SlackSeen); is {
-				promised = append(promised, seen.Slack)
+				promised = append(promised, seen.Leaders)
 			}
 		}, io.Discard)
 		leaders, fails = 4*time.Second, errors.New("no space left on device")

@@ -15,7 +15,11 @@ import (
 // Session is a connection of ours to the server, as superuser through the Unix
 // socket. Its search_path is pinned, so that nobody's function or table is
 // taken for PostgreSQL's.
-type Session struct{ conn *pgx.Conn }
+type Session struct {
+	conn *pgx.Conn
+	// identifier is the server's system identifier, "" until it was asked.
+	identifier string
+}
 
 // application is how our own sessions are told from those of a person who is postgres.
 const application = sql.Application

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"toban.dev/internal/wal"
 )
@@ -26,6 +27,8 @@ type State struct {
 	Received, Replayed string
 	// Streaming says whether a standby's WAL receiver streams.
 	Streaming bool
+	// Took is how long the server took for what waits for no disk.
+	Took time.Duration
 	// Started tells this run of the server from any other of the instance: when its postmaster began, in microseconds.
 	Started string
 }
@@ -37,12 +40,9 @@ type State struct {
 const stateQuery = `
 with role as materialized (select pg_is_in_recovery() as recovers)
 select split_part(current_setting('server_version'), ' ', 1),
-       (select system_identifier::text from pg_control_system()),
        recovers,
        case when recovers
-            then coalesce((select received_tli from pg_stat_wal_receiver),
-                          greatest((select min_recovery_end_timeline from pg_control_recovery()),
-                                   (select timeline_id from pg_control_checkpoint())))
+            then (select received_tli from pg_stat_wal_receiver)
             else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int end,
        case when recovers
             then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
@@ -53,18 +53,47 @@ select split_part(current_setting('server_version'), ' ', 1),
        (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text
 from role`
 
+// Who reads the control file waits for who writes it, with the disk: ControlFileLock is held while the file is flushed
+// (PostgreSQL 18, UpdateControlFile and pg_control_system). So it is asked apart, and no more often than needed.
+const (
+	identifierQuery = `select system_identifier::text from pg_control_system()`
+	timelineQuery   = `
+select greatest((select min_recovery_end_timeline from pg_control_recovery()),
+                (select timeline_id from pg_control_checkpoint()))`
+)
+
 // State asks the server for its state.
 func (s *Session) State(ctx context.Context) (State, error) {
-	var state State
+	state, timeline, err := s.live(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	if s.identifier == "" {
+		if err := s.conn.QueryRow(ctx, identifierQuery).Scan(&s.identifier); err != nil {
+			return State{}, fmt.Errorf("ask the server for its system identifier: %w", err)
+		}
+	}
+	state.SystemIdentifier = s.identifier
+	if timeline != nil {
+		state.Timeline = *timeline
+	} else if err := s.conn.QueryRow(ctx, timelineQuery).Scan(&state.Timeline); err != nil {
+		return State{}, fmt.Errorf("ask the server for the timeline of its control file: %w", err)
+	}
+	return state, nil
+}
+
+// live is what the server has in memory. The timeline is nil where a standby has no receiver.
+func (s *Session) live(ctx context.Context) (state State, timeline *wal.Timeline, err error) {
 	var lsn, received, replayed *string
-	row := s.conn.QueryRow(ctx, stateQuery)
-	err := row.Scan(&state.Version, &state.SystemIdentifier, &state.InRecovery, &state.Timeline,
+	began := time.Now()
+	err = s.conn.QueryRow(ctx, stateQuery).Scan(&state.Version, &state.InRecovery, &timeline,
 		&lsn, &received, &replayed, &state.Streaming, &state.Started)
 	if err != nil {
-		return State{}, fmt.Errorf("ask the server for its state: %w", err)
+		return State{}, nil, fmt.Errorf("ask the server for its state: %w", err)
 	}
+	state.Took = time.Since(began)
 	state.LSN, state.Received, state.Replayed = orEmpty(lsn), orEmpty(received), orEmpty(replayed)
-	return state, nil
+	return state, timeline, nil
 }
 
 func orEmpty(text *string) string {

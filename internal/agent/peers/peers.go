@@ -46,6 +46,8 @@ type Client interface {
 type Peers struct {
 	// Rests says of an instance that nothing depends at the moment on when it is heard of; nil for of none.
 	Rests func(name string) bool
+	// Slack is how much longer than on a machine at rest an answer may take; nil for no longer.
+	Slack func() time.Duration
 
 	self   string
 	client Client
@@ -179,7 +181,7 @@ func (p *Peers) asked(name string) {
 func (p *Peers) ask(ctx context.Context, m protocol.Member) {
 	defer p.asked(m.Name)
 	begun := time.Now()
-	_, err := reach(ctx, p.ways(m), answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
+	_, err := reach(ctx, p.ways(m), p.deadline(), func(ctx context.Context, host string) (protocol.Status, error) {
 		asked := time.Now() // by this way: the other may have been waited for
 		status, err := p.client.Status(ctx, host)
 		if err == nil && status.Name != m.Name {
@@ -196,6 +198,14 @@ func (p *Peers) ask(ctx context.Context, m protocol.Member) {
 	if refused(err) {
 		p.post(machine.PeerRefused{Name: m.Name, Asked: begun.Sub(p.began)})
 	}
+}
+
+// deadline is how long an answer may take: longer where an instance may be silent for longer.
+func (p *Peers) deadline() time.Duration {
+	if p.Slack == nil {
+		return answerDeadline
+	}
+	return answerDeadline + p.Slack()
 }
 
 // ways are those to an instance. An address that has not answered when the name did is not waited for.
@@ -262,7 +272,7 @@ func (p *Peers) Broadcast(ctx context.Context, status protocol.Status) {
 // tell tells one peer how this instance is. Who does not hear it asks.
 func (p *Peers) tell(ctx context.Context, m protocol.Member, status protocol.Status) {
 	defer p.told(m.Name)
-	_, _ = reach(ctx, p.ways(m), answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
+	_, _ = reach(ctx, p.ways(m), p.deadline(), func(ctx context.Context, host string) (protocol.Status, error) {
 		asked := time.Now()
 		answered, err := p.client.News(ctx, host, status)
 		if err == nil && answered.Name == m.Name {
@@ -283,11 +293,12 @@ func (p *Peers) Vote(
 	return reach(ctx, p.ways(m), max(patience, voteDeadline), ask)
 }
 
-// ProposeConfiguration proposes to one peer the configuration of the quorum.
+// ProposeConfiguration proposes to one peer the configuration of the quorum. Nobody waits for its answer for any longer
+// than patience.
 func (p *Peers) ProposeConfiguration(
-	ctx context.Context, m protocol.Member, proposal protocol.Proposal,
+	ctx context.Context, m protocol.Member, proposal protocol.Proposal, patience time.Duration,
 ) (ha.AcceptReply, error) {
-	return reach(ctx, p.ways(m), voteDeadline, func(ctx context.Context, host string) (ha.AcceptReply, error) {
+	return reach(ctx, p.ways(m), max(patience, voteDeadline), func(ctx context.Context, host string) (ha.AcceptReply, error) {
 		return p.client.ProposeConfiguration(ctx, host, proposal)
 	})
 }

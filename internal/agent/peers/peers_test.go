@@ -92,6 +92,28 @@ func meeting(answers map[string]protocol.Status) (*Peers, *network, func() []mac
 	}
 }
 
+// Where an instance may be silent for longer, an answer is waited for as much longer.
+func TestAnAnswerOfABusyMachineIsWaitedFor(t *testing.T) {
+	for slack, want := range map[time.Duration]bool{0: false, 2 * time.Second: true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			p, n, heard := meeting(map[string]protocol.Status{"a1": {Name: "db-1"}})
+			n.longer = answerDeadline // after a second
+			p.Slack = func() time.Duration { return slack }
+			go func() { _ = p.Run(ctx) }()
+			time.Sleep(2 * answerDeadline)
+			stop()
+			synctest.Wait()
+			if answered := slices.ContainsFunc(heard(), func(e machine.Event) bool {
+				_, is := e.(machine.PeerAnswered)
+				return is
+			}); answered != want {
+				t.Errorf("with a slack of %s, an answer after 6 s is heard: %v", slack, answered)
+			}
+		})
+	}
+}
+
 func TestPeersAreAskedEachByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

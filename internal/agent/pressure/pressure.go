@@ -15,7 +15,7 @@ import (
 const (
 	// interval is how often the gauge looks. What it sleeps longer is how late the agent itself comes.
 	interval = 250 * time.Millisecond
-	// window is for how long what was seen counts, lately for how long a stall does.
+	// window is for how long what was seen counts at least, lately for how long a stall does.
 	window = 30 * time.Second
 	lately = 3 * time.Second
 	// stalledShare is the share of the time from which the kernel's word counts: that tasks waited for a processor, or
@@ -23,8 +23,8 @@ const (
 	stalledShare = 0.8
 	// apart is how far two things that came late are apart: all that was late for one pause comes at once when it ends.
 	apart = time.Second
-	// confirms is for how long something that came late confirms another: so much longer than the window that stalls
-	// again and again, each as far from the next as slack is kept, go on counting.
+	// confirms is for how long something that came late confirms another. Of stalls that come again and again each
+	// counts for twice as long as it came after the one before: until the next one, which it is there for.
 	confirms = 40 * time.Second
 )
 
@@ -61,6 +61,8 @@ type Gauge struct {
 type lateness struct {
 	at         time.Time
 	by, counts time.Duration
+	// until is until when it counts.
+	until time.Time
 }
 
 // Run looks until ctx ends. seen is called after each look.
@@ -103,30 +105,39 @@ func (g *Gauge) note(by time.Duration, sure bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	now := time.Now()
-	g.late = slices.DeleteFunc(g.late, func(l lateness) bool { return now.Sub(l.at) >= confirms })
-	came := lateness{at: now, by: by, counts: by}
+	g.late = slices.DeleteFunc(g.late, func(l lateness) bool { return l.isOver(now) })
+	came := lateness{at: now, by: by, counts: by, until: now.Add(window)}
 	before := g.late
 	same := len(before) > 0 && now.Sub(before[len(before)-1].at) < apart
 	if same {
 		before = before[:len(before)-1]
 	}
+	confirmed, since := longest(before, now)
+	if confirmed > 0 {
+		came.until = now.Add(max(window, 2*since))
+	}
 	if !sure {
-		came.counts = min(by, longest(before))
+		came.counts = min(by, confirmed)
 	}
 	if same {
 		last := &g.late[len(before)]
-		last.by, last.counts = max(last.by, came.by), max(last.counts, came.counts)
+		last.by, last.counts, last.until = max(last.by, came.by), max(last.counts, came.counts), came.until
 		return
 	}
 	g.late = append(g.late, came)
 }
 
-// longest is what came latest of some.
-func longest(of []lateness) (by time.Duration) {
+// isOver says that it neither counts any more nor confirms another.
+func (l lateness) isOver(now time.Time) bool { return now.Sub(l.at) >= confirms && !now.Before(l.until) }
+
+// longest is by how much the latest came late of those that confirm another one, and how long ago the last one was.
+func longest(of []lateness, now time.Time) (by, since time.Duration) {
 	for _, l := range of {
-		by = max(by, l.by)
+		if ago := now.Sub(l.at); ago < confirms {
+			by, since = max(by, l.by), ago
+		}
 	}
-	return by
+	return by, since
 }
 
 // stalled says that tasks were lately seen to wait.
@@ -163,10 +174,10 @@ func (g *Gauge) Slack() time.Duration {
 	return 0
 }
 
-// counts is the longest lateness of the window, as far as each counts.
+// counts is the longest lateness of those that still count, as far as each does.
 func (g *Gauge) counts(now time.Time) (longest time.Duration) {
 	for _, l := range g.late {
-		if now.Sub(l.at) < window {
+		if now.Before(l.until) {
 			longest = max(longest, l.counts)
 		}
 	}

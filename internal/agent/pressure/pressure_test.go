@@ -77,6 +77,29 @@ func TestStallsNowAndThenKeepTheirSlack(t *testing.T) {
 	})
 }
 
+// The slack is there when the next stall begins, however far apart they are, as long as each confirms the next.
+func TestTheNextStallBeginsWithSlack(t *testing.T) {
+	for _, every := range []time.Duration{10 * time.Second, window + 2*time.Second, confirms - time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var g Gauge
+			const stall = 3 * time.Second
+			g.Late(stall)
+			for n := range 10 {
+				time.Sleep(every - stall)
+				if n > 1 && g.Slack() != 8*time.Second {
+					t.Fatalf("every %s: the slack is %s when stall %d begins", every, g.Slack(), n)
+				}
+				time.Sleep(stall)
+				g.Late(stall)
+			}
+			time.Sleep(2 * confirms)
+			if g.Slack() != 0 {
+				t.Errorf("every %s: for ever the slack is %s", every, g.Slack())
+			}
+		})
+	}
+}
+
 func TestBusyIsWhereTasksWaitAndThingsComeLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g Gauge

@@ -65,7 +65,7 @@ const quietRest, quietTerms = 500 * time.Millisecond, 3
 // rest has no campaign begin for a while, longer by later.
 func (i *Instance) rest(later time.Duration) {
 	pause := i.vain.pause()
-	if i.slack.own(i.now) == 0 && i.vain.terms < quietTerms {
+	if i.slack.own == 0 && i.vain.terms < quietTerms {
 		pause = min(pause, quietRest)
 	}
 	i.watch.rests = i.now + pause + time.Duration(i.random.Int64N(int64(pause))) + later
@@ -109,7 +109,7 @@ func (i *Instance) startCampaign(renewal bool) {
 	l := i.View().Local
 	c.poll = i.ask(ha.VoteRequest{
 		Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.hardState.Position(max(l.End, l.Received)),
-	}, preVoteDeadline+i.slack.own(i.now)/4)
+	}, preVoteDeadline+i.slack.own/4)
 	i.countVotes()
 }
 
@@ -155,7 +155,7 @@ func (i *Instance) askVotes() {
 // votePatience is how long votes are waited for: longer where the machine is busy, where votes have come too late
 // before, and where the witness has one and its API is slow.
 func (i *Instance) votePatience() time.Duration {
-	patience := i.vain.patience(max(voteDeadline, i.slack.own(i.now)/2))
+	patience := i.vain.patience(max(voteDeadline, i.slack.own/2))
 	if i.hardState.Configuration.Witnesses(i.config.Witness) {
 		patience = max(patience, min(3*i.witness.took, slowestVote))
 	}

@@ -121,7 +121,7 @@ func (i *Instance) askConfirmation() {
 	if c.poll != nil {
 		return
 	}
-	if i.now-c.up >= confirmPatience+i.slack.own(i.now) {
+	if i.now-c.up >= confirmPatience+i.slack.promised(i.now) {
 		i.comeback = nil
 		if i.server.role == ha.ServerPrimary {
 			i.fenceServer("no majority says that it still leads")

@@ -95,8 +95,12 @@ type ReplyVote struct {
 	Failed bool
 }
 
-// Propose offers a configuration to a voter. ConfigurationAnswered follows, or nothing.
-type Propose struct{ Proposal Proposal }
+// Propose offers a configuration to a voter. ConfigurationAnswered follows, or nothing. Nobody waits for it for longer
+// than Patience.
+type Propose struct {
+	Proposal Proposal
+	Patience time.Duration
+}
 
 // ReplyConfiguration answers ConfigurationProposed.
 type ReplyConfiguration struct {

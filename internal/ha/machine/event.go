@@ -173,8 +173,9 @@ type ServerSeen struct {
 // again, and this is said again and again while one of them waits.
 type VolumeSeen struct{ Unwritten time.Duration }
 
-// SlackSeen is how much longer than its limits the instance lets a leader be silent, because its machine is busy.
-type SlackSeen struct{ Slack time.Duration }
+// SlackSeen is how much longer than its limits the instance lets a leader be silent: because its own machine is busy,
+// or because the leader's is.
+type SlackSeen struct{ Own, Leaders time.Duration }
 
 // Killed says that a fence has got so far that nothing of the server runs any more: what is left of it waits for the
 // disk within the kernel, and ends there. Done follows when nothing is left. ID is the fence's.

@@ -11,7 +11,7 @@ import (
 func TestAConfirmationMayTakeAsLongAsTheMachineIsLate(t *testing.T) {
 	r := newRig(t, memoryOf("db-0.a", 4, "db-0"))
 	r.away = true
-	r.step(SlackSeen{MaxSlack})
+	r.step(SlackSeen{Own: MaxSlack})
 	r.hear(8 * time.Second)
 	r.step(ServerSeen{Run: r.server.run, Answers: true})
 	type late struct {

@@ -160,7 +160,7 @@ func (i *Instance) handle(e Event) {
 	case DataSeen, ServerSeen, ServerEnded, VolumeSeen:
 		i.handleServerSeen(e)
 	case SlackSeen:
-		i.slack.see(i.now, min(e.Slack, MaxSlack))
+		i.slack.see(i.now, min(e.Own, MaxSlack), min(e.Leaders, MaxSlack))
 	case ResignAsked, LeaveAsked, RestartAsked:
 		i.wishFor(e)
 	default:

@@ -17,8 +17,8 @@ const (
 // the leader's. It is a promise to the leader, which goes on for that long after an answer of this instance: so a
 // longer one counts at once, and a shorter one only when the former can have expired at every leader that has heard it.
 type slack struct {
-	// said is what this instance says now.
-	said time.Duration
+	// own is what its own machine asks for, said what this instance says now.
+	own, said time.Duration
 	// held is what it has said before and still goes by, until a moment.
 	held  time.Duration
 	until time.Duration
@@ -33,19 +33,20 @@ func newSlack(now time.Duration, promised bool) slack {
 	return slack{held: MaxSlack, until: now + SlackHeld}
 }
 
-// see takes in what is promised from now on.
-func (s *slack) see(now, said time.Duration) {
+// see takes in what is promised from now on: for the sake of this machine, or of the leader's.
+func (s *slack) see(now, own, leaders time.Duration) {
+	said := max(own, leaders)
 	if said < s.said {
 		if now >= s.until {
 			s.held, s.until = 0, now
 		}
 		s.held, s.until = max(s.held, s.said), max(s.until, now+s.said+ha.AsyncSilenceLimit)
 	}
-	s.said = said
+	s.own, s.said = own, said
 }
 
-// own is what this instance goes by for its own sake.
-func (s *slack) own(now time.Duration) time.Duration {
+// promised is for how long this instance lets its leader be silent, by its own word.
+func (s *slack) promised(now time.Duration) time.Duration {
 	if now < s.until {
 		return max(s.said, s.held)
 	}
@@ -58,9 +59,9 @@ func (i *Instance) LimitsSaid() ha.Limits { return i.own.WithSlack(i.slack.said)
 // slackFor is how much longer than the limits the leader of the ballot may be silent: for the sake of its machine, as
 // it has said last, or by what this instance has promised.
 func (i *Instance) slackFor(leader string) time.Duration {
-	own := i.slack.own(i.now)
+	promised := i.slack.promised(i.now)
 	if h := i.news.peer(leader); h != nil && leader != i.name {
-		return max(own, h.said.Limits.Slack)
+		return max(promised, h.said.Limits.Slack)
 	}
-	return own
+	return promised
 }

@@ -11,18 +11,18 @@ import (
 // meanwhile does not shorten it.
 func TestAPromiseOfSlackIsKept(t *testing.T) {
 	s := newSlack(0, false)
-	s.see(time.Second, 8*time.Second)
-	s.see(31*time.Second, time.Second)
-	s.see(31250*time.Millisecond, 0)
+	s.see(time.Second, 8*time.Second, 0)
+	s.see(31*time.Second, 0, time.Second)
+	s.see(31250*time.Millisecond, 0, 0)
 	for at := 31 * time.Second; at < 40250*time.Millisecond; at += 50 * time.Millisecond {
-		if got := s.own(at); got < 8*time.Second {
+		if got := s.promised(at); got < 8*time.Second {
 			t.Fatalf("after %s it goes by %s", at, got)
 		}
 	}
-	if got := s.own(time.Minute); got != 0 {
+	if got := s.promised(time.Minute); got != 0 {
 		t.Errorf("for ever it goes by %s", got)
 	}
-	if got := newSlack(0, true); got.own(time.Second) != MaxSlack || got.own(SlackHeld) != 0 {
+	if got := newSlack(0, true); got.promised(time.Second) != MaxSlack || got.promised(SlackHeld) != 0 {
 		t.Errorf("a process whose former has promised goes by %+v", got)
 	}
 }
@@ -59,7 +59,7 @@ func TestAPrimaryCountsOnWhatIsPromised(t *testing.T) {
 		for r.server.role == ha.ServerPrimary && r.now < last+20*time.Second {
 			r.pass(50 * time.Millisecond)
 			if r.now == last+500*time.Millisecond {
-				r.step(SlackSeen{MaxSlack})
+				r.step(SlackSeen{Own: MaxSlack})
 			}
 		}
 		if lasts := r.now - last; lasts > c.most || lasts < c.most-500*time.Millisecond {
@@ -68,20 +68,36 @@ func TestAPrimaryCountsOnWhatIsPromised(t *testing.T) {
 	}
 }
 
+// Proposals are waited for longer on a busy machine, and made as much less often: answers come too late otherwise.
+func TestProposalsHaveSlack(t *testing.T) {
+	r := served(t)
+	atRest := r.proposalPatience()
+	r.step(SlackSeen{Leaders: MaxSlack})
+	if got := r.proposalPatience(); got != atRest {
+		t.Errorf("on a calm machine a proposal is waited for for %s", got)
+	}
+	r.step(SlackSeen{Own: MaxSlack})
+	if got := r.proposalPatience(); got < 4*atRest {
+		t.Errorf("on a busy machine a proposal is waited for for %s, else %s", got, atRest)
+	}
+}
+
 // Where nothing comes late on the machine, whoever asks in vain soon asks again; where it does, less and less often,
 // and after terms in vain too.
 func TestPausesBetweenCampaignsGrow(t *testing.T) {
 	for name, c := range map[string]struct {
-		slack       time.Duration
+		slack       SlackSeen
 		terms       int
 		least, most time.Duration
 	}{
-		"on a machine at rest":     {0, 0, quietRest, 2 * quietRest},
-		"after many terms in vain": {0, quietTerms, mostRest, 2 * mostRest},
-		"on a busy machine":        {time.Second, 0, mostRest, 2 * mostRest},
+		"on a machine at rest":      {SlackSeen{}, 0, quietRest, 2 * quietRest},
+		"after many terms in vain":  {SlackSeen{}, quietTerms, mostRest, 2 * mostRest},
+		"on a busy machine":         {SlackSeen{Own: time.Second}, 0, mostRest, 2 * mostRest},
+		"where the leader's is one": {SlackSeen{Leaders: MaxSlack}, 0, quietRest, 2 * quietRest},
 	} {
 		r := standby(t)
-		r.slack.said, r.vain = c.slack, vain{polls: 20, terms: c.terms}
+		r.step(c.slack)
+		r.vain = vain{polls: 20, terms: c.terms}
 		r.Instance.rest(0)
 		if pause := r.watch.rests - r.now; pause < c.least || pause > c.most {
 			t.Errorf("%s it rests for %s", name, pause)

@@ -188,7 +188,7 @@ func (i *Instance) viewLeader(local *ha.Local) {
 	w, leader := &i.watch, i.hardState.Ballot.Leader
 	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.lost)
 	local.Idle, local.Stalled = i.ago(w.idle), i.ago(w.stalled)
-	local.Slack, local.OwnSlack = i.slackFor(leader), i.slack.own(i.now)
+	local.Slack, local.OwnSlack = i.slackFor(leader), i.slack.own
 	if leader == i.name {
 		return
 	}
