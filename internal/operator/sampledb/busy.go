@@ -18,6 +18,8 @@ type machinesTopic struct {
 	base
 	// machines is the condition OnTime; nothing where that is not so.
 	machines verdict
+	// slack is the longest that is told, leaderlessFor for how long no leader has answered.
+	slack, leaderlessFor time.Duration
 }
 
 // onTime says whether things come on time on the machines of the instances, by the word of their agents (docs/busy.md,
@@ -25,13 +27,14 @@ type machinesTopic struct {
 // is none where no agent says so: those of earlier releases don't.
 func (s *machinesTopic) onTime() verdict {
 	var late, unsaid []string
-	longest, said := time.Duration(0), 0
+	said := 0
+	s.slack = 0
 	for _, m := range s.config.Members {
 		switch slack := s.seen.answers[m.Name].Slack; {
 		case slack == nil:
 			unsaid = append(unsaid, m.Name)
 		case *slack > 0:
-			late, longest = append(late, m.Name), max(longest, *slack)
+			late, s.slack = append(late, m.Name), max(s.slack, *slack)
 			said++
 		default:
 			said++
@@ -39,7 +42,7 @@ func (s *machinesTopic) onTime() verdict {
 	}
 	switch {
 	case len(late) > 0:
-		return no(v1.ReasonMachineBusy, busySentence(late, longest, s.instances() == 1))
+		return no(v1.ReasonMachineBusy, busySentence(late, s.slack, s.instances() == 1))
 	case s.stop.Down() || said == 0 && len(s.seen.answers) > 0:
 		return verdict{}
 	case len(unsaid) > 0:
@@ -61,14 +64,14 @@ func (s *machinesTopic) stillLate(unheard []string) verdict {
 	return last
 }
 
-// busySentence has no figure but the slack, which has few steps, so that it seldom changes. An instance that is alone
-// has nobody to take over.
+// busySentence has no figure but the slack, which has few steps, so that it seldom changes: the silence of a leader is
+// waited for as much longer, and so are all votes. An instance that is alone has nobody to take over.
 func busySentence(late []string, slack time.Duration, alone bool) string {
 	machines := "the machine of " + late[0] + " is busy, or was"
 	if len(late) > 1 {
 		machines = "the machines of " + strings.Join(late, ", ") + " are busy, or were"
 	}
-	follows := fmt.Sprintf("a failover may take up to %s longer", slack)
+	follows := fmt.Sprintf("a failover may take up to %s longer", 2*slack)
 	if alone {
 		follows = "it takes longer until a server that hangs is noticed"
 	}
@@ -98,20 +101,32 @@ type paced struct {
 	all map[types.UID]pacedVerdict
 }
 
-// pacedVerdict is what is said since a time.
+// pacedVerdict is what is said since a time, how much it weighs, and when it was seen to be so last.
 type pacedVerdict struct {
 	verdict
-	since time.Time
+	since, seen time.Time
+	weight      time.Duration
 }
 
 // say is what is to be said where now a verdict would be. What is not true is said for a pause at least, in the same
-// words. That there is nothing to say is said at once.
-func (p *paced) say(db types.UID, now time.Time, pause time.Duration, next verdict) verdict {
+// words, unless the next one weighs more. That there is nothing to say is said at once; where it is not known whether
+// there is, the last one is said for a while.
+func (p *paced) say(db types.UID, now time.Time, pause, weight time.Duration, next verdict) verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, known := p.all[db]
-	if last.status == metav1.ConditionTrue {
-		pause = sentencePause
+	if last.status == metav1.ConditionTrue || weight > last.weight {
+		pause = min(pause, sentencePause)
+	}
+	unknown := next.reason == "" && next.status == metav1.ConditionUnknown
+	switch {
+	case unknown && known && now.Sub(last.seen) < sentencePause:
+		return last.verdict
+	case unknown:
+		next = verdict{}
+	case known && next.reason != "":
+		last.seen = now
+		p.all[db] = last
 	}
 	switch {
 	case next.reason == "":
@@ -122,7 +137,7 @@ func (p *paced) say(db types.UID, now time.Time, pause time.Duration, next verdi
 	case p.all == nil:
 		p.all = map[types.UID]pacedVerdict{}
 	}
-	p.all[db] = pacedVerdict{next, now}
+	p.all[db] = pacedVerdict{next, now, now, weight}
 	return next
 }
 
@@ -134,6 +149,8 @@ func (p *paced) forget(db types.UID) {
 
 // paceMachines sets what is said of the machines of the instances, and of elections on them.
 func (s *machinesTopic) paceMachines() {
-	s.machines = s.pacedMachines.say(s.db.UID, s.now, quietPause, s.onTime())
-	s.vain = s.pacedVain.say(s.db.UID, s.now, sentencePause, s.electionsInVain())
+	machines := s.onTime()
+	s.machines = s.pacedMachines.say(s.db.UID, s.now, quietPause, s.slack, machines)
+	s.leaderlessFor = s.leaderless.note(s.db.UID, "", s.leader() != "", s.now)
+	s.vain = s.pacedVain.say(s.db.UID, s.now, sentencePause, 0, s.electionsInVain())
 }

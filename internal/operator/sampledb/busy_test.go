@@ -84,12 +84,12 @@ func TestWhetherThingsComeOnTimeOnTheMachines(t *testing.T) {
 		"not on one": {
 			threeOf(slack(0), slack(time.Second), slack(0)), "False", v1.ReasonMachineBusy,
 			"the machine of x-1 is busy, or was in the last minutes: what happens there comes late, and a failover " +
-				"may take up to 1s longer",
+				"may take up to 2s longer",
 		},
 		"not on two, and the longest counts": {
 			threeOf(slack(2*time.Second), slack(0), slack(8*time.Second)), "False", v1.ReasonMachineBusy,
 			"the machines of x-0, x-2 are busy, or were in the last minutes: what happens there comes late, and a " +
-				"failover may take up to 8s longer",
+				"failover may take up to 16s longer",
 		},
 		"not on the only one": {
 			threeOf(slack(time.Second)), "False", v1.ReasonMachineBusy,
@@ -120,6 +120,9 @@ func TestWhetherThingsComeOnTimeOnTheMachines(t *testing.T) {
 func TestWhatIsSaidOfMachinesChangesSeldom(t *testing.T) {
 	begin := time.Unix(1e9, 0)
 	busy, busier, well, nothing := no("Busy", "1"), no("Busy", "2"), yes("OnTime", ""), verdict{}
+	unheard := verdict{status: metav1.ConditionUnknown}
+	busiest := no("Busy", "3")
+	weight := map[verdict]time.Duration{busiest: time.Second}
 	const minute = time.Minute
 	for name, steps := range map[string][]struct {
 		at         time.Duration
@@ -137,18 +140,27 @@ func TestWhatIsSaidOfMachinesChangesSeldom(t *testing.T) {
 			{0, busy, busy}, {minute, well, busy}, {2 * minute, busy, busy}, {5 * minute, well, well},
 			{6 * minute, busy, busy}, {7 * minute, well, busy}, {10 * minute, well, busy}, {11 * minute, well, well},
 		},
+		"more of it waits less": {
+			{0, busy, busy}, {29 * time.Second, busiest, busy}, {30 * time.Second, busiest, busiest},
+			{minute, busy, busiest}, {4 * minute, busy, busiest},
+		},
+		"what is not known changes nothing for a while": {
+			{0, busy, busy}, {29 * time.Second, unheard, busy}, {40 * time.Second, busy, busy},
+			{69 * time.Second, unheard, busy}, {70 * time.Second, unheard, nothing}, {80 * time.Second, busier, busier},
+		},
+		"what is not known is not said": {{0, unheard, nothing}},
 		"nothing is said at once, and what comes after it": {
 			{0, busy, busy}, {time.Second, nothing, nothing}, {2 * time.Second, busier, busier},
 		},
 	} {
 		var p paced
 		for _, c := range steps {
-			if got := p.say("db", begin.Add(c.at), quietPause, c.next); got != c.said {
+			if got := p.say("db", begin.Add(c.at), quietPause, weight[c.next], c.next); got != c.said {
 				t.Errorf("%s: at %s it says %+v", name, c.at, got)
 			}
 		}
 		p.forget("db")
-		if got := p.say("db", begin, quietPause, busier); got != busier {
+		if got := p.say("db", begin, quietPause, 0, busier); got != busier {
 			t.Errorf("%s: of one that was forgotten it says %+v", name, got)
 		}
 	}

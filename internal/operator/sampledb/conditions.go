@@ -37,7 +37,7 @@ func available(s *scope) verdict {
 	if s.problem != nil && s.starting() {
 		return no(s.problem.reason, s.problem.message)
 	}
-	if names := s.silent(); len(names) > 0 {
+	if names := s.silent(); len(names) > 0 && s.vain.reason == "" {
 		return unknown("their Pods are ready, but their agents could not be asked: " + strings.Join(names, ", "))
 	}
 	if t := s.trouble(); t != nil {

@@ -216,6 +216,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.memory.unanswered.forget(uid)
 	r.memory.pacedMachines.forget(uid)
 	r.memory.pacedVain.forget(uid)
+	r.memory.leaderless.forget(uid)
 	r.statuses.Forget(uid)
 }
 

@@ -48,4 +48,5 @@ type memory struct {
 	unanswered    unanswered
 	pacedMachines paced
 	pacedVain     paced
+	leaderless    unanswered
 }

@@ -21,8 +21,9 @@ const (
 	leastVain    = 4
 )
 
-// electionsInVain says that instances campaign and none is elected, nothing where that is not known to be so. Campaigns
-// are counted in powers of two, so that a long time without a leader costs few writes of the status.
+// electionsInVain says that instances campaign and none is elected, nothing where that is not so, and Unknown without a
+// word where too few answer. Campaigns are counted in powers of two, so that a long time without a leader costs few
+// writes of the status.
 func (s *machinesTopic) electionsInVain() verdict {
 	most, who := 0, ""
 	for _, name := range slices.Sorted(maps.Keys(s.seen.answers)) {
@@ -30,11 +31,14 @@ func (s *machinesTopic) electionsInVain() verdict {
 			most, who = n, name
 		}
 	}
-	if most < leastVain || !s.awaitsElection() {
+	switch {
+	case s.leader() == "" && !s.majorityAnswers():
+		return verdict{status: metav1.ConditionUnknown}
+	case most < leastVain || !s.awaitsElection():
 		return verdict{}
 	}
-	message := fmt.Sprintf("no instance takes writes, and none is elected: one has campaigned at least %d times in "+
-		"vain, and goes on with growing pauses", roughly(most))
+	message := fmt.Sprintf("no instance takes writes, and none is elected for long: one has seen at least %d elections "+
+		"in vain, and waits longer after each", roughly(most))
 	if s.machines.reason == v1.ReasonMachineBusy {
 		return no(v1.ReasonElectionsInVain, message+"; "+s.machines.message)
 	}
@@ -42,14 +46,19 @@ func (s *machinesTopic) electionsInVain() verdict {
 		"; kubectl logs %s says which vote was refused, and why", who))
 }
 
-// awaitsElection says that nobody has led for vainPatience, and that one of the instances should be elected: all that
-// run can be asked, and enough of them have their data.
+// awaitsElection says that nobody has led for vainPatience, and that one of the instances should be elected: enough of
+// them have their data.
 func (s *machinesTopic) awaitsElection() bool {
-	was := condition(s.db.Status, v1.ConditionAvailable)
-	lost := was != nil && was.Status != metav1.ConditionTrue && s.now.Sub(was.LastTransitionTime.Time) >= vainPatience
+	lost := s.leaderlessFor
+	if was := condition(s.db.Status, v1.ConditionAvailable); was != nil && was.Status != metav1.ConditionTrue {
+		lost = max(lost, s.now.Sub(was.LastTransitionTime.Time))
+	}
 	wanted := s.db.DeletionTimestamp == nil && !s.stop.Closed()
-	return lost && wanted && s.leader() == "" && s.loss.reason != lossMajority && len(s.silent()) == 0
+	return lost >= vainPatience && wanted && s.leader() == "" && s.loss.reason != lossMajority
 }
+
+// majorityAnswers says that most members answer. If none of those leads, none of the others does for long.
+func (s *machinesTopic) majorityAnswers() bool { return 2*len(s.seen.answers) > len(s.config.Members) }
 
 // roughly is the power of two that is not above a number.
 func roughly(n int) int {
@@ -73,5 +82,5 @@ func (s *machinesTopic) said(a protocol.Status) (reason, message string) {
 	case a.InVain == 0:
 		return s.vain.reason, "waits for an instance to be elected"
 	}
-	return s.vain.reason, fmt.Sprintf("has campaigned at least %d times in vain", roughly(a.InVain))
+	return s.vain.reason, fmt.Sprintf("has seen at least %d elections in vain", roughly(a.InVain))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -37,7 +38,7 @@ func TestWhetherElectionsAreInVain(t *testing.T) {
 		s    *scope
 		says string // "" for nothing
 	}{
-		"they are":                 {storm(), "at least 16 times in vain"},
+		"they are":                 {storm(), "at least 16 elections in vain"},
 		"where logs have more":     {storm(), "kubectl logs x-0 says which vote was refused"},
 		"they are, since a moment": {lost(5*time.Second, campaigned(21, "Resting")), ""},
 		"an election is slow":      {lost(time.Minute, campaigned(3, "Resting"), campaigned(3, "Resting")), ""},
@@ -48,7 +49,7 @@ func TestWhetherElectionsAreInVain(t *testing.T) {
 		},
 		"the machine is busy": {
 			changed(func(s *scope) { s.machines = no(v1.ReasonMachineBusy, "the machine of x-2 is busy") }),
-			"growing pauses; the machine of x-2 is busy",
+			"waits longer after each; the machine of x-2 is busy",
 		},
 		"it is stopped": {changed(func(s *scope) { s.stop = &v1.StopStatus{Step: v1.StopStopped} }), ""},
 		"it is deleted": {changed(func(s *scope) { s.db.DeletionTimestamp = &metav1.Time{Time: s.now} }), ""},
@@ -69,6 +70,40 @@ func TestWhetherElectionsAreInVain(t *testing.T) {
 	}
 }
 
+// On a starved machine agents answer now and then. What is said of a long time without a leader stays.
+func TestElectionsInVainStayWhereAnswersComeAndGo(t *testing.T) {
+	var remembered memory
+	begin := time.Unix(1e9, 0)
+	said, changes, last := 0, 0, ""
+	conditions := threeOf().was(v1.ConditionAvailable, "False", v1.ReasonNoPrimary, time.Minute).db.Status.Conditions
+	const looks = 75
+	for n := range looks {
+		answers := []*protocol.Status{campaigned(21, "Resting"), campaigned(30, "LeaderLost"), campaigned(9, "Resting")}
+		if n%3 > 0 {
+			answers[2] = nil
+		}
+		if n%7 == 6 {
+			answers[0] = nil
+		}
+		s := threeOf(answers...)
+		s.now, s.db.Status.Conditions, s.memory = begin.Add(time.Duration(n)*4*time.Second), conditions, &remembered
+		s.paceMachines()
+		v := available(s)
+		meta.SetStatusCondition(&conditions, metav1.Condition{
+			Type: v1.ConditionAvailable, Status: v.status, Reason: v.reason, LastTransitionTime: metav1.NewTime(s.now),
+		})
+		if v.reason == v1.ReasonElectionsInVain {
+			said++
+		}
+		if v.reason != last {
+			changes, last = changes+1, v.reason
+		}
+	}
+	if said < looks-5 || changes > 2 {
+		t.Errorf("of %d looks %d say it, and Available changes %d times", looks, said, changes)
+	}
+}
+
 func TestWhatIsSaidOfAnInstanceWhileElectionsAreInVain(t *testing.T) {
 	vain := no(v1.ReasonElectionsInVain, "")
 	for name, c := range map[string]struct {
@@ -76,8 +111,8 @@ func TestWhatIsSaidOfAnInstanceWhileElectionsAreInVain(t *testing.T) {
 		answer          *protocol.Status
 		reason, message string
 	}{
-		"it campaigns": {vain, campaigned(9, "LeaderLost"), vain.reason, "has campaigned at least 8 times in vain"},
-		"it rests":     {vain, campaigned(9, "Resting"), vain.reason, "has campaigned at least 8 times in vain"},
+		"it campaigns": {vain, campaigned(9, "LeaderLost"), vain.reason, "has seen at least 8 elections in vain"},
+		"it rests":     {vain, campaigned(9, "Resting"), vain.reason, "has seen at least 8 elections in vain"},
 		"it has none of it": {
 			vain, campaigned(0, ha.RefusedNoMajority), vain.reason, "waits for an instance to be elected",
 		},
