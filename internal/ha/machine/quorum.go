@@ -139,7 +139,7 @@ func (i *Instance) proposeConfiguration() {
 		}
 		i.emit(Propose{
 			Proposal{Leader: i.name, Voter: h.said.Peer.Voter, Configuration: i.hardState.Configuration},
-			i.proposalPatience(),
+			i.slack.proposalPatience(),
 		})
 	}
 	if i.config.API && i.proposesTo("") {
@@ -153,17 +153,13 @@ func (i *Instance) proposeConfiguration() {
 	}
 }
 
-// proposalPatience is how long the answer to a proposal is waited for: longer where the machine is busy. Four times in
-// it the next one is made.
-func (i *Instance) proposalPatience() time.Duration { return max(4*offerInterval, i.slack.own/2) }
-
 // proposesTo says whether a voter is to be offered the configuration now, and notes that it is.
 func (i *Instance) proposesTo(v ha.Voter) bool {
 	q := &i.quorum
 	if !i.hardState.Configuration.Newer(q.accepted[v]) {
 		return false
 	}
-	if at, ok := q.offered[v]; ok && i.now-at < i.proposalPatience()/4 {
+	if at, ok := q.offered[v]; ok && i.now-at < i.slack.proposalPatience()/4 {
 		return false
 	}
 	q.offered[v] = i.now
