@@ -58,12 +58,10 @@ func command(program string) *cobra.Command {
 		return cli.Plugin(version)
 	}
 	root := cli.Root(version)
-	verb(root, "backup").AddCommand(process.Take(), process.Keys(), process.Retain(), process.Restore(),
-		process.Verify(), process.Inspect(), process.Copy(), process.Bring(), process.Find(), process.Second())
-	verb(root, "upgrade").AddCommand(process.UpgradePods()...)
+	verb(root, "upgrade").AddCommand(process.UpgradeDump())
 	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
-		process.Install(), process.Init(), process.Finish(), process.Archive(), process.Passwords(), process.Image(),
-		process.Drill(), process.Sides())
+		process.Install(), process.Archive())
+	process.AddWork(root)
 	return root
 }
 

@@ -213,6 +213,8 @@ const (
 	// FileVerified on the scratch volume is what a verification has found before SQL is run: for
 	// the container that runs it.
 	FileVerified = "verified.json"
+	// VerbWork is its verb for work in Pods of their own.
+	VerbWork = "work"
 	// PathImageBinary is our binary in the operator's own image.
 	PathImageBinary = "/toban"
 	PathProgram     = "/opt/toban"             // an emptyDir, filled by the install container

@@ -16,11 +16,13 @@ import (
 type FindOptions struct {
 	// Settings are protocol.FindSettings in JSON, Key is the folder with the key of the archives.
 	Settings, Key string
+	// Out takes the lines.
+	Out io.Writer
 }
 
 // Find looks for backups in a store, in a Pod that a person's command has made, and writes a line for each.
-func Find(ctx context.Context, o FindOptions, out io.Writer) error {
-	lines := json.NewEncoder(out)
+func Find(ctx context.Context, o FindOptions) error {
+	lines := json.NewEncoder(o.Out)
 	err := o.find(ctx, func(f backup.Found) error {
 		if err := lines.Encode(protocol.FoundLine{Backup: foundBackup(f)}); err != nil {
 			return fmt.Errorf("write what was found: %w", err)

@@ -22,19 +22,23 @@ import (
 // agentVariable makes this test program an agent, or what else its value names.
 const agentVariable = "TOBAN_TEST_AGENT"
 
-// commands are those that it can be.
-var commands = map[string]func() *cobra.Command{
-	"1": process.Agent, "take": process.Take, "retain": process.Retain, "restore": process.Restore,
-	"verify": process.Verify, "inspect": process.Inspect, "pooler": process.Pooler,
-	"second": process.Second,
+// command is what it can be: an agent, a pooler, or a kind of work.
+func command(name string) *cobra.Command {
+	switch name {
+	case "1":
+		return process.Agent()
+	case "pooler":
+		return process.Pooler()
+	}
+	return process.Work(name)
 }
 
 // program is a copy of this test program that any user may run.
 var program string
 
 func TestMain(m *testing.M) {
-	if command := commands[os.Getenv(agentVariable)]; command != nil {
-		os.Exit(run(command()))
+	if command := command(os.Getenv(agentVariable)); command != nil {
+		os.Exit(run(command))
 	}
 	folder, err := os.MkdirTemp("", "toban-local-")
 	if err == nil {

@@ -298,9 +298,10 @@ func (p *Peers) Vote(
 func (p *Peers) ProposeConfiguration(
 	ctx context.Context, m protocol.Member, proposal protocol.Proposal, patience time.Duration,
 ) (ha.AcceptReply, error) {
-	return reach(ctx, p.ways(m), max(patience, voteDeadline), func(ctx context.Context, host string) (ha.AcceptReply, error) {
+	ask := func(ctx context.Context, host string) (ha.AcceptReply, error) {
 		return p.client.ProposeConfiguration(ctx, host, proposal)
-	})
+	}
+	return reach(ctx, p.ways(m), max(patience, voteDeadline), ask)
 }
 
 // Last is what a peer has said last, if it has said anything.

@@ -128,7 +128,9 @@ func (g *Gauge) note(by time.Duration, sure bool) {
 }
 
 // isOver says that it neither counts any more nor confirms another.
-func (l lateness) isOver(now time.Time) bool { return now.Sub(l.at) >= confirms && !now.Before(l.until) }
+func (l lateness) isOver(now time.Time) bool {
+	return now.Sub(l.at) >= confirms && !now.Before(l.until)
+}
 
 // longest is by how much the latest came late of those that confirm another one, and how long ago the last one was.
 func longest(of []lateness, now time.Time) (by, since time.Duration) {

@@ -19,9 +19,11 @@ import (
 // Pooler is `toban pooler`: the process with id 1 in a pooler's Pod.
 func Pooler() *cobra.Command {
 	var o pooler.Options
-	c := hidden(&cobra.Command{
-		Use:   "pooler",
-		Short: "Run PgBouncer, open to the instance that leads (in the Pod of a pooler, as process 1)",
+	c := &cobra.Command{
+		Use:    "pooler",
+		Short:  "Run PgBouncer, open to the instance that leads (in the Pod of a pooler, as process 1)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Log = slog.New(slog.NewJSONHandler(os.Stdout, nil))
 			o.Asker = func(authorities func() string) pooler.Asker { return asker(o.Certificate, authorities) }
@@ -31,7 +33,7 @@ func Pooler() *cobra.Command {
 			}
 			return p.Run(c.Context())
 		},
-	})
+	}
 	f := c.Flags()
 	f.StringVar(&o.Name, "name", os.Getenv("POD_NAME"), "name of the pooler")
 	f.StringVar(&o.Settings, "settings", filepath.Join(naming.PathPool, naming.KeyPool), "file with the settings")

@@ -189,7 +189,7 @@ func lookAtKeys(db *v1.SampleDB, settings Settings, pod *corev1.PodSpec) {
 		Name:            naming.ContainerKeys,
 		Image:           settings.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{naming.PathImageBinary, "backup", "keys"},
+		Command:         []string{naming.PathImageBinary, naming.VerbWork, "keys"},
 		SecurityContext: containerSecurity(),
 		Resources:       requests("10m", "32Mi"),
 		VolumeMounts:    []corev1.VolumeMount{keyMount(), {Name: volumeRun, MountPath: naming.PathRun}},
@@ -199,7 +199,7 @@ func lookAtKeys(db *v1.SampleDB, settings Settings, pod *corev1.PodSpec) {
 // takeCommand is what the Pod of a backup runs.
 func takeCommand(db *v1.SampleDB, backup *v1.DatabaseBackup) []string {
 	command := []string{
-		naming.PathBinary, "backup", "take",
+		naming.PathBinary, naming.VerbWork, "take",
 		"--settings", naming.PathBackup + "/" + naming.KeyBackup,
 		"--authority", naming.PathAuthority,
 		"--run", naming.PathRun,
@@ -225,7 +225,7 @@ func takeCommand(db *v1.SampleDB, backup *v1.DatabaseBackup) []string {
 // gone, some time after its end. No backup begins while its Pod, which has the label of theirs, has not ended.
 // What had ended when it was due, it has seen.
 func RetentionJob(db *v1.SampleDB, settings Settings, due time.Time) *batchv1.Job {
-	spec := backupPod(db, settings, toDelete(storeOf(db)), []string{naming.PathBinary, "backup", "retain"})
+	spec := backupPod(db, settings, toDelete(storeOf(db)), []string{naming.PathBinary, naming.VerbWork, "retain"})
 	lookAtKeys(db, settings, &spec)
 	object := meta(db, naming.RetentionJob(db.Name))
 	object.Annotations = map[string]string{naming.AnnotationDue: due.UTC().Format(time.RFC3339)}

@@ -65,7 +65,7 @@ func drillPod(db *v1.SampleDB, settings Settings, drill *v1.FaultDrill) corev1.P
 	pod := auxiliaryPod(db, initUser)
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	command := []string{
-		naming.PathImageBinary, "faultdrill",
+		naming.PathImageBinary, naming.VerbWork, "faultdrill",
 		"--app", naming.PathApp,
 		"--hosts", strings.Join(hosts, ","),
 		"--schema", DrillSchema(drill),

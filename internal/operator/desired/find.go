@@ -49,7 +49,7 @@ func FindPod(db *v1.SampleDB, settings Settings, asked Find) (*corev1.Pod, error
 		Name:                     naming.ContainerFind,
 		Image:                    settings.Image,
 		ImagePullPolicy:          corev1.PullIfNotPresent,
-		Command:                  []string{naming.PathImageBinary, "backup", "find", "--settings", string(text)},
+		Command:                  []string{naming.PathImageBinary, naming.VerbWork, "find", "--settings", string(text)},
 		Env:                      storeEnv(backup.Store),
 		Resources:                requests("10m", "64Mi"),
 		SecurityContext:          containerSecurity(),

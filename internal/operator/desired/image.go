@@ -137,7 +137,7 @@ func imagePod(
 		Name:            naming.ContainerImage,
 		Image:           image,
 		ImagePullPolicy: pull,
-		Command:         []string{naming.PathBinary, "image", "--major", strconv.Itoa(major)},
+		Command:         []string{naming.PathBinary, naming.VerbWork, "image", "--major", strconv.Itoa(major)},
 		Resources:       requests("10m", "32Mi"),
 		SecurityContext: containerSecurity(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: volumeProgram, MountPath: naming.PathProgram, ReadOnly: true}},

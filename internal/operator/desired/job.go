@@ -33,7 +33,7 @@ func initPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 		Image:           settings.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: []string{
-			naming.PathImageBinary, "init",
+			naming.PathImageBinary, naming.VerbWork, "init",
 			"--plan", naming.PathConfig + "/" + naming.KeyInit,
 			"--authority", naming.PathAuthority,
 			"--app", naming.PathApp,

@@ -28,7 +28,7 @@ func finishPod(db *v1.SampleDB, settings Settings, parts string) corev1.PodSpec 
 	pod := auxiliaryPod(db, initUser)
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	command := []string{
-		naming.PathImageBinary, "finish",
+		naming.PathImageBinary, naming.VerbWork, "finish",
 		"--plan", naming.PathConfig + "/" + naming.KeyInit,
 		"--authority", naming.PathAuthority,
 		"--parts", parts,

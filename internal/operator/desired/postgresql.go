@@ -133,7 +133,7 @@ func passwordsPod(secrets []string, settings Settings, public string) corev1.Pod
 	container := func(name string) corev1.Container {
 		return corev1.Container{
 			Name: name, Image: settings.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:         []string{naming.PathImageBinary, "passwords", "--seal-for", public},
+			Command:         []string{naming.PathImageBinary, naming.VerbWork, "passwords", "--seal-for", public},
 			Resources:       requests("1m", "16Mi"),
 			SecurityContext: containerSecurity(),
 			VolumeMounts:    mounts,

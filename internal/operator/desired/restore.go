@@ -181,7 +181,7 @@ func restoringPod(
 		Name:            naming.ContainerRestore,
 		Image:           Image(db, settings),
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{naming.PathBinary, "backup", "restore"},
+		Command:         []string{naming.PathBinary, naming.VerbWork, "restore"},
 		Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
 			storeEnv(source.Archive.Store)...),
 		Ports: []corev1.ContainerPort{

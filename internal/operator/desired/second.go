@@ -59,7 +59,7 @@ func copyPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 		Name:            naming.ContainerSecond,
 		Image:           settings.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{naming.PathImageBinary, "backup", "second"},
+		Command:         []string{naming.PathImageBinary, naming.VerbWork, "second"},
 		Env:             copyEnv(db),
 		Resources:       requests("50m", "128Mi"),
 		SecurityContext: containerSecurity(),

@@ -138,7 +138,7 @@ func SidesJob(db *v1.SampleDB, settings Settings, x Sides) *batchv1.Job {
 
 func sidesPod(db *v1.SampleDB, settings Settings, x Sides) corev1.PodSpec {
 	grace, mode := int64(30), configMode
-	command := []string{naming.PathImageBinary, "sides", string(x.Work)}
+	command := []string{naming.PathImageBinary, naming.VerbWork, "sides", string(x.Work)}
 	if x.FromGreen {
 		command = append(command, "--from-green")
 	}

@@ -103,7 +103,7 @@ func bringPod(db *v1.SampleDB, settings Settings, x Bring) (corev1.PodSpec, erro
 // copyContainer runs the server of what was restored.
 func copyContainer(restore corev1.Container) corev1.Container {
 	out := *restore.DeepCopy()
-	out.Name, out.Command, out.Ports = naming.ContainerCopy, []string{naming.PathBinary, "backup", "copy"}, nil
+	out.Name, out.Command, out.Ports = naming.ContainerCopy, []string{naming.PathBinary, naming.VerbWork, "copy"}, nil
 	out.Env = []corev1.EnvVar{{Name: "HOME", Value: pathTmp}}
 	out.VolumeMounts = mountsOf(restore, volumeProgram, volumeConfig, volumeTmp, naming.VolumeData)
 	out.VolumeMounts = append(out.VolumeMounts, corev1.VolumeMount{Name: volumeSocket, MountPath: naming.PathRun})
@@ -113,7 +113,7 @@ func copyContainer(restore corev1.Container) corev1.Container {
 // bringContainer connects to the primary as the init Job does.
 func bringContainer(restore corev1.Container) corev1.Container {
 	out := *restore.DeepCopy()
-	out.Name, out.Command = naming.ContainerBring, []string{naming.PathBinary, "backup", "bring"}
+	out.Name, out.Command = naming.ContainerBring, []string{naming.PathBinary, naming.VerbWork, "bring"}
 	out.Ports = nil // it listens where the container did that restored
 	out.Env = []corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: naming.PathRun}}
 	out.VolumeMounts = append(

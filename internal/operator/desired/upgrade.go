@@ -132,7 +132,8 @@ func upgradePod(db *v1.SampleDB, settings Settings, u Upgrade, command string) c
 		Image:           Image(db, settings),
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: []string{
-			naming.PathBinary, "upgrade", "collect", "--major", fmt.Sprint(u.From), "--to", naming.PathFormer,
+			naming.PathBinary, naming.VerbWork, "upgrade", "collect",
+			"--major", fmt.Sprint(u.From), "--to", naming.PathFormer,
 		},
 		Resources:       requests("10m", "32Mi"),
 		SecurityContext: containerSecurity(),
@@ -143,7 +144,7 @@ func upgradePod(db *v1.SampleDB, settings Settings, u Upgrade, command string) c
 		Name:            naming.ContainerUpgrade,
 		Image:           u.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{naming.PathBinary, "upgrade", command},
+		Command:         []string{naming.PathBinary, naming.VerbWork, "upgrade", command},
 		Env:             []corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
 		Ports: []corev1.ContainerPort{
 			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},

@@ -83,7 +83,7 @@ func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (c
 		return corev1.PodSpec{}, err
 	}
 	image, former := ofFormer(db, backup, settings)
-	command := append([]string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID}, former...)
+	command := append([]string{naming.PathBinary, naming.VerbWork, "verify", "--backup", backup.Status.ID}, former...)
 	pod := backupPod(db, settings, storeOf(db), command)
 	pod.Containers[0].Image = image
 	withKey(db, &pod)
@@ -114,7 +114,7 @@ func inspectContainer(
 	db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, data corev1.VolumeMount,
 ) corev1.Container {
 	image, former := ofFormer(db, backup, settings)
-	command := []string{naming.PathBinary, "backup", "inspect", "--backup", backup.Status.ID}
+	command := []string{naming.PathBinary, naming.VerbWork, "inspect", "--backup", backup.Status.ID}
 	return corev1.Container{
 		Name:            naming.ContainerVerify,
 		Image:           image,

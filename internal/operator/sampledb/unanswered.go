@@ -12,8 +12,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// unanswered remembers since when a Pod that upgrades data, or a leader, has not answered, by the UID of the SampleDB. An operator
-// that starts anew gives them all their time again. The zero value is ready for use; it is safe for concurrent use.
+// unanswered remembers since when a Pod that upgrades data, or a leader, has not answered, by the UID of the SampleDB.
+// An operator that starts anew gives them all their time again. The zero value is ready for use; it is safe for
+// concurrent use.
 type unanswered struct {
 	mu  sync.Mutex
 	all map[types.UID]unansweredSince

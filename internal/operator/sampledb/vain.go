@@ -37,8 +37,8 @@ func (s *machinesTopic) electionsInVain() verdict {
 	case most < leastVain || !s.awaitsElection():
 		return verdict{}
 	}
-	message := fmt.Sprintf("no instance takes writes, and none is elected for long: one has seen at least %d elections "+
-		"in vain, and waits longer after each", roughly(most))
+	message := fmt.Sprintf("no instance takes writes, and none is elected for long: one has seen at least %d "+
+		"elections in vain, and waits longer after each", roughly(most))
 	if s.machines.reason == v1.ReasonMachineBusy {
 		return no(v1.ReasonElectionsInVain, message+"; "+s.machines.message)
 	}
