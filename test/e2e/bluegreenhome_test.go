@@ -54,7 +54,7 @@ func partOf(db v1.SampleDB) string {
 		return step
 	}
 	for words, part := range map[string]string{
-		"Blue stops following": partLeave, "Blue follows again": partReturn, "All rows of both": partCompare,
+		"Blue stops following": partLeave, "All rows of both": partCompare,
 		"The data of blue is upgraded": db.Status.Upgrade.Step,
 	} {
 		if strings.HasPrefix(db.Status.Upgrade.Message, words) {
@@ -94,6 +94,9 @@ func (k *homeKiller) look(ctx context.Context) error {
 	case !k.killed[k.part]:
 		k.killed[k.part] = k.kill(db)
 	}
+	if k.killed[v1.UpgradeStarting] && !k.killed[partReturn] && k.part != partCompare {
+		k.killed[partReturn] = k.killReturn(ctx)
+	}
 	return fmt.Errorf("killed while %v; the upgrade is %+v", k.killed, db.Status.Upgrade)
 }
 
@@ -101,7 +104,7 @@ func (k *homeKiller) look(ctx context.Context) error {
 func (k *homeKiller) kill(db v1.SampleDB) bool {
 	k.Helper()
 	switch k.part {
-	case partLeave, partReturn:
+	case partLeave:
 		return k.killPods(naming.LabelComponent+"="+naming.ComponentSides, thatRun)
 	case v1.UpgradeUpgrading:
 		return k.killPods(naming.LabelComponent+"="+naming.ComponentUpgrade, thatRun)
@@ -116,6 +119,22 @@ func (k *homeKiller) kill(db v1.SampleDB) bool {
 		return true
 	}
 	return false
+}
+
+// returnPatience is for how long only the Pod is looked for that has blue follow again, and not how the upgrade is.
+const returnPatience = 20 * time.Second
+
+// killReturn kills the Pod that has blue follow again, and says whether it was there. That step comes after the start
+// of the upgraded data and lasts for about a second, so that a status hardly ever shows it: it is the Pod that is
+// awaited, also before it runs.
+func (k *homeKiller) killReturn(ctx context.Context) bool {
+	k.Helper()
+	return outside.Until(ctx, returnPatience, func(context.Context) error {
+		if !k.killWork(protocol.SidesReturn) {
+			return fmt.Errorf("no Pod has blue follow again")
+		}
+		return nil
+	}) == nil
 }
 
 // triesAgainAtHome asks for the upgrade of the data once more, and waits until it has begun.

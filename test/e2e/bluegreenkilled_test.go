@@ -5,11 +5,13 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 	"toban.dev/test/outside"
 )
 
@@ -230,9 +232,32 @@ func (s *story) killPods(selector, phases string) bool {
 	s.Helper()
 	pods, err := s.Kubectl(s.ctx, "get", "pods", "-l", selector, "--field-selector="+phases, "-o", "name")
 	must(s.T, err)
-	if pods != "" {
-		s.run(append([]string{"delete", "--wait=false", "--grace-period=0", "--force"}, strings.Fields(pods)...)...)
-		s.Logf("killed: %s", strings.TrimSpace(pods))
+	return s.killNamed(strings.Fields(pods))
+}
+
+// killWork kills the Pods that do some work on the sides of an upgrade, or are about to, and says whether there were
+// any. Their names and labels do not tell the work, but their command does.
+func (s *story) killWork(work protocol.SidesWork) bool {
+	s.Helper()
+	lines, err := s.Kubectl(s.ctx, "get", "pods", "-l", naming.LabelComponent+"="+naming.ComponentSides,
+		"--field-selector="+notEndedYet, "-o",
+		`jsonpath={range .items[*]}pod/{.metadata.name} {.spec.containers[0].command}{"\n"}{end}`)
+	must(s.T, err)
+	var pods []string
+	for line := range strings.Lines(lines) {
+		if pod, command, _ := strings.Cut(line, " "); strings.Contains(command, strconv.Quote(string(work))) {
+			pods = append(pods, pod)
+		}
 	}
-	return pods != ""
+	return s.killNamed(pods)
+}
+
+// killNamed kills Pods, and says whether there were any.
+func (s *story) killNamed(pods []string) bool {
+	s.Helper()
+	if len(pods) > 0 {
+		s.run(append([]string{"delete", "--wait=false", "--grace-period=0", "--force"}, pods...)...)
+		s.Logf("killed: %s", strings.Join(pods, " "))
+	}
+	return len(pods) > 0
 }
