@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -204,6 +205,35 @@ func TestAParentOfTheBranchThatWasLeftIsNone(t *testing.T) {
 	other := &backup.Backup{ID: "other", Term: 1, StopLSN: 1100, StopTimeline: 1}
 	if err := mayContinue(c, other, history); !errors.Is(err, backup.ErrNoIncrement) {
 		t.Errorf("of the branch that was left: %v", err)
+	}
+}
+
+// Where a copy was in vain, because its parent was of the branch that was left, the primary is not copied in vain too:
+// no instance is asked for anything.
+func TestNothingIsCopiedThatCanNotContinueItsParent(t *testing.T) {
+	archive := bucket.OpenFolder(t.TempDir())
+	fill(t, archive, 1)
+	run := &take{archive: archive}
+	catalogue, err := backup.Read(t.Context(), archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := &catalogue.Backups[0]
+	if _, err := run.take(t.Context(), true, parent); err == nil || errors.Is(err, backup.ErrNoIncrement) {
+		t.Errorf("on the parent's branch: %v", err) // there is no instance
+	}
+	fork, folder := parent.StopLSN-1, backup.TermFolder(1002)
+	for name, content := range map[string]string{
+		backup.FileLineage: fmt.Sprintf(`{"term": 1002, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1},
+			{"term": 1002, "lsn": %q, "timeline": 2}]}`, fork),
+		wal.SegmentAt(2, fork, wal.SegmentSize).String() + ".zst": "WAL",
+	} {
+		if err := archive.Put(t.Context(), folder+name, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := run.take(t.Context(), true, parent); !errors.Is(err, backup.ErrNoIncrement) {
+		t.Errorf("on another branch: %v", err)
 	}
 }
 

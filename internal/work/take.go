@@ -281,6 +281,10 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	if len(history) == 0 {
 		return backup.Backup{}, errors.New("the archive has no WAL yet")
 	}
+	// What the archive did not know before one copy (awaitWAL) it knows before the next: that one must not be in vain.
+	if err := mayContinue(catalogue, parent, history); err != nil {
+		return backup.Backup{}, err
+	}
 	for {
 		t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
 		host, err := t.choose(ctx, primary)
