@@ -261,20 +261,30 @@ func (c Catalogue) In(b Backup, history []ha.TermStart) bool {
 }
 
 // termHistoryOf is the term history of the term in which a backup was taken. Its leader may not have come to
-// write it down; then another's says it, that continues it. So it does where the backup is not of the timeline of the
-// term that it names: it began before the archive knew of the leader that was copied, and says the term before.
+// write it down; then another's says it, that continues it.
 func (c Catalogue) termHistoryOf(b Backup, other []ha.TermStart) []ha.TermStart {
 	if t := c.Terms[b.Term]; t != nil && len(t.TermHistory) > 0 {
-		if own := upTo(t.TermHistory, b.StopLSN); b.endsOn(own) {
+		if b.endsOn(upTo(t.TermHistory, b.StopLSN)) {
 			return t.TermHistory
 		}
-		if its := upTo(other, b.StopLSN); b.endsOn(its) {
-			return its
-		}
-		return nil
+		return b.leaderSince(c.Terms)
 	}
 	i := slices.IndexFunc(other, func(s ha.TermStart) bool { return s.Term == b.Term })
 	return other[:i+1]
+}
+
+// leaderSince is the term history of the leader that was copied, where a backup is not of the timeline of the term that
+// it names: it began before the archive knew of that leader, and says the term before. So it is the first since that
+// was on that timeline there, and has WAL. Branches that were begun later may have a timeline of the same number, with
+// other data.
+func (b Backup) leaderSince(terms map[uint64]*Term) []ha.TermStart {
+	for _, number := range slices.Sorted(maps.Keys(terms)) {
+		t := terms[number]
+		if number > b.Term && len(t.WAL) > 0 && b.endsOn(upTo(t.TermHistory, b.StopLSN)) {
+			return t.TermHistory
+		}
+	}
+	return nil
 }
 
 // endsOn says that the last of some terms was on the timeline on which a backup ended, or that the backup does not say

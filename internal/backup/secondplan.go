@@ -299,14 +299,18 @@ func (c Catalogue) allNames() (names []string) {
 
 // lacksWAL says which WAL of a backup, from its start to its stop, an archive does not have, "" for none.
 func (c Catalogue) lacksWAL(b Backup) string {
-	history := c.termHistoryOf(b, c.NewestTermHistory())
-	if len(history) == 0 {
-		return fmt.Sprintf("what term %d continues", b.Term)
+	lacks := ""
+	for _, history := range c.TermHistories() { // the newest need not be of the branch that the backup is of
+		if !c.In(b, history) {
+			continue
+		}
+		to, _ := c.Covered(history, b.StartLSN)
+		if to >= b.StopLSN {
+			return ""
+		}
+		lacks = cmp.Or(lacks, Gap{max(to, b.StartLSN), b.StopLSN}.String())
 	}
-	if to, _ := c.Covered(history, b.StartLSN); to < b.StopLSN {
-		return Gap{max(to, b.StartLSN), b.StopLSN}.String()
-	}
-	return ""
+	return cmp.Or(lacks, fmt.Sprintf("what term %d continues", b.Term))
 }
 
 // checkCopied says what is wrong with WAL, or a note of it, as it lies in the archive. What is encrypted can't be read:

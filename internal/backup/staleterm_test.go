@@ -1,8 +1,10 @@
 package backup
 
 import (
+	"slices"
 	"testing"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -14,6 +16,7 @@ func TestABackupWithATermOfTheBranchThatWasLeftIsOfTheOther(t *testing.T) {
 	fork := wal.LSN(3*wal.SegmentSize + 0x2080)
 	on := []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: fork, Timeline: 2}}
 	c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: left}, 1002: {TermHistory: on}}}
+	c.write(1002, 2, 3, day(1))
 	b := Backup{ID: "b", Term: 1, StartLSN: fork + 0x100, StopLSN: fork + 0x200, StartTimeline: 2, StopTimeline: 2}
 	if c.In(b, left) || !c.In(b, on) {
 		t.Errorf("it is of the branch that was left: %v, of the other: %v", c.In(b, left), c.In(b, on))
@@ -21,5 +24,94 @@ func TestABackupWithATermOfTheBranchThatWasLeftIsOfTheOther(t *testing.T) {
 	b.StopLSN, b.StartTimeline, b.StopTimeline = fork-0x100, 1, 1
 	if !c.In(b, left) || !c.In(b, on) {
 		t.Errorf("one from before they parted is of the one: %v, of the other: %v", c.In(b, left), c.In(b, on))
+	}
+}
+
+// twiceTheSameTimeline is an archive of a database that was restored in place twice, to the same moment of its first
+// branch. Both times timeline 2 began. The one backup is of the second branch, and says the term of the first, because
+// the archive did not know of the second one's leader yet.
+func twiceTheSameTimeline() Catalogue {
+	first := ha.TermStart{Term: 1, Timeline: 1}
+	fork := wal.LSN(3*wal.SegmentSize + 0x2080)
+	c := Catalogue{Terms: map[uint64]*Term{
+		1:    {TermHistory: []ha.TermStart{first}},
+		1002: {TermHistory: []ha.TermStart{first, {Term: 1002, LSN: fork, Timeline: 2}}},
+		2003: {TermHistory: []ha.TermStart{first, {Term: 2003, LSN: fork, Timeline: 2}}},
+	}}
+	for number := 1; number <= 6; number++ {
+		c.write(1, 1, number, day(1))
+		if number >= 3 {
+			c.write(1002, 2, number, day(2))
+			c.write(2003, 2, number, day(3))
+		}
+	}
+	at := wal.LSN(4 * wal.SegmentSize)
+	c.Backups = []Backup{{ID: "stale", Type: TypeFull, Term: 1, StartLSN: at + 0x28, StopLSN: at + 0x100,
+		StartTimeline: 2, StopTimeline: 2, Started: day(2), Stopped: day(2)}}
+	return c
+}
+
+// Neither a backup nor a snapshot of a volume, which a restore has among the backups, is brought along the WAL of
+// another branch by the number of its timeline. What that branch has there is other data.
+func TestABackupWithAStaleTermIsOfTheFirstLeaderSince(t *testing.T) {
+	c := twiceTheSameTimeline()
+	stale := c.Backups[0]
+	for term, of := range c.Terms {
+		if is := c.In(stale, of.TermHistory); is != (term == 1002) {
+			t.Errorf("it is of what term %d had: %v", term, is)
+		}
+	}
+	for _, w := range []Wanted{{Backup: stale.ID}, {Backup: stale.ID, Target: Target{LSN: stale.StopLSN + 0x100}}} {
+		choice, err := c.Choose(w)
+		if err != nil || !slices.Equal(choice.TermHistory, c.Terms[1002].TermHistory) {
+			t.Errorf("restore %s: along %+v, %v", w, choice.TermHistory, err)
+		}
+	}
+	if parent, ok := c.Parent(c.Terms[2003].TermHistory, 8); ok {
+		t.Errorf("the branch in use continues %s", parent.ID)
+	}
+}
+
+// Retention keeps the term that is named and the one that is meant: without either of them nobody would know any more
+// whose the backup is.
+func TestRetentionKeepsWhatTellsOfAStaleTerm(t *testing.T) {
+	c := twiceTheSameTimeline()
+	for term := range c.Terms {
+		c.Terms[term].Note = bucket.Object{Name: TermFolder(term) + FileLineage, Modified: day(1)}
+	}
+	stale := c.Backups[0]
+	c.back("newer", "", 2003, 5, day(4))
+	for range 3 {
+		d := Retain(c, Policy{Count: 2, Now: day(20)})
+		c = c.without(d.Names)
+	}
+	if all := c.Terms[1].WAL; len(all) > 0 {
+		t.Errorf("the WAL of the first branch is still there: %v", all)
+	}
+	choice, err := c.Choose(Wanted{Backup: stale.ID})
+	if err != nil || !slices.Equal(choice.TermHistory, c.Terms[1002].TermHistory) {
+		t.Errorf("along %+v, %v", choice.TermHistory, err)
+	}
+}
+
+// What is of a branch that was left is copied too, whether its term is stale or was never written down by its leader.
+func TestWALOfABranchThatWasLeftIsFoundForACopy(t *testing.T) {
+	c := twiceTheSameTimeline()
+	stale := c.Backups[0]
+	c.Terms[2003].WAL = c.Terms[2003].WAL[:1]
+	if lacks := c.lacksWAL(stale); lacks != "" {
+		t.Errorf("of one with a stale term it lacks %s", lacks)
+	}
+	at := wal.LSN(5 * wal.SegmentSize)
+	c.Terms[1004] = &Term{TermHistory: append(slices.Clone(c.Terms[1002].TermHistory),
+		ha.TermStart{Term: 1003, LSN: at, Timeline: 3}, ha.TermStart{Term: 1004, LSN: at + 0x4000, Timeline: 4})}
+	c.write(1004, 4, 5, day(2))
+	unwritten := Backup{ID: "unwritten", Term: 1003, StartLSN: at + 0x100, StopLSN: at + 0x200, StopTimeline: 3}
+	if lacks := c.lacksWAL(unwritten); lacks != "" {
+		t.Errorf("of a leader that has archived nothing it lacks %s", lacks)
+	}
+	unwritten.Term = 1005
+	if lacks := c.lacksWAL(unwritten); lacks != "what term 1005 continues" {
+		t.Errorf("of one that nobody knows it lacks %q", lacks)
 	}
 }
