@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -49,6 +50,9 @@ func (s *Server) Clone(
 	return s.grow(ctx, func() error {
 		c := &copying{Server: s, mayDiscard: mayDiscard}
 		err := c.run(ctx, args, progress)
+		if err != nil && c.slotLost.yes() {
+			err = c.withNewSlot(ctx, source, args, progress)
+		}
 		if err == nil {
 			err = mayDiscard(true)
 		}
@@ -63,7 +67,8 @@ func (s *Server) Clone(
 type copying struct {
 	*Server
 	cmd        *exec.Cmd
-	begun      began
+	begun      *heard // that the source has begun to send
+	slotLost   *heard // that the source has removed WAL which the slot kept
 	mayDiscard func(whole bool) error
 	asked      time.Time
 	objection  error
@@ -76,9 +81,9 @@ func (c *copying) run(ctx context.Context, args []string, progress io.Writer) er
 	c.cmd = c.Programs.command(ctx, "pg_basebackup", args...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has a child, which receives the WAL
 	c.cmd.Cancel = func() error { return c.signal(syscall.SIGKILL) }
-	c.begun.said = make(chan struct{})
+	c.begun, c.slotLost = newHeard(wordsBegun), newHeard(wordsSlotLost)
 	copied := make(chan error, 1)
-	go func() { copied <- run(c.cmd, io.MultiWriter(progress, &c.begun)) }()
+	go func() { copied <- run(c.cmd, io.MultiWriter(progress, c.begun, c.slotLost)) }()
 	ticker := time.NewTicker(roomInterval)
 	defer ticker.Stop()
 	for begun := c.begun.said; ; {
@@ -95,6 +100,19 @@ func (c *copying) run(ctx context.Context, args []string, progress io.Writer) er
 			return err
 		}
 	}
+}
+
+// withNewSlot copies once more, with another slot in the place of one that is lost. PostgreSQL 18 and later send no WAL
+// by such a slot, and each copy begins with a checkpoint of the source, and with a segment of its own. So nothing is
+// won by trying until the source has made the slot anew: that checkpoint may cost it again, and slots of others too.
+// This one is made after the checkpoint.
+func (c *copying) withNewSlot(ctx context.Context, source Upstream, args []string, progress io.Writer) error {
+	drop := c.Programs.command(ctx, "pg_receivewal", "--drop-slot", "--slot", source.Slot,
+		"--dbname", c.copyingInfo(source, nameClone))
+	if err := run(drop, progress); err != nil {
+		return fmt.Errorf("drop the replication slot %s, which is lost: %w", source.Slot, err)
+	}
+	return c.run(ctx, append(slices.Clip(args), "--create-slot"), progress)
 }
 
 func (c *copying) signal(s syscall.Signal) error { return syscall.Kill(-c.cmd.Process.Pid, s) }
@@ -145,28 +163,37 @@ func (c *copying) ask() error {
 	return c.discard()
 }
 
-// began notices in the messages of pg_basebackup that the source has begun to send (pg_basebackup.c, the same
-// in PostgreSQL 15 to 18).
-type began struct {
+// What pg_basebackup says when the source has begun to send (pg_basebackup.c, the same in PostgreSQL 15 to 19), and
+// what a source says of a slot that is lost (ReplicationSlotAcquire in slot.c, from PostgreSQL 18 on).
+const (
+	wordsBegun    = "write-ahead log start point"
+	wordsSlotLost = "can no longer access replication slot"
+)
+
+// heard notices words in the messages of a program.
+type heard struct {
+	words string
 	said  chan struct{}
 	mutex sync.Mutex
 	text  []byte
 }
 
-func (b *began) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	if !b.yes() {
-		if b.text = append(b.text, p...); bytes.Contains(b.text, []byte("write-ahead log start point")) {
-			close(b.said)
+func newHeard(words string) *heard { return &heard{words: words, said: make(chan struct{})} }
+
+func (h *heard) Write(p []byte) (int, error) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if !h.yes() {
+		if h.text = append(h.text, p...); bytes.Contains(h.text, []byte(h.words)) {
+			close(h.said)
 		}
 	}
 	return len(p), nil
 }
 
-func (b *began) yes() bool {
+func (h *heard) yes() bool {
 	select {
-	case <-b.said:
+	case <-h.said:
 		return true
 	default:
 		return false

@@ -44,7 +44,7 @@ func TestACopyFlowsWhenItsDataAndItsWALHaveBegunToCome(t *testing.T) {
 // The first word of pg_basebackup about what the source sends may come in pieces.
 func TestACopyHasBegunWhenTheSourceSends(t *testing.T) {
 	t.Parallel()
-	b := &began{said: make(chan struct{})}
+	b := newHeard(wordsBegun)
 	for _, piece := range []string{
 		"pg_basebackup: initiating base backup, waiting for checkpoint to complete\n",
 		"pg_basebackup: write-ahead", " log sta",

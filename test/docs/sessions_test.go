@@ -72,7 +72,8 @@ var unpinned = map[string]string{
 	"internal/front/pooler/console.go var: pgbouncer":  "it is the name of PgBouncer's own user and database",
 	"internal/postgres/copy.go run: pg_basebackup": "it is a session of the replication protocol in no database: " +
 		"what is set for a database or a role does not count there, and it runs no SQL",
-	"internal/postgres/query.go Standbys: pg_basebackup": "it is the name of a session",
+	"internal/postgres/copy.go withNewSlot: pg_receivewal": "it is such a session too",
+	"internal/postgres/query.go Standbys: pg_basebackup":   "it is the name of a session",
 }
 
 const (
