@@ -204,8 +204,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 	remembered := func() ha.HardState { return a.states.Get() }
 	a.members = &members{self: a.options.Name, config: a.configs.get, hardState: remembered}
 	a.peers = peers.New(a.options.Name, client, a.members.all, a.post)
-	a.peers.Rests = a.needsNoNewsOf
-	a.peers.Slack = func() time.Duration { return max(a.pressure.Slack(), a.leadersSlack()) }
+	a.peers.Rests, a.peers.Slack = a.needsNoNewsOf, a.pressure.Slack
 	a.members.routes = a.peers
 	a.leader = &leader{
 		self: a.options.Name, hardState: remembered, own: a.status.Get, last: a.peers.Last, members: a.members.all,

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -156,7 +157,11 @@ func (t *monitor) observeOnce(ctx context.Context) {
 		return
 	}
 	t.disconnect()
-	if t.failures++; t.isBusy(query) {
+	late := query.Err() != nil || errors.Is(err, context.DeadlineExceeded) // else it has answered, and refused
+	if late {
+		t.pressure.LateAtLeast(time.Since(began))
+	}
+	if t.failures++; late && t.isBusy() {
 		t.failures = 1
 	}
 	t.log.Warn("the server does not do what its role asks", "error", err.Error(), "took", time.Since(began).String())
@@ -190,14 +195,11 @@ func (t *monitor) deadline() time.Duration {
 	return deadline + slack
 }
 
-// isBusy says that the server has done what its role asks, and that only the rest of the look took too long; or that
-// the machine is busy, and the server has answered not long ago. On a busy node that is no reason to end it: another
-// instance may be on a node that is as busy. The next look is at once, so that one that has hung in the meantime is
-// found no later.
-func (t *monitor) isBusy(look context.Context) bool {
-	if look.Err() == nil {
-		return false // it has answered, and refused
-	}
+// isBusy says of a look that was too late that the server has done what its role asks, and only the rest took too long;
+// or that the machine is busy, and the server has answered not long ago. On a busy node that is no reason to end it:
+// another instance may be on a node that is as busy. The next look is at once, so that one that has hung in the
+// meantime is found no later.
+func (t *monitor) isBusy() bool {
 	return t.proven && time.Since(t.tended) < tendPatience ||
 		t.pressure.Busy() && time.Since(t.answered) < busyPatience
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"toban.dev/internal/agent/pressure"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -350,6 +352,91 @@ func TestAServerWhoseVolumeGetsFull(t *testing.T) {
 			w.flags.sparing.Store(nil)
 			if look(); checkpoints != 1 {
 				t.Errorf("it makes %d checkpoints", checkpoints)
+			}
+		})
+	}
+}
+
+// onABusyMachine watches the server of a primary where tasks wait all the time, by the kernel's word.
+func onABusyMachine(t *testing.T, server *answering) *watched {
+	t.Helper()
+	began := time.Now()
+	w := watch(t, server, true)
+	w.monitor.pressure = &pressure.Gauge{Stalled: func() time.Duration { return time.Since(began) }}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { _ = w.monitor.pressure.Run(ctx, func() {}) }()
+	t.Cleanup(func() {
+		stop()
+		synctest.Wait()
+	})
+	return w
+}
+
+// slowSessions is a server that takes a while to let a new session in. As a postgres.Server does, it gives that up
+// after three seconds.
+type slowSessions struct{ *answering }
+
+func (slowSessions) Connect(ctx context.Context) (Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	<-ctx.Done()
+	return nil, fmt.Errorf("connect: %w", ctx.Err())
+}
+
+// On a busy machine a server that has answered not long ago is not taken for one that hangs, though no new session
+// comes about.
+func TestNewSessionsAreLateOnABusyMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{}
+		w := onABusyMachine(t, server)
+		w.observeOnce(t.Context())
+		time.Sleep(newSessions + time.Millisecond)
+		w.monitor.server = slowSessions{server}
+		for time.Since(w.monitor.answered) < busyPatience-5*time.Second {
+			w.monitor.pressure.Late(3 * time.Second)
+			if w.observeOnce(t.Context()); w.last(t).Failure != "" {
+				t.Fatalf("it answered %s ago: %s", time.Since(w.monitor.answered), w.last(t).Failure)
+			}
+		}
+	})
+}
+
+// lateState is a server without a processor: a question takes a while.
+type lateState struct {
+	*answering
+	takes time.Duration
+}
+
+func (s *lateState) Connect(ctx context.Context) (Session, error) {
+	_, err := s.answering.Connect(ctx)
+	return s, err
+}
+
+func (s *lateState) State(ctx context.Context) (postgres.State, error) {
+	select {
+	case <-time.After(s.takes):
+		state, err := s.answering.State(ctx)
+		state.Took = s.takes
+		return state, err
+	case <-ctx.Done():
+		return postgres.State{}, ctx.Err()
+	}
+}
+
+// Where tasks wait by the kernel's word, a question that was given up came late, however long it would have taken.
+func TestALateServerIsNoneThatHangsWhereTasksWait(t *testing.T) {
+	for _, takes := range []time.Duration{1100 * time.Millisecond, 1300 * time.Millisecond, 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &answering{}
+			w := onABusyMachine(t, server)
+			w.observeOnce(t.Context())
+			w.monitor.session, w.monitor.server = nil, &lateState{server, takes}
+			time.Sleep(10 * time.Second)
+			for range 10 {
+				if w.observeOnce(t.Context()); w.last(t).Failure != "" {
+					t.Errorf("one that takes %s hangs: %s", takes, w.last(t).Failure)
+					break
+				}
 			}
 		})
 	}

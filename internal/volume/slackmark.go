@@ -22,7 +22,8 @@ const slackSet, slackClear = "1", "0"
 type SlackMark struct {
 	file  string
 	write func(path string, content []byte, mode os.FileMode) error
-	is    bool
+	// is says that it may be set, known that this is surely what is on disk.
+	is, known bool
 }
 
 // NewSlackMark reads the mark. write is nil for postgres.WriteFile. One that can't be read may be set.
@@ -33,6 +34,7 @@ func NewSlackMark(volume string, write func(path string, content []byte, mode os
 	}
 	text, err := os.ReadFile(m.file)
 	m.is = !errors.Is(err, fs.ErrNotExist) && (err != nil || string(text) != slackClear)
+	m.known = err == nil || !m.is
 	return m
 }
 
@@ -41,16 +43,17 @@ func (m *SlackMark) Is() bool { return m.is }
 
 // Put sets the mark or takes it away. When it returns without an error, that is on disk.
 func (m *SlackMark) Put(promised bool) error {
-	if promised == m.is {
+	if m.known && promised == m.is {
 		return nil
 	}
 	text := slackClear
 	if promised {
 		text = slackSet
 	}
+	m.known = false // what fails may have been written, in part or whole
 	if err := m.write(m.file, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("remember that a leader may be silent for longer: %w", err)
 	}
-	m.is = promised
+	m.is, m.known = promised, true
 	return nil
 }

@@ -41,7 +41,7 @@ func TestElectionsInVainAreSaidAndSeldomWritten(t *testing.T) {
 		events.WriteString(w.drainEvents())
 	}
 	message := w.expect(db, v1.ConditionAvailable, metav1.ConditionFalse, v1.ReasonElectionsInVain)
-	for _, part := range []string{"at least 64 elections in vain", "the machines of x-0, x-1, x-2 are busy"} {
+	for _, part := range []string{"instances campaign in vain", "the machines of x-0, x-1, x-2 are busy"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("it does not say %q: %s", part, message)
 		}

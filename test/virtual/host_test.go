@@ -189,7 +189,7 @@ func (h *host) options() agent.Options {
 		Surroundings: agent.Surroundings{
 			Server: h.server, ListenAt: h.listen, Dial: h.dial, WriteFile: h.writeFile,
 			Allocate: func(string, int64) error { return nil }, // a thousand volumes are on this machine's disk
-			Stalled:  h.w.stalls,
+			Stalled:  func() time.Duration { return h.w.stallsOf(h.name) },
 		},
 	}
 }

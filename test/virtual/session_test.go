@@ -60,7 +60,8 @@ func (s *session) Broken() bool { return s.broken.Load() || s.ended() }
 
 // State is postgres.Session's.
 func (s *session) State(ctx context.Context) (postgres.State, error) {
-	return ask(ctx, s, func(d *disk) postgres.State {
+	began := time.Now()
+	state, err := ask(ctx, s, func(d *disk) postgres.State {
 		state := postgres.State{Version: "17.6", SystemIdentifier: d.system, InRecovery: s.recovery,
 			Timeline: d.timeline(), LSN: lsn(len(d.wal)).String(), Streaming: s.streams}
 		if s.recovery {
@@ -68,6 +69,8 @@ func (s *session) State(ctx context.Context) (postgres.State, error) {
 		}
 		return state
 	})
+	state.Took = time.Since(began)
+	return state, err
 }
 
 // EndOfWAL is postgres.Session's.

@@ -2,6 +2,8 @@ package virtual
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +18,12 @@ type starvation struct {
 	lateness time.Duration
 	since    time.Time
 	waited   time.Duration
+	only     []string // those that starve, nil for all
+}
+
+// starves says whether something, which has the name of an instance in its own, is of one that starves.
+func (s *starvation) starves(what string) bool {
+	return s.only == nil || slices.ContainsFunc(s.only, func(name string) bool { return strings.Contains(what, name) })
 }
 
 // starve has everything come late from now on, by up to a lateness; 0 for no more.
@@ -48,6 +56,9 @@ const remembered = 30*time.Second + machine.SlackHeld
 func (w *world) late(what string) time.Duration {
 	w.starvation.mutex.Lock()
 	by := w.starvation.lateness
+	if !w.starvation.starves(what) {
+		by = 0
+	}
 	w.starvation.mutex.Unlock()
 	if by == 0 {
 		return 0
@@ -55,9 +66,12 @@ func (w *world) late(what string) time.Duration {
 	return w.between("late"+what, 0, by)
 }
 
-// stalls is for how long tasks have waited for a processor, as the kernel would say.
-func (w *world) stalls() time.Duration {
+// stallsOf is for how long tasks of an instance have waited for a processor, as the kernel would say.
+func (w *world) stallsOf(name string) time.Duration {
 	s := &w.starvation
+	if !s.starves(name) {
+		return 0
+	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.lateness > 0 {
@@ -89,16 +103,24 @@ func (w *world) highestTerm() uint64 {
 	})
 }
 
-// starveSometimes has the machine starve for a part of every fifth schedule, beside the other faults.
+// starveSometimes has some of the machines starve for a part of every fifth schedule, beside the other faults.
 func (c *chaos) starveSometimes() {
 	random := rand.New(rand.NewPCG(c.seed, 2))
 	if random.IntN(5) > 0 {
 		return
 	}
+	if random.IntN(3) > 0 { // not all machines are busy
+		for _, i := range c.world.instances {
+			if random.IntN(2) > 0 {
+				c.starvation.only = append(c.starvation.only, i.name)
+			}
+		}
+	}
 	begins, lasts := random.Int64N(int64(5*time.Second)), random.Int64N(int64(15*time.Second))
 	by := 100*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))
 	c.later(time.Duration(begins), func() {
-		c.say("machine", "has everything come late by up to %s", by)
+		c.say("machine", "has everything come late by up to %s; not of all, where some are named: %v",
+			by, c.starvation.only)
 		c.starve(by)
 	})
 	c.later(time.Duration(begins+lasts), func() { c.starve(0) })
@@ -106,6 +128,27 @@ func (c *chaos) starveSometimes() {
 
 // mostTerms is how many terms may be stood for in a minute, however little time the machine has.
 const mostTerms = 8
+
+// Of three instances the primary is lost, and the one that can be elected needs the vote of one on a busy machine. It
+// waits for that longer each time.
+func TestACalmCandidateNeedsABusyVoter(t *testing.T) {
+	for _, lateness := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+		t.Run(lateness.String(), func(t *testing.T) {
+			run(t, 3, 3, func(w *world) {
+				before := w.formed()
+				w.starvation.only = []string{w.others(before.s.instance)[1]}
+				w.starve(lateness)
+				time.Sleep(45 * time.Second)
+				w.expect("a standby on a busy machine deposes nobody", w.leader() == before)
+				before.s.kill()
+				w.eventually("another leads", 3*time.Minute, func() bool {
+					return locked(w, func() bool { p := w.primary(); return p != nil && p.term > before.term })
+				})
+				w.starve(0)
+			})
+		})
+	}
+}
 
 // On a machine that has no time for its instances, elections do not feed on each other: few terms are stood for, and
 // when the machine has time again the cluster is whole, without anybody's help.

@@ -46,7 +46,7 @@ type Client interface {
 type Peers struct {
 	// Rests says of an instance that nothing depends at the moment on when it is heard of; nil for of none.
 	Rests func(name string) bool
-	// Slack is how much longer than on a machine at rest an answer may take; nil for no longer.
+	// Slack is how much longer than usual an answer may take because this machine is busy; nil for no longer.
 	Slack func() time.Duration
 
 	self   string
@@ -181,7 +181,7 @@ func (p *Peers) asked(name string) {
 func (p *Peers) ask(ctx context.Context, m protocol.Member) {
 	defer p.asked(m.Name)
 	begun := time.Now()
-	_, err := reach(ctx, p.ways(m), p.deadline(), func(ctx context.Context, host string) (protocol.Status, error) {
+	_, err := reach(ctx, p.ways(m), p.deadline(m), func(ctx context.Context, host string) (protocol.Status, error) {
 		asked := time.Now() // by this way: the other may have been waited for
 		status, err := p.client.Status(ctx, host)
 		if err == nil && status.Name != m.Name {
@@ -200,12 +200,14 @@ func (p *Peers) ask(ctx context.Context, m protocol.Member) {
 	}
 }
 
-// deadline is how long an answer may take: longer where an instance may be silent for longer.
-func (p *Peers) deadline() time.Duration {
-	if p.Slack == nil {
-		return answerDeadline
+// deadline is how long an answer may take: longer where this machine is busy, or the one that is asked.
+func (p *Peers) deadline(m protocol.Member) time.Duration {
+	said, _ := p.Last(m.Name)
+	slack := said.Election.Limits.Slack
+	if p.Slack != nil {
+		slack = max(slack, p.Slack())
 	}
-	return answerDeadline + p.Slack()
+	return answerDeadline + min(slack, machine.MaxSlack)
 }
 
 // ways are those to an instance. An address that has not answered when the name did is not waited for.
@@ -272,7 +274,7 @@ func (p *Peers) Broadcast(ctx context.Context, status protocol.Status) {
 // tell tells one peer how this instance is. Who does not hear it asks.
 func (p *Peers) tell(ctx context.Context, m protocol.Member, status protocol.Status) {
 	defer p.told(m.Name)
-	_, _ = reach(ctx, p.ways(m), p.deadline(), func(ctx context.Context, host string) (protocol.Status, error) {
+	_, _ = reach(ctx, p.ways(m), p.deadline(m), func(ctx context.Context, host string) (protocol.Status, error) {
 		asked := time.Now()
 		answered, err := p.client.News(ctx, host, status)
 		if err == nil && answered.Name == m.Name {

@@ -3,8 +3,10 @@ package peers
 import (
 	"context"
 	"errors"
+	"net"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -112,6 +114,39 @@ func TestAnAnswerOfABusyMachineIsWaitedFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lost has no route to any address, and reaches no DNS server.
+type lost struct{ *network }
+
+func (lost) Status(_ context.Context, host string) (protocol.Status, error) {
+	if strings.HasPrefix(host, "h") {
+		time.Sleep(time.Second)
+		return protocol.Status{}, &net.DNSError{Err: "i/o timeout", Name: host, IsTimeout: true}
+	}
+	return protocol.Status{}, syscall.EHOSTUNREACH
+}
+
+// That a name can't be looked up takes nothing from what its address has told.
+func TestAnAddressRefusesWithoutDNS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		p, n, heard := meeting(nil)
+		p.client = lost{n}
+		go func() { _ = p.Run(ctx) }()
+		time.Sleep(10 * time.Second)
+		stop()
+		time.Sleep(2 * time.Second)
+		refused := map[string]bool{}
+		for _, e := range heard() {
+			if r, is := e.(machine.PeerRefused); is {
+				refused[r.Name] = true
+			}
+		}
+		if !refused["db-1"] || refused["db-2"] {
+			t.Errorf("refused by db-1, and nothing is known of db-2: %v", refused)
+		}
+	})
 }
 
 func TestPeersAreAskedEachByItself(t *testing.T) {

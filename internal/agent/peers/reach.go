@@ -3,6 +3,8 @@ package peers
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"slices"
 	"syscall"
 	"time"
@@ -27,7 +29,7 @@ func reach[Answer any](ctx context.Context, w ways, deadline time.Duration,
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	left := slices.DeleteFunc(slices.Clone(w.hosts), func(host string) bool { return host == "" })
-	last, results := result{err: syscall.EHOSTUNREACH}, make(chan result, len(left))
+	last, results := result{err: errNoWay}, make(chan result, len(left))
 	for running := 0; running > 0 || len(left) > 0; {
 		if len(left) > 0 {
 			host := left[0]
@@ -43,15 +45,28 @@ func reach[Answer any](ctx context.Context, w ways, deadline time.Duration,
 			next = time.After(w.next)
 		}
 		select {
-		case last = <-results:
+		case r := <-results:
 			running--
-			if last.err == nil {
-				return last.answer, nil
+			if r.err == nil {
+				return r.answer, nil
+			}
+			if !unresolved(r.err) || last.err == errNoWay { //nolint:errorlint // it is the very one
+				last = r
 			}
 		case <-next:
 		}
 	}
 	return last.answer, last.err
+}
+
+// errNoWay is the error where nothing is known by which to reach an instance.
+var errNoWay = fmt.Errorf("no address and no name is known: %w", syscall.EHOSTUNREACH)
+
+// unresolved says that a name could not be looked up, which tells nothing of who has it: what another way has told
+// counts.
+func unresolved(err error) bool {
+	_, is := errors.AsType[*net.DNSError](err)
+	return is
 }
 
 // refused says that nobody listens there.

@@ -21,9 +21,9 @@ func kernelStalls() func() time.Duration {
 	pressure, throttled := first(pressureFiles), first(throttledFiles)
 	var all, waited, held time.Duration
 	return func() time.Duration { // the longer one of each look, not of all time
-		now, limit := waitedIn(read(pressure)), throttledIn(read(throttled))
-		all += max(now-waited, limit-held, 0)
-		waited, held = now, limit
+		now, limit := max(waited, waitedIn(read(pressure))), max(held, throttledIn(read(throttled)))
+		all += max(now-waited, limit-held)
+		waited, held = now, limit // they only grow: less is a file that could not be read
 		return all
 	}
 }

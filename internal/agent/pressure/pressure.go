@@ -77,12 +77,26 @@ func (g *Gauge) Run(ctx context.Context, seen func()) error {
 		if !pause.For(ctx, wait) {
 			return nil
 		}
-		by, waited := time.Since(began)-wait, time.Duration(0)
+		by, waited := time.Since(began)-wait, false
 		if looks%4 == 0 || by >= least {
 			waited = g.look(time.Now(), stalled())
 		}
-		g.note(by, float64(waited) >= stalledShare*float64(by))
+		g.note(by, waited)
 		seen()
+	}
+}
+
+// LateAtLeast notes that something was given up after a time, which says that it came late only where tasks were lately
+// seen to wait: else it may have hung.
+func (g *Gauge) LateAtLeast(by time.Duration) {
+	if g == nil {
+		return
+	}
+	g.mutex.Lock()
+	sure := g.stalled(time.Now())
+	g.mutex.Unlock()
+	if sure {
+		g.note(by, true)
 	}
 }
 
@@ -145,14 +159,13 @@ func longest(of []lateness, now time.Time) (by, since time.Duration) {
 // stalled says that tasks were lately seen to wait.
 func (g *Gauge) stalled(now time.Time) bool { return !g.stalls.IsZero() && now.Sub(g.stalls) < lately }
 
-// look takes in for how long tasks have waited in all, and returns for how long since the look before.
-func (g *Gauge) look(now time.Time, stalled time.Duration) (waited time.Duration) {
+// look takes in for how long tasks have waited in all, and says whether they have for most of the time since the look
+// before.
+func (g *Gauge) look(now time.Time, stalled time.Duration) (waited bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	waited = stalled - g.before
-	if g.looked.IsZero() {
-		waited = 0
-	} else if float64(waited) >= stalledShare*float64(now.Sub(g.looked)) {
+	waited = !g.looked.IsZero() && float64(stalled-g.before) >= stalledShare*float64(now.Sub(g.looked))
+	if waited {
 		g.stalls = now
 	}
 	g.looked, g.before = now, stalled

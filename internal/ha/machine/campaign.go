@@ -58,6 +58,10 @@ func (v vain) pause() time.Duration { return min(leastRest<<min(v.polls, 10), mo
 // patience is how long an answer is waited for that usually comes within a time: it may have come too late before.
 func (v vain) patience(usual time.Duration) time.Duration { return usual << min(v.terms, 3) }
 
+// preVotePatience is the same of a pre-vote, which is no term: a voter on a busy machine may be needed, though this one
+// is on a calm one.
+func (v vain) preVotePatience(usual time.Duration) time.Duration { return usual << min(v.polls, 3) }
+
 // quietRest is the longest pause where nothing comes late on this machine, and no term has been stood for in vain again
 // and again: whoever is waited for may be there at any moment.
 const quietRest, quietTerms = 500 * time.Millisecond, 3
@@ -109,7 +113,7 @@ func (i *Instance) startCampaign(renewal bool) {
 	l := i.View().Local
 	c.poll = i.ask(ha.VoteRequest{
 		Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.hardState.Position(max(l.End, l.Received)),
-	}, preVoteDeadline+i.slack.own/4)
+	}, i.vain.preVotePatience(preVoteDeadline+i.slack.own/4))
 	i.countVotes()
 }
 

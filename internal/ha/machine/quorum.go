@@ -134,15 +134,19 @@ func (i *Instance) finishChange() {
 func (i *Instance) proposeConfiguration() {
 	for _, name := range i.Peers() {
 		h := i.news.peer(name)
-		if h == nil || !i.proposesTo(h.said.Peer.Voter) {
+		if h == nil {
+			continue
+		}
+		patience := i.slack.proposalPatience(h.said.Limits.Slack)
+		if !i.proposesTo(h.said.Peer.Voter, patience/4) {
 			continue
 		}
 		i.emit(Propose{
 			Proposal{Leader: i.name, Voter: h.said.Peer.Voter, Configuration: i.hardState.Configuration},
-			i.slack.proposalPatience(),
+			patience,
 		})
 	}
-	if i.config.API && i.proposesTo("") {
+	if i.config.API && i.proposesTo("", offerInterval) {
 		record := i.hardState.Configuration
 		witness := ha.Voter("")
 		if record.Witnesses(i.config.Witness) {
@@ -153,13 +157,13 @@ func (i *Instance) proposeConfiguration() {
 	}
 }
 
-// proposesTo says whether a voter is to be offered the configuration now, and notes that it is.
-func (i *Instance) proposesTo(v ha.Voter) bool {
+// proposesTo says whether a voter is to be offered the configuration now, again after a time, and notes that it is.
+func (i *Instance) proposesTo(v ha.Voter, again time.Duration) bool {
 	q := &i.quorum
 	if !i.hardState.Configuration.Newer(q.accepted[v]) {
 		return false
 	}
-	if at, ok := q.offered[v]; ok && i.now-at < i.slack.proposalPatience()/4 {
+	if at, ok := q.offered[v]; ok && i.now-at < again {
 		return false
 	}
 	q.offered[v] = i.now

@@ -53,9 +53,11 @@ func (s *slack) promised(now time.Duration) time.Duration {
 	return s.said
 }
 
-// proposalPatience is how long the answer to a proposal is waited for: longer where the machine is busy. Four times in
-// it the next one is made.
-func (s *slack) proposalPatience() time.Duration { return max(4*offerInterval, s.own/2) }
+// proposalPatience is how long the answer to a proposal is waited for: longer where this machine is busy, or that of
+// who is asked. Four times in it the next one is made.
+func (s *slack) proposalPatience(its time.Duration) time.Duration {
+	return max(4*offerInterval, s.own/2, min(its, MaxSlack)/2)
+}
 
 // LimitsSaid are the limits that this instance says it goes by.
 func (i *Instance) LimitsSaid() ha.Limits { return i.own.WithSlack(i.slack.said) }

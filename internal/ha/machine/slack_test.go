@@ -71,13 +71,13 @@ func TestAPrimaryCountsOnWhatIsPromised(t *testing.T) {
 // Proposals are waited for longer on a busy machine, and made as much less often: answers come too late otherwise.
 func TestProposalsHaveSlack(t *testing.T) {
 	r := served(t)
-	atRest := r.slack.proposalPatience()
+	atRest := r.slack.proposalPatience(0)
 	r.step(SlackSeen{Leaders: MaxSlack})
-	if got := r.slack.proposalPatience(); got != atRest {
+	if got := r.slack.proposalPatience(0); got != atRest {
 		t.Errorf("on a calm machine a proposal is waited for for %s", got)
 	}
 	r.step(SlackSeen{Own: MaxSlack})
-	if got := r.slack.proposalPatience(); got < 4*atRest {
+	if got := r.slack.proposalPatience(0); got < 4*atRest {
 		t.Errorf("on a busy machine a proposal is waited for for %s, else %s", got, atRest)
 	}
 }

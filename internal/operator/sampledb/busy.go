@@ -26,13 +26,15 @@ type machinesTopic struct {
 // "A machine that is busy"). While one that is not known to be late is not heard, the condition stays as it was. There
 // is none where no agent says so: those of earlier releases don't.
 func (s *machinesTopic) onTime() verdict {
-	var late, unsaid []string
+	var late, unheard []string
 	said := 0
 	s.slack = 0
 	for _, m := range s.config.Members {
-		switch slack := s.seen.answers[m.Name].Slack; {
-		case slack == nil:
-			unsaid = append(unsaid, m.Name)
+		answer, heard := s.seen.answers[m.Name]
+		switch slack := answer.Slack; {
+		case !heard:
+			unheard = append(unheard, m.Name)
+		case slack == nil: // of an earlier release
 		case *slack > 0:
 			late, s.slack = append(late, m.Name), max(s.slack, *slack)
 			said++
@@ -43,10 +45,10 @@ func (s *machinesTopic) onTime() verdict {
 	switch {
 	case len(late) > 0:
 		return no(v1.ReasonMachineBusy, busySentence(late, s.slack, s.instances() == 1))
-	case s.stop.Down() || said == 0 && len(s.seen.answers) > 0:
+	case s.stop.Down() || said == 0 && len(unheard) == 0:
 		return verdict{}
-	case len(unsaid) > 0:
-		return s.stillLate(unsaid)
+	case said < len(s.config.Members):
+		return s.stillLate(unheard)
 	}
 	return yes(v1.ReasonOnTime, "nothing comes late on the machines of the instances")
 }
@@ -151,6 +153,6 @@ func (p *paced) forget(db types.UID) {
 func (s *machinesTopic) paceMachines() {
 	machines := s.onTime()
 	s.machines = s.pacedMachines.say(s.db.UID, s.now, quietPause, s.slack, machines)
-	s.leaderlessFor = s.leaderless.note(s.db.UID, "", s.leader() != "", s.now)
+	s.leaderlessFor = s.leaderless.note(s.db.UID, "", s.primary() != "", s.now)
 	s.vain = s.pacedVain.say(s.db.UID, s.now, sentencePause, 0, s.electionsInVain())
 }

@@ -2,7 +2,6 @@ package sampledb
 
 import (
 	"fmt"
-	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -21,29 +20,30 @@ const (
 	leastVain    = 4
 )
 
-// electionsInVain says that instances campaign and none is elected, nothing where that is not so, and Unknown without a
-// word where too few answer. Campaigns are counted in powers of two, so that a long time without a leader costs few
-// writes of the status.
+// electionsInVain says that instances campaign and none is elected; nothing where that is not so, and Unknown without a
+// word where too few answer, or a leader does not take writes yet. A figure in it would change again and again.
 func (s *machinesTopic) electionsInVain() verdict {
-	most, who := 0, ""
-	for _, name := range slices.Sorted(maps.Keys(s.seen.answers)) {
-		if n := s.seen.answers[name].InVain; n > most {
-			most, who = n, name
-		}
+	most := 0
+	for _, a := range s.seen.answers {
+		most = max(most, a.InVain)
 	}
+	answer := len(s.seen.answers)
 	switch {
-	case s.leader() == "" && !s.majorityAnswers():
+	case most >= leastVain && 2*answer > len(s.config.Members) && s.awaitsElection():
+		return no(v1.ReasonElectionsInVain, s.vainSentence())
+	case s.primary() == "" && (answer < len(s.config.Members) || s.leader() != ""):
 		return verdict{status: metav1.ConditionUnknown}
-	case most < leastVain || !s.awaitsElection():
-		return verdict{}
 	}
-	message := fmt.Sprintf("no instance takes writes, and none is elected for long: one has seen at least %d "+
-		"elections in vain, and waits longer after each", roughly(most))
+	return verdict{}
+}
+
+func (s *machinesTopic) vainSentence() string {
+	sentence := "no instance takes writes, and none is elected for long: instances campaign in vain, and wait longer " +
+		"after each time"
 	if s.machines.reason == v1.ReasonMachineBusy {
-		return no(v1.ReasonElectionsInVain, message+"; "+s.machines.message)
+		return sentence + "; " + s.machines.message
 	}
-	return no(v1.ReasonElectionsInVain, message+fmt.Sprintf(
-		"; kubectl logs %s says which vote was refused, and why", who))
+	return sentence + "; kubectl toban logs " + s.db.Name + " says which votes are refused, and why"
 }
 
 // awaitsElection says that nobody has led for vainPatience, and that one of the instances should be elected: enough of
@@ -56,9 +56,6 @@ func (s *machinesTopic) awaitsElection() bool {
 	wanted := s.db.DeletionTimestamp == nil && !s.stop.Closed()
 	return lost >= vainPatience && wanted && s.leader() == "" && s.loss.reason != lossMajority
 }
-
-// majorityAnswers says that most members answer. If none of those leads, none of the others does for long.
-func (s *machinesTopic) majorityAnswers() bool { return 2*len(s.seen.answers) > len(s.config.Members) }
 
 // roughly is the power of two that is not above a number.
 func roughly(n int) int {
