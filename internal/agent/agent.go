@@ -329,8 +329,8 @@ func (a *Agent) beginElections(life context.Context, before *resumed) {
 	a.peers.CountFrom(a.elections.began)
 	a.ballots = &ballots{find: a.members.find, peers: a.peers, post: a.post, log: a.options.Log}
 	a.data = &dataWatch{
-		folder: volume.NewDataFolder(a.server), control: a.server.Control, status: a.status, post: a.post,
-		log: a.options.Log, life: life,
+		folder: volume.NewDataFolder(a.server.Directory(), a.server.Incomplete), control: a.server.Control, status: a.status,
+		post: a.post, log: a.options.Log, life: life,
 	}
 	a.archiver = a.newArchiver()
 	a.demands = &demands{server: a.server, post: a.post, primary: ruleOfPrimary(&a.current), enforced: a.commitsWait}
@@ -353,16 +353,16 @@ func (a *Agent) operate(life context.Context) {
 		current: &a.current, log: a.options.Log,
 	}
 	x := &commands{
-		server: a.server, launcher: launcher, data: a.data, demands: a.demands, hardState: a.states.Get,
-		status: a.status, post: a.post, at: a.elections.at,
+		server: a.server, wal: a.server.WAL(), launcher: launcher, data: a.data, demands: a.demands,
+		hardState: a.states.Get, status: a.status, post: a.post, at: a.elections.at,
 		slots:   func() []string { return withArchive(a.configs.get(), a.members.slots()) },
 		hold:    a.poolers.Hold,
 		slack:   a.pressure.Slack,
 		current: &a.current, log: a.options.Log, life: life,
 	}
 	x.copies = &copies{
-		server: a.server, serverLog: a.options.ServerLog, data: a.data, states: a.states, status: a.status,
-		upstream: a.members.upstream, ask: a.elections.askAs, stop: x.stop,
+		server: a.server, mark: a.server.Directory().MarkForked, serverLog: a.options.ServerLog, data: a.data,
+		states: a.states, status: a.status, upstream: a.members.upstream, ask: a.elections.askAs, stop: x.stop,
 	}
 	x.queue = &queue{life: life, do: x.do, ended: x.ended}
 	a.commands, a.queue = x, x.queue

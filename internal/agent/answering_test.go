@@ -11,6 +11,8 @@ import (
 // answering is a server that answers as it is told to, and a session with it. What no test asks for is nil.
 type answering struct {
 	PostgreSQL
+	DataDirectory
+	WALDirectory
 	Session
 	state    postgres.State
 	standbys []string
@@ -77,6 +79,8 @@ func (s *answering) ProveWrite(ctx context.Context) error        { return s.answ
 func (s *answering) EnsureReplication(context.Context) error     { return nil }
 func (s *answering) EnsurePooler(context.Context, bool) error    { return nil }
 func (s *answering) CloseMaintenance(context.Context) error      { return nil }
+func (s *answering) Directory() DataDirectory                    { return s }
+func (s *answering) WAL() WALDirectory                           { return s }
 func (s *answering) FreeSpace() (uint64, error)                  { return s.free, nil }
 func (s *answering) ConfigErrors(context.Context) error          { return nil }
 func (s *answering) LoadTime(context.Context) (time.Time, error) { return time.Time{}, nil }

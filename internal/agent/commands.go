@@ -35,6 +35,10 @@ const checkpointDeadline = 30 * time.Second
 type commanded interface {
 	Revoke(term uint64) error
 	Control(ctx context.Context) (postgres.Control, error)
+}
+
+// walFiles are what commands see and do in pg_wal: a postgres.WALDirectory.
+type walFiles interface {
 	Fork(timeline wal.Timeline) (wal.LSN, error)
 	Branch(timeline, earlier wal.Timeline) (wal.LSN, error)
 	ForkFrom(timeline wal.Timeline, from wal.LSN) (wal.LSN, error)
@@ -45,6 +49,7 @@ type commanded interface {
 // commands carries out, one by one, what the machine wants done with the server.
 type commands struct {
 	server    commanded
+	wal       walFiles
 	launcher  *launcher
 	copies    *copies
 	data      *dataWatch
@@ -318,27 +323,27 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline wal.Time
 func (x *commands) beginning(timeline wal.Timeline, history []ha.TermStart) (wal.LSN, error) {
 	n := len(history)
 	if n <= 1 {
-		return x.server.Fork(timeline)
+		return x.wal.Fork(timeline)
 	}
 	before, elected := history[n-2], history[n-1]
 	if before.Timeline == 0 {
-		return x.server.ForkFrom(timeline, elected.LSN)
+		return x.wal.ForkFrom(timeline, elected.LSN)
 	}
-	return x.server.Branch(timeline, before.Timeline)
+	return x.wal.Branch(timeline, before.Timeline)
 }
 
 // inherit makes the volume ready for another term history. What is here of a timeline that this instance has no WAL of
 // is of one that was abandoned, and may bear the number of the leader's.
 func (x *commands) inherit() error {
 	own := x.hardState().TermHistory
-	stale, err := x.server.HasTimelines(newest(own))
+	stale, err := x.wal.HasTimelines(newest(own))
 	if err != nil || !stale {
 		return err
 	}
 	if r := x.current.Load(); r != nil {
 		r.process.Stop(x.life, stopFast) // it is started again
 	}
-	return x.server.ForgetTimelines(newest(own))
+	return x.wal.ForgetTimelines(newest(own))
 }
 
 // newest is the highest number of a timeline that a term history has.

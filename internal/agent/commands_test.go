@@ -55,10 +55,12 @@ func TestCommandsWithoutAServer(t *testing.T) {
 	post := func(e machine.Event) { heard = append(heard, e) }
 	x := &commands{
 		slack:  func() time.Duration { return 0 },
-		server: &timelines{}, status: board, post: post, current: &atomic.Pointer[running]{}, log: log,
-		life: t.Context(), queue: &queue{life: t.Context()}, demands: &demands{},
+		server: &timelines{}, wal: &timelines{}, status: board, post: post, log: log,
+		current: &atomic.Pointer[running]{},
+		life:    t.Context(), queue: &queue{life: t.Context()}, demands: &demands{},
 		hardState: func() ha.HardState { return ha.HardState{} }, data: &dataWatch{
-			folder: volume.NewDataFolder(present{}), status: board, post: post, log: log, life: t.Context(),
+			folder: volume.NewDataFolder(present{}, present{}.Incomplete), status: board, post: post, log: log,
+			life:    t.Context(),
 			control: (&timelines{}).Control,
 		},
 	}
@@ -104,7 +106,7 @@ func TestWhereTheWALOfATermBegins(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := (&commands{server: &timelines{}}).beginning(3, c.history); err != nil || got != c.want {
+			if got, err := (&commands{wal: &timelines{}}).beginning(3, c.history); err != nil || got != c.want {
 				t.Errorf("it begins at %v, %v; want %v", got, err, c.want)
 			}
 		})
@@ -116,8 +118,8 @@ func TestWhoInheritsForgetsAbandonedTimelines(t *testing.T) {
 	for highest, forgot := range map[wal.Timeline][]wal.Timeline{3: nil, 4: {3}} {
 		server := &timelines{highest: highest}
 		x := &commands{
-			slack:  func() time.Duration { return 0 },
-			server: server, current: &atomic.Pointer[running]{}, life: t.Context(),
+			slack: func() time.Duration { return 0 },
+			wal:   server, current: &atomic.Pointer[running]{}, life: t.Context(),
 			hardState: func() ha.HardState {
 				return ha.HardState{TermHistory: []ha.TermStart{{Timeline: 1}, {Timeline: 3}, {Timeline: 0}}}
 			},

@@ -20,12 +20,12 @@ type copied interface {
 	Initialise(ctx context.Context, progress io.Writer) error
 	Clone(ctx context.Context, source postgres.Upstream, mayDiscard func(whole bool) error, progress io.Writer) error
 	Rewind(ctx context.Context, source postgres.Upstream, progress io.Writer) error
-	MarkForked() error
 }
 
 // copies makes the data of the instance, and puts that of a leader in its place.
 type copies struct {
 	server    copied
+	mark      func() error // that the data is forked
 	serverLog io.Writer
 	data      *dataWatch
 	states    *volume.StateStore
@@ -47,7 +47,7 @@ func (x *copies) do(ctx context.Context, c machine.Command) (d machine.Done, err
 	case machine.Rewind:
 		err = x.rewind(ctx, c)
 	case machine.MarkForked:
-		err = x.server.MarkForked()
+		err = x.mark()
 	default:
 		err = fmt.Errorf("nobody knows how to %q", c.Kind)
 	}

@@ -107,7 +107,7 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 			}
 			board, seen := status.New(protocol.Status{Data: "present", SystemIdentifier: "77"}), 0
 			x := &copies{
-				server: &server, states: states, status: board, upstream: three(nil).upstream,
+				server: &server, mark: server.MarkForked, states: states, status: board, upstream: three(nil).upstream,
 				stop: func(context.Context) (wal.LSN, error) { return 0, server.stop() },
 				ask: func(_ context.Context, id uint64, e machine.Event) (machine.Effect, error) {
 					if e != machine.Event(machine.DiscardAsked{
@@ -118,7 +118,8 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 					return machine.ReplyDiscard{ID: id, Needed: c.needed}, nil
 				},
 				data: &dataWatch{
-					folder: volume.NewDataFolder(present{}), status: board, log: slog.New(slog.DiscardHandler),
+					folder: volume.NewDataFolder(present{}, present{}.Incomplete),
+					status: board, log: slog.New(slog.DiscardHandler),
 					life: t.Context(), control: (&timelines{}).Control, post: func(machine.Event) { seen++ },
 				},
 			}

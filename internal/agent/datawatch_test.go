@@ -41,7 +41,8 @@ func TestTheMachineHearsWhatLiesInTheDataDirectory(t *testing.T) {
 			var heard []machine.Event
 			board := status.New(protocol.Status{SystemIdentifier: c.known})
 			w := &dataWatch{
-				folder: volume.NewDataFolder(present{c.folder}), status: board, log: slog.New(slog.DiscardHandler),
+				folder: volume.NewDataFolder(present{c.folder}, present{c.folder}.Incomplete),
+				status: board, log: slog.New(slog.DiscardHandler),
 				life: t.Context(), control: func(context.Context) (postgres.Control, error) {
 					return postgres.Control{SystemIdentifier: "77"}, c.control
 				},
@@ -78,8 +79,9 @@ func TestLooksAreToldInTheirOrder(t *testing.T) {
 		var heard []machine.Event
 		first := make(chan struct{})
 		w := &dataWatch{
-			folder: volume.NewDataFolder(filling{looks: new(int), first: first}), log: slog.New(slog.DiscardHandler),
-			life: t.Context(), status: status.New(protocol.Status{SystemIdentifier: "77"}),
+			folder: volume.NewDataFolder(filling{looks: new(int), first: first}, filling{}.Incomplete),
+			log:    slog.New(slog.DiscardHandler),
+			life:   t.Context(), status: status.New(protocol.Status{SystemIdentifier: "77"}),
 			post: func(e machine.Event) { heard = append(heard, e) },
 		}
 		go w.see()

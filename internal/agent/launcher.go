@@ -42,7 +42,7 @@ type launcher struct {
 func (l *launcher) start(ctx context.Context, c machine.Command) error {
 	l.demands.require(c.Rule)
 	primary := c.Kind == machine.StartPrimary
-	if err := l.server.SetStandby(!primary); err != nil {
+	if err := l.server.Directory().SetStandby(!primary); err != nil {
 		return err
 	}
 	control, err := l.server.Control(ctx)
@@ -92,12 +92,13 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 			},
 		},
 		superseded: &superseded{
-			hardState: l.hardState, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log,
+			hardState: l.hardState, allStream: l.leader.hasAll, log: l.log,
+			forget: l.server.WAL().ForgetSuperseded,
 		},
 	}
 	r.collations = &collations{
 		primary: func() bool { return s.role() == ha.ServerPrimary && s.isOpen() }, connect: l.server.ConnectTo,
-		freeSpace: l.server.FreeSpace, status: l.status, log: l.log,
+		freeSpace: l.server.Directory().FreeSpace, status: l.status, log: l.log,
 	}
 	return r
 }

@@ -30,6 +30,7 @@ func (s *startable) Control(context.Context) (postgres.Control, error) {
 	return postgres.Control{Least: map[string]int{"max_connections": 70}}, nil
 }
 
+func (s *startable) Directory() DataDirectory                       { return s }
 func (s *startable) SetStandby(standby bool) error                  { s.standby = standby; return nil }
 func (s *startable) Check(context.Context, postgres.Settings) error { return nil }
 func (s *startable) Configure(next postgres.Settings) error         { s.settings = next; return nil }

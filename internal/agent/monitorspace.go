@@ -34,7 +34,7 @@ func (t *monitor) spareRoom(ctx context.Context) error {
 
 // observeSpace notes whether there is room for WAL.
 func (t *monitor) observeSpace() {
-	free, err := t.server.FreeSpace()
+	free, err := t.server.Directory().FreeSpace()
 	if err != nil {
 		t.log.Warn("the free space of the volume is not known", "error", err.Error())
 		return

@@ -15,12 +15,10 @@ import (
 // PostgreSQL is what an agent asks of its server: postgres.Server, or in tests that run whole clusters in virtual time
 // a model of one (test/virtual). What each method does is said there.
 type PostgreSQL interface {
-	Data() string
-	HasData() (bool, error)
+	// Directory is its data directory, WAL its pg_wal.
+	Directory() DataDirectory
+	WAL() WALDirectory
 	Incomplete() (bool, error)
-	Forked() (bool, error)
-	MarkForked() error
-	FreeSpace() (bytes uint64, err error)
 	Control(ctx context.Context) (postgres.Control, error)
 	Initialise(ctx context.Context, progress io.Writer) error
 	Clone(ctx context.Context, source postgres.Upstream, mayDiscard func(whole bool) error, progress io.Writer) error
@@ -28,7 +26,6 @@ type PostgreSQL interface {
 
 	Check(ctx context.Context, settings postgres.Settings) error
 	Configure(settings postgres.Settings) error
-	SetStandby(standby bool) error
 	Revoke(term uint64) error
 	Start(ctx context.Context, log io.Writer) (Process, error)
 	Connect(ctx context.Context) (Session, error)
@@ -39,14 +36,27 @@ type PostgreSQL interface {
 	Presents(ctx context.Context) (postgres.Presented, error)
 	AwaitEnforced(ctx context.Context) error
 	Barrier(ctx context.Context, rule string) error
+}
 
+// DataDirectory is where the data of the server lies. See postgres.DataDirectory.
+type DataDirectory interface {
+	Path() string
+	HasData() (bool, error)
+	Forked() (bool, error)
+	MarkForked() error
+	FreeSpace() (bytes uint64, err error)
+	SetStandby(standby bool) error
+}
+
+// WALDirectory has the WAL and the histories of its timelines. See postgres.WALDirectory.
+type WALDirectory interface {
 	Fork(timeline wal.Timeline) (wal.LSN, error)
 	Branch(timeline, earlier wal.Timeline) (wal.LSN, error)
 	ForkFrom(timeline wal.Timeline, from wal.LSN) (wal.LSN, error)
 	HasTimelines(after wal.Timeline) (bool, error)
 	ForgetTimelines(after wal.Timeline) error
 	ForgetSuperseded(current wal.Timeline) (removed int, err error)
-	OpenWAL(name string) (*os.File, error)
+	Open(name string) (*os.File, error)
 }
 
 // Process is a server that runs. See postgres.Process.
@@ -98,6 +108,9 @@ type Session interface {
 
 // realServer is PostgreSQL itself. It gives nil, and no interface with a nil in it, where there is nothing to give.
 type realServer struct{ *postgres.Server }
+
+func (s realServer) Directory() DataDirectory { return s.Data }
+func (s realServer) WAL() WALDirectory        { return s.Data.WAL() }
 
 func (s realServer) Start(ctx context.Context, log io.Writer) (Process, error) {
 	p, err := s.Server.Start(ctx, log)

@@ -41,8 +41,8 @@ func (o *Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL,
 		}
 	}
 	return realServer{&postgres.Server{
-		Programs: o.found, Volume: o.Volume, WALVolume: o.WALVolume, Run: o.Run, Listen: listenAddresses(o.Listen),
-		Port: naming.PortPostgreSQL,
+		Programs: o.found, Data: postgres.DataDirectory{Volume: o.Volume, WALVolume: o.WALVolume}, Run: o.Run,
+		Listen: listenAddresses(o.Listen), Port: naming.PortPostgreSQL,
 	}}, o.found.Version, nil
 }
 

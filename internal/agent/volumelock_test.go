@@ -36,7 +36,8 @@ func waiting(t *testing.T, ours, operators *pki.Authority, folder string) (a *Ag
 		Log: slog.New(slog.DiscardHandler),
 	}
 	config := protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()
-	a, err := newAgent(options, config, realServer{&postgres.Server{Volume: options.Volume}}, "", nil)
+	a, err := newAgent(options, config,
+		realServer{&postgres.Server{Data: postgres.DataDirectory{Volume: options.Volume}}}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,8 @@ func TestAnAgentTakesOverTheUpgradeThatCounts(t *testing.T) {
 				Cluster: "x", Major: 18, Operator: string(operators.CertPEM()), Upgraded: "18-abc",
 				SystemIdentifier: "75",
 			}.Revise()
-			a, err := newAgent(options, config, realServer{&postgres.Server{Volume: folder}}, "", nil)
+			a, err := newAgent(options, config,
+				realServer{&postgres.Server{Data: postgres.DataDirectory{Volume: folder}}}, "", nil)
 			if err == nil {
 				err = a.lockVolume(t.Context())
 			}

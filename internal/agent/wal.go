@@ -59,7 +59,7 @@ func (w *walSource) Flushed(ctx context.Context) (lsn wal.LSN, err error) {
 
 // Oldest is where the oldest segment begins that there is. The server need not run.
 func (w *walSource) Oldest(context.Context) (wal.LSN, error) {
-	entries, err := os.ReadDir(filepath.Join(w.server.Data(), "pg_wal"))
+	entries, err := os.ReadDir(filepath.Join(w.server.Directory().Path(), "pg_wal"))
 	if err != nil {
 		return 0, fmt.Errorf("look for the oldest WAL file: %w", err)
 	}
@@ -70,7 +70,7 @@ func (w *walSource) Oldest(context.Context) (wal.LSN, error) {
 		}
 	}
 	if oldest == wal.MaxLSN {
-		return 0, fmt.Errorf("look for the oldest WAL file: there is none in %s", w.server.Data())
+		return 0, fmt.Errorf("look for the oldest WAL file: there is none in %s", w.server.Directory().Path())
 	}
 	return oldest, nil
 }
@@ -85,11 +85,13 @@ func (w *walSource) Secret(ctx context.Context) ([]byte, error) {
 }
 
 // Open opens a segment by its name.
-func (w *walSource) Open(name string) (backup.File, error) { return w.server.OpenWAL(name) }
+func (w *walSource) Open(name string) (backup.File, error) {
+	return w.server.WAL().Open(name)
+}
 
 // History is the content of a timeline's history file.
 func (w *walSource) History(timeline wal.Timeline) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(w.server.Data(), "pg_wal", timeline.HistoryFile()))
+	text, err := os.ReadFile(filepath.Join(w.server.Directory().Path(), "pg_wal", timeline.HistoryFile()))
 	if err != nil {
 		return nil, fmt.Errorf("read the history of timeline %d: %w", timeline, err)
 	}

@@ -40,7 +40,7 @@ func (l *LocalReplayer) Position(ctx context.Context) (Position, error) {
 		return p, nil
 	}
 	l.Close()
-	segment, found := startupSegment(l.Server.Data())
+	segment, found := startupSegment(l.Server.Data.Path())
 	if !found {
 		return Position{}, err
 	}

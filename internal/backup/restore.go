@@ -103,7 +103,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 		o.Workers = Streams()
 	}
 	r := &restoring{RestoreOptions: o, scratch: newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)}
-	r.scratch.tablespaces, r.server.WALVolume = o.Tablespaces, o.WALVolume
+	r.scratch.tablespaces, r.server.Data.WALVolume = o.Tablespaces, o.WALVolume
 	if o.Present != nil {
 		r.scratch.starting = r.noteReplay
 	}
@@ -187,7 +187,7 @@ func (r *restoring) fetch(ctx context.Context) error {
 		return err
 	}
 	// A base backup has pg_wal as a folder. What one before this has put there is fetched again.
-	if err := postgres.DropWAL(r.server.Data()); err != nil {
+	if err := postgres.DropWAL(r.server.Data.Path()); err != nil {
 		return err
 	}
 	err = r.unpack(ctx, UnpackOptions{
@@ -197,7 +197,7 @@ func (r *restoring) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.server.MoveWAL(r.server.Data())
+	return r.server.Data.MoveWAL(r.server.Data.Path())
 }
 
 func (r *restoring) stepped(step string) func(Progress) {
@@ -247,7 +247,7 @@ func (r *restoring) recovery(target Target, from wal.LSN) RecoverOptions {
 	choice, progress := r.restored.Choice, r.stepped(StepRecover)
 	return RecoverOptions{
 		Bucket: r.Bucket, Decoder: r.Decoder, Plan: r.plan, Backup: choice.Backup, Target: target, From: from,
-		Ahead: ahead(r.server.WALFileSystem()), Workers: r.Workers, Again: Replan(r.Bucket, choice),
+		Ahead: ahead(r.server.Data.WALFileSystem()), Workers: r.Workers, Again: Replan(r.Bucket, choice),
 		Progress: func(at Recovered) {
 			if start := choice.Backup.StartLSN; at.LSN > start {
 				progress(at.since(start))
@@ -285,14 +285,14 @@ func (r *restoring) finish(ctx context.Context) error {
 	if control.State != "shut down" {
 		return fmt.Errorf("the restored server did not stop in order: it is %q", control.State)
 	}
-	lsn, err := r.server.Fork(control.Timeline)
+	lsn, err := r.server.Data.WAL().Fork(control.Timeline)
 	if err != nil {
 		return err
 	}
 	r.restored.Begins = ha.TermStart{LSN: lsn, Timeline: control.Timeline}
 	r.restored.TermHistory = upTo(r.restored.Choice.TermHistory, lsn)
 	r.restored.SystemIdentifier = control.SystemIdentifier
-	return errors.Join(syncFileSystem(r.Folder), postgres.SyncData(r.server.Data()))
+	return errors.Join(syncFileSystem(r.Folder), postgres.SyncData(r.server.Data.Path()))
 }
 
 // upTo are the terms of a term history that have WAL before an LSN.

@@ -32,13 +32,16 @@ type scratch struct {
 const scratchPort = 5432
 
 func newScratch(programs postgres.Programs, folder, run string, parameters map[string]string, log io.Writer) scratch {
-	server := &postgres.Server{Programs: programs, Volume: folder, Run: run, Port: scratchPort}
+	server := &postgres.Server{
+		Programs: programs, Data: postgres.DataDirectory{Volume: folder}, Run: run, Port: scratchPort,
+	}
 	return scratch{server: server, tablespaces: filepath.Join(folder, "tablespaces"), parameters: parameters, log: log}
 }
 
 // unpack makes the data directory and the tablespaces. Where they go is filled in.
 func (s *scratch) unpack(ctx context.Context, o UnpackOptions) error {
-	o.Data, o.Scratch, o.Programs = s.server.Data(), filepath.Join(s.server.Volume, "scratch"), s.server.Programs.Dir
+	data := s.server.Data
+	o.Data, o.Scratch, o.Programs = data.Path(), filepath.Join(data.Volume, "scratch"), s.server.Programs.Dir
 	o.Tablespaces = map[uint32]string{}
 	for _, space := range o.Chain[len(o.Chain)-1].Tablespaces {
 		o.Tablespaces[space.OID] = filepath.Join(s.tablespaces, strconv.FormatUint(uint64(space.OID), 10))
@@ -56,10 +59,10 @@ func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, err
 	if err := s.configure(ctx, settings); err != nil {
 		return Recovered{}, err
 	}
-	if err := os.WriteFile(filepath.Join(s.server.Data(), "standby.signal"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.server.Data.Path(), "standby.signal"), nil, 0o600); err != nil {
 		return Recovered{}, fmt.Errorf("configure the scratch server: %w", err)
 	}
-	o.WAL = filepath.Join(s.server.Data(), "pg_wal")
+	o.WAL = filepath.Join(s.server.Data.Path(), "pg_wal")
 	r := NewRecovery(o)
 	if err := r.Prepare(ctx); err != nil {
 		return Recovered{}, err
@@ -141,7 +144,7 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 	if s.server.Programs.Major >= 17 {
 		all["event_triggers"] = "off"
 	}
-	room := max(4, ahead(s.server.WALFileSystem())) * wal.SegmentSize
+	room := max(4, ahead(s.server.Data.WALFileSystem())) * wal.SegmentSize
 	maps.Copy(all, recovery)
 	maps.Copy(all, map[string]string{
 		"listen_addresses": "", "port": strconv.Itoa(scratchPort), "unix_socket_directories": s.server.Run,
@@ -161,7 +164,7 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 		"pg_ident.conf": "",
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(s.server.Data(), name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.server.Data.Path(), name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("configure the scratch server: %w", err)
 		}
 	}

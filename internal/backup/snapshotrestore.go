@@ -40,7 +40,7 @@ func (r *restoring) prepareSnapshot(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(r.Folder, fileReplayed)); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(ErrUsedUp, err)
 	}
-	data := r.server.Data()
+	data := r.server.Data.Path()
 	control, err := r.server.Control(ctx)
 	if err != nil {
 		return fmt.Errorf("look at the data of the snapshot: %w", err)
@@ -55,7 +55,7 @@ func (r *restoring) prepareSnapshot(ctx context.Context) error {
 	if err := postgres.WriteFile(filepath.Join(data, backupLabel), []byte(r.Present.BackupLabel), 0o600); err != nil {
 		return err
 	}
-	return r.server.MoveWAL(data)
+	return r.server.Data.MoveWAL(data)
 }
 
 // noteReplay notes that a server begins to replay.

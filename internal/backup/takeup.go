@@ -68,7 +68,7 @@ func (r *restoring) prefer(choice Choice) (Choice, error) {
 
 // takeUp sees whether what is there is of the same backups, and else removes it.
 func (r *restoring) takeUp(ctx context.Context, chain []Backup) error {
-	if err := r.server.EndOrphans(ctx); err != nil {
+	if err := r.server.Data.EndOrphans(ctx); err != nil {
 		return err
 	}
 	now := begun{Backup: chain[len(chain)-1].ID, Spaces: r.Tablespaces}
@@ -98,7 +98,7 @@ func (r *restoring) clear() error {
 	if err := os.RemoveAll(r.begunFile()); err != nil {
 		return err
 	}
-	if err := postgres.RemoveData(r.server.Data()); err != nil {
+	if err := postgres.RemoveData(r.server.Data.Path()); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(r.Folder)

@@ -168,7 +168,7 @@ func (v *verifying) unpack(ctx context.Context) (string, error) {
 }
 
 func (v *verifying) files(ctx context.Context) (string, error) {
-	return "", VerifyFiles(ctx, v.server.Data(), v.Workers)
+	return "", VerifyFiles(ctx, v.server.Data.Path(), v.Workers)
 }
 
 // recover brings the server to the end of the archive, and out of recovery.

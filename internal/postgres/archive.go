@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
@@ -60,13 +58,4 @@ func (s *Session) InsertedWAL(ctx context.Context) (wal.LSN, error) {
 		return 0, fmt.Errorf("ask where the WAL ends: %w", err)
 	}
 	return wal.ParseLSN(text)
-}
-
-// OpenWAL opens a file of pg_wal to read, by its name.
-func (s *Server) OpenWAL(name string) (*os.File, error) {
-	file, err := os.Open(filepath.Join(s.Data(), "pg_wal", filepath.Base(name)))
-	if err != nil {
-		return nil, fmt.Errorf("open the WAL: %w", err)
-	}
-	return file, nil
 }

@@ -150,7 +150,7 @@ func (s *Server) following(settings Settings) map[string]string {
 		return map[string]string{"primary_conninfo": "", "primary_slot_name": "",
 			"max_standby_streaming_delay": "0", "max_standby_archive_delay": "0"}
 	}
-	all := map[string]string{"primary_conninfo": s.followingInfo(*upstream), "primary_slot_name": upstream.Slot}
+	all := map[string]string{"primary_conninfo": s.keys().followingInfo(*upstream), "primary_slot_name": upstream.Slot}
 	if settings.Link && s.Programs.Major >= 17 && upstream.Slot != "" {
 		maps.Copy(all, map[string]string{
 			"primary_conninfo": all["primary_conninfo"] + " dbname=postgres", "sync_replication_slots": "on",
@@ -288,12 +288,12 @@ func (s *Server) Configure(settings Settings) error {
 		return err
 	}
 	if settings.Upstream != nil {
-		if err := s.allow(settings.Upstream.Term); err != nil {
+		if err := s.keys().allow(settings.Upstream.Term); err != nil {
 			return err
 		}
 	}
 	for file, text := range s.files(settings, name) {
-		if err := replaceIfChanged(filepath.Join(s.Data(), file), []byte(text)); err != nil {
+		if err := replaceIfChanged(filepath.Join(s.Data.Path(), file), []byte(text)); err != nil {
 			return err
 		}
 	}
@@ -326,18 +326,6 @@ func writeIfChanged(path string, content []byte) error {
 	return WriteFile(path, content, 0o600)
 }
 
-// SetStandby makes the next start that of a standby, or of a primary.
-func (s *Server) SetStandby(standby bool) error {
-	path := filepath.Join(s.Data(), "standby.signal")
-	if standby {
-		return writeIfChanged(path, nil)
-	}
-	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("make the server a primary: %w", err)
-	}
-	return syncFolder(s.Data())
-}
-
 // Check asks PostgreSQL whether it accepts the parameters, without touching a running server: it reads a candidate file
 // and prints one value (postgres -C). A *RejectedError has PostgreSQL's own words. Any other error says that PostgreSQL
 // has not answered: the program was ended by a signal, or ctx is over.
@@ -351,7 +339,7 @@ func (s *Server) Check(ctx context.Context, settings Settings) error {
 	if err := errors.Join(err, candidate.Close()); err != nil {
 		return fmt.Errorf("write a candidate configuration: %w", err)
 	}
-	cmd := s.Programs.command(ctx, "postgres", "-C", "max_connections", "-D", s.Data(),
+	cmd := s.Programs.command(ctx, "postgres", "-C", "max_connections", "-D", s.Data.Path(),
 		"-c", "config_file="+candidate.Name())
 	var messages strings.Builder
 	cmd.Stderr = &messages

@@ -29,7 +29,8 @@ func golden(t *testing.T, name, got string) {
 }
 
 func example(major int) *Server {
-	return &Server{Programs: Programs{Major: major}, Volume: "/pgdata", Run: "/run/pg", Listen: "*", Port: 5432}
+	return &Server{Programs: Programs{Major: major}, Data: DataDirectory{Volume: "/pgdata"},
+		Run: "/run/pg", Listen: "*", Port: 5432}
 }
 
 func TestConfigurationFiles(t *testing.T) {

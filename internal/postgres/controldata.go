@@ -51,7 +51,7 @@ func BoundsStandby(parameter string) bool {
 
 // Control reads the control file.
 func (s *Server) Control(ctx context.Context) (Control, error) {
-	cmd := s.Programs.command(ctx, "pg_controldata", "--pgdata", s.Data())
+	cmd := s.Programs.command(ctx, "pg_controldata", "--pgdata", s.Data.Path())
 	var out, messages strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &messages
 	if err := Children.Run(cmd); err != nil {

@@ -38,17 +38,17 @@ const (
 func (s *Server) Clone(
 	ctx context.Context, source Upstream, mayDiscard func(whole bool) error, progress io.Writer,
 ) error {
-	args := []string{"--pgdata", s.incoming(), "--dbname", s.copyingInfo(source, nameClone), "--checkpoint", "fast",
-		"--wal-method", "stream", "--no-sync", "--verbose"}
+	args := []string{"--pgdata", s.Data.incoming(), "--dbname", s.keys().copyingInfo(source, nameClone),
+		"--checkpoint", "fast", "--wal-method", "stream", "--no-sync", "--verbose"}
 	if source.Slot != "" {
 		args = append(args, "--slot", source.Slot)
 	}
-	args = append(args, s.WALOptions()...)
+	args = append(args, s.Data.WALOptions()...)
 	if err := s.clearFormer(); err != nil {
 		return err
 	}
-	return s.grow(ctx, func() error {
-		c := &copying{Server: s, mayDiscard: mayDiscard}
+	return s.Data.grow(ctx, func() error {
+		c := &copying{programs: s.Programs, data: s.Data, mayDiscard: mayDiscard}
 		err := c.run(ctx, args, progress)
 		if err != nil && c.slotLost.yes() {
 			err = c.withNewSlot(ctx, source, args, progress)
@@ -57,7 +57,7 @@ func (s *Server) Clone(
 			err = mayDiscard(true)
 		}
 		if err != nil {
-			return errors.Join(err, RemoveData(s.incoming())) // what there is of it would fill the volume
+			return errors.Join(err, RemoveData(s.Data.incoming())) // what there is of it would fill the volume
 		}
 		return nil
 	})
@@ -65,7 +65,8 @@ func (s *Server) Clone(
 
 // copying is a copy that grows beside the data.
 type copying struct {
-	*Server
+	programs   Programs
+	data       DataDirectory
 	cmd        *exec.Cmd
 	begun      *heard // that the source has begun to send
 	slotLost   *heard // that the source has removed WAL which the slot kept
@@ -78,7 +79,7 @@ type copying struct {
 func (c *copying) run(ctx context.Context, args []string, progress io.Writer) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	c.cmd = c.Programs.command(ctx, "pg_basebackup", args...)
+	c.cmd = c.programs.command(ctx, "pg_basebackup", args...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has a child, which receives the WAL
 	c.cmd.Cancel = func() error { return c.signal(syscall.SIGKILL) }
 	c.begun, c.slotLost = newHeard(wordsBegun), newHeard(wordsSlotLost)
@@ -120,15 +121,15 @@ func (c *copying) signal(s syscall.Signal) error { return syscall.Kill(-c.cmd.Pr
 // seeToRoom removes the data that is being replaced when the copy needs its room and may have it. It fails when it may
 // not, and nothing is left.
 func (c *copying) seeToRoom() error {
-	if there, err := exists(c.Data()); err != nil || !there {
+	if there, err := exists(c.data.Path()); err != nil || !there {
 		return err
 	}
-	short, none, err := c.shortOfRoom()
+	short, none, err := c.data.shortOfRoom()
 	if err != nil || !short {
 		return err
 	}
 	if !none {
-		flows, err := c.flows()
+		flows, err := c.data.flows()
 		if err != nil || !flows {
 			return err
 		}
@@ -160,7 +161,7 @@ func (c *copying) ask() error {
 	if c.asked = time.Now(); c.objection != nil {
 		return nil
 	}
-	return c.discard()
+	return c.data.discard()
 }
 
 // What pg_basebackup says when the source has begun to send (pg_basebackup.c, the same in PostgreSQL 15 to 19), and
@@ -204,15 +205,15 @@ var walFile = regexp.MustCompile(`^[0-9A-F]{24}$`)
 
 // flows says whether the source sends its data, by the connection that all of it is to come by, and its WAL by the
 // other one: the first file of a base backup has come (basebackup.c), and some WAL.
-func (s *Server) flows() (bool, error) {
-	label, err := os.Stat(filepath.Join(s.incoming(), "backup_label"))
+func (d DataDirectory) flows() (bool, error) {
+	label, err := os.Stat(filepath.Join(d.incoming(), "backup_label"))
 	if errors.Is(err, os.ErrNotExist) || err == nil && label.Size() == 0 {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("look whether the copy has begun: %w", err)
 	}
-	entries, err := os.ReadDir(filepath.Join(s.incoming(), "pg_wal"))
+	entries, err := os.ReadDir(filepath.Join(d.incoming(), walFolder))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, fmt.Errorf("look whether the copy has begun: %w", err)
 	}
@@ -224,18 +225,15 @@ func (s *Server) flows() (bool, error) {
 	return false, nil
 }
 
-// outgoing is what data is called that is being removed.
-func (s *Server) outgoing() string { return filepath.Join(s.Volume, "outgoing") }
-
 // discard removes the data, first by one step, and one that a full volume allows: no half of it is ever taken for data.
-func (s *Server) discard() error {
-	if err := os.Rename(s.Data(), s.outgoing()); err != nil {
+func (d DataDirectory) discard() error {
+	if err := os.Rename(d.Path(), d.outgoing()); err != nil {
 		return fmt.Errorf("make room for a copy: %w", err)
 	}
-	if err := syncFolder(s.Volume); err != nil {
+	if err := syncFolder(d.Volume); err != nil {
 		return fmt.Errorf("make room for a copy: %w", err)
 	}
-	if err := RemoveData(s.outgoing()); err != nil {
+	if err := RemoveData(d.outgoing()); err != nil {
 		return fmt.Errorf("make room for a copy: %w", err)
 	}
 	return nil

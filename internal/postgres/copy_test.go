@@ -24,9 +24,9 @@ func TestACopyFlowsWhenItsDataAndItsWALHaveBegunToCome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Server{Volume: t.TempDir()}
+			d := DataDirectory{Volume: t.TempDir()}
 			for file, content := range c.files {
-				path := filepath.Join(s.incoming(), file)
+				path := filepath.Join(d.incoming(), file)
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 					t.Fatal(err)
 				}
@@ -34,7 +34,7 @@ func TestACopyFlowsWhenItsDataAndItsWALHaveBegunToCome(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if flows, err := s.flows(); err != nil || flows != c.flows {
+			if flows, err := d.flows(); err != nil || flows != c.flows {
 				t.Errorf("it flows: %v, %v", flows, err)
 			}
 		})

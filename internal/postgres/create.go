@@ -20,13 +20,13 @@ import (
 // with the image's C library, so no index breaks when the image is changed.
 func (s *Server) Initialise(ctx context.Context, progress io.Writer) error {
 	// The method is of no effect: the agent writes a pg_hba.conf of its own.
-	args := []string{"--pgdata", s.incoming(), "--username", "postgres", "--auth", "reject",
+	args := []string{"--pgdata", s.Data.incoming(), "--username", "postgres", "--auth", "reject",
 		"--encoding", "UTF8", "--data-checksums", "--no-sync", "--no-instructions"}
-	args = append(append(args, localeOptions(s.Programs.Major)...), s.WALOptions()...)
-	if err := s.keepWithoutWAL(); err != nil {
+	args = append(append(args, localeOptions(s.Programs.Major)...), s.Data.WALOptions()...)
+	if err := s.Data.keepWithoutWAL(); err != nil {
 		return err
 	}
-	return s.grow(ctx, func() error { return run(s.Programs.command(ctx, "initdb", args...), progress) })
+	return s.Data.grow(ctx, func() error { return run(s.Programs.command(ctx, "initdb", args...), progress) })
 }
 
 func localeOptions(major int) []string {
@@ -38,13 +38,13 @@ func localeOptions(major int) []string {
 
 // grow lets make fill the folder incoming, writes it to disk and makes it the
 // data directory. A half-made one of before is dropped.
-func (s *Server) grow(ctx context.Context, fill func() error) error {
-	for _, left := range []string{s.incoming(), s.outgoing()} {
+func (d DataDirectory) grow(ctx context.Context, fill func() error) error {
+	for _, left := range []string{d.incoming(), d.outgoing()} {
 		if err := RemoveData(left); err != nil {
 			return err
 		}
 	}
-	if err := s.SweepWAL(); err != nil {
+	if err := d.SweepWAL(); err != nil {
 		return err
 	}
 	if err := fill(); err != nil {
@@ -53,27 +53,27 @@ func (s *Server) grow(ctx context.Context, fill func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := SyncData(s.incoming()); err != nil {
+	if err := SyncData(d.incoming()); err != nil {
 		return err
 	}
-	if err := RemoveData(s.Data()); err != nil {
+	if err := RemoveData(d.Path()); err != nil {
 		return err
 	}
-	return s.MoveIn(s.incoming())
+	return d.MoveIn(d.incoming())
 }
 
 // MoveIn gives a data directory on the same volume its place, where none may be. It must be on disk.
-func (s *Server) MoveIn(data string) error {
-	if err := os.Remove(s.Data()); err != nil && !errors.Is(err, os.ErrNotExist) {
+func (d DataDirectory) MoveIn(data string) error {
+	if err := os.Remove(d.Path()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("put the new data directory in its place: %w", err)
 	}
-	if err := os.Rename(data, s.Data()); err != nil {
+	if err := os.Rename(data, d.Path()); err != nil {
 		return fmt.Errorf("put the new data directory in its place: %w", err)
 	}
-	if err := syncFolder(s.Volume); err != nil {
+	if err := syncFolder(d.Volume); err != nil {
 		return err
 	}
-	return s.unmarkAll()
+	return d.unmarkAll()
 }
 
 // run runs a program to its end. Its messages go to progress, and the last of

@@ -12,7 +12,7 @@ import (
 // former says whether the data directory is of another major version than the programs, and of which: one that an
 // upgrade of the others has left behind. Such data can't be used; only a Clone cures it.
 func (s *Server) former() (major int, is bool, err error) {
-	text, err := os.ReadFile(filepath.Join(s.Data(), "PG_VERSION"))
+	text, err := os.ReadFile(filepath.Join(s.Data.Path(), "PG_VERSION"))
 	if errors.Is(err, os.ErrNotExist) || s.Programs.Major == 0 {
 		return 0, false, nil
 	}
@@ -32,7 +32,7 @@ func (s *Server) clearFormer() error {
 	if err != nil || !is {
 		return err
 	}
-	found, err := filepath.Glob(filepath.Join(s.Data(), "pg_tblspc", "*", fmt.Sprintf("PG_%d_*", major)))
+	found, err := filepath.Glob(filepath.Join(s.Data.Path(), "pg_tblspc", "*", fmt.Sprintf("PG_%d_*", major)))
 	if err != nil {
 		return fmt.Errorf("look for the tablespaces of version %d: %w", major, err)
 	}

@@ -9,12 +9,12 @@ import (
 
 // Data of another major version is as good as none, and makes way for a copy: also in tablespaces, and nobody else's.
 func TestDataOfAnotherMajorVersion(t *testing.T) {
-	s := &Server{Volume: t.TempDir(), Programs: Programs{Major: 18}}
-	space := filepath.Join(s.Volume, "tablespaces/fast")
-	if err := errors.Join(os.MkdirAll(filepath.Join(s.Data(), "pg_tblspc"), 0o700),
+	s := &Server{Data: DataDirectory{Volume: t.TempDir()}, Programs: Programs{Major: 18}}
+	space := filepath.Join(s.Data.Volume, "tablespaces/fast")
+	if err := errors.Join(os.MkdirAll(filepath.Join(s.Data.Path(), "pg_tblspc"), 0o700),
 		os.MkdirAll(filepath.Join(space, "PG_15_1/5"), 0o700), os.MkdirAll(filepath.Join(space, "PG_18_1"), 0o700),
-		os.Symlink(space, filepath.Join(s.Data(), "pg_tblspc/16384")),
-		os.WriteFile(filepath.Join(s.Data(), "PG_VERSION"), []byte("15\n"), 0o600)); err != nil {
+		os.Symlink(space, filepath.Join(s.Data.Path(), "pg_tblspc/16384")),
+		os.WriteFile(filepath.Join(s.Data.Path(), "PG_VERSION"), []byte("15\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for major, want := range map[int]bool{18: true, 15: false, 0: false} {

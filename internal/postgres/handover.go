@@ -77,7 +77,7 @@ func Inherit(file syscall.Conn, inherits bool) (descriptor int, err error) {
 // TakeOver takes over a postmaster that the program before has handed over. It must be a child of this process, started
 // when that program said, and work in the data directory.
 func (s *Server) TakeOver(h Handed, log io.Writer) (*Process, error) {
-	data, err := filepath.EvalSymlinks(s.Data())
+	data, err := filepath.EvalSymlinks(s.Data.Path())
 	if err != nil {
 		return nil, fmt.Errorf("take the server over: %w", err)
 	}
@@ -89,7 +89,7 @@ func (s *Server) TakeOver(h Handed, log io.Writer) (*Process, error) {
 		return nil, fmt.Errorf("take the server over: %w", err)
 	}
 	unix.CloseOnExec(h.Log)
-	p := s.attend(process, data, os.NewFile(uintptr(h.Log), "log"), log)
+	p := s.Data.attend(process, data, os.NewFile(uintptr(h.Log), "log"), log)
 	Children.Adopt(h.PID)
 	go p.await(func() error {
 		defer Children.Forget(h.PID)

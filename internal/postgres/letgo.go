@@ -23,7 +23,7 @@ import (
 // it is safe, and so would one that waits and has not taken the signal to end. So they are let go only when nobody is
 // left who may tell a client of a commit: each one left waits, and goes on waiting though it has taken the signal.
 type lastSessions struct {
-	server     *Server
+	directory  DataDirectory
 	postmaster int
 	// may are the processes that may commit. They are listed once: a server that is stopping lets nobody else in.
 	may []int
@@ -38,7 +38,7 @@ type standstill string
 // letGo lets the sessions that are left go, if none of them can tell anybody of a commit. The next start of the server
 // has the file written anew.
 func (l *lastSessions) letGo() error {
-	if l.server.pidFileState(l.postmaster) != "stopping" {
+	if l.directory.pidFileState(l.postmaster) != "stopping" {
 		return nil // it has not taken the signal to stop: it lets sessions in
 	}
 	pids, err := children(l.postmaster)
@@ -55,7 +55,7 @@ func (l *lastSessions) letGo() error {
 	if checkpointer == 0 || len(sessions) == 0 || !l.stuck(sessions) || !l.stuck(senders) {
 		return nil
 	}
-	if err := l.server.waitForNoStandby(); err != nil {
+	if err := l.directory.waitForNoStandby(); err != nil {
 		return err
 	}
 	if err := syscall.Kill(checkpointer, syscall.SIGHUP); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -128,9 +128,9 @@ func common(list, other []int) []int {
 }
 
 // waitForNoStandby has no commit wait for standbys: the last line about a parameter counts.
-func (s *Server) waitForNoStandby() error {
+func (d DataDirectory) waitForNoStandby() error {
 	const line = "synchronous_standby_names = ''\n"
-	path := filepath.Join(s.Data(), "postgresql.conf")
+	path := filepath.Join(d.Path(), "postgresql.conf")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("have no commit wait: %w", err)

@@ -23,10 +23,10 @@ const orphanDeadline = 10 * time.Second
 // take for a running postmaster: one of the agent's own threads is enough. A pid file of nobody is left: with it
 // PostgreSQL itself makes sure that nobody uses the old shared memory.
 func (s *Server) clear(ctx context.Context) error {
-	if err := s.killOrphans(ctx); err != nil {
+	if err := s.Data.killOrphans(ctx); err != nil {
 		return err
 	}
-	for _, file := range []string{s.pidFile(), s.socketLock()} {
+	for _, file := range []string{s.Data.pidFile(), s.socketLock()} {
 		pid, err := pidIn(file)
 		if err != nil {
 			return err
@@ -43,16 +43,16 @@ func (s *Server) clear(ctx context.Context) error {
 
 // EndOrphans ends what is left of an earlier server, as Start does too: for who works on its files before. There
 // need be no data directory.
-func (s *Server) EndOrphans(ctx context.Context) error {
-	if _, err := os.Stat(s.Data()); errors.Is(err, os.ErrNotExist) {
+func (d DataDirectory) EndOrphans(ctx context.Context) error {
+	if _, err := os.Stat(d.Path()); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return s.killOrphans(ctx)
+	return d.killOrphans(ctx)
 }
 
 // killOrphans ends what is left of an earlier server and waits until it is gone.
-func (s *Server) killOrphans(ctx context.Context) error {
-	data, err := filepath.EvalSymlinks(s.Data())
+func (d DataDirectory) killOrphans(ctx context.Context) error {
+	data, err := filepath.EvalSymlinks(d.Path())
 	if err != nil {
 		return fmt.Errorf("look for an earlier server: %w", err)
 	}
@@ -119,7 +119,7 @@ func isPostgres(pid int) bool {
 	return err == nil && strings.TrimSpace(string(name)) == "postgres"
 }
 
-func (s *Server) pidFile() string { return filepath.Join(s.Data(), "postmaster.pid") }
+func (d DataDirectory) pidFile() string { return filepath.Join(d.Path(), "postmaster.pid") }
 
 // socketLock is the file by which a postmaster keeps the socket to itself.
 func (s *Server) socketLock() string {

@@ -16,14 +16,14 @@ import (
 
 // Process is a running postmaster. It dies with the process that started it.
 type Process struct {
-	server   *Server
-	process  *os.Process
-	data     string // the data directory as the kernel has it, without symbolic links
-	log      *serverLog
-	messages *logTail
-	done     chan struct{}
-	err      error
-	fenced   atomic.Bool // its end at once has begun
+	directory DataDirectory
+	process   *os.Process
+	data      string // the data directory as the kernel has it, without symbolic links
+	log       *serverLog
+	messages  *logTail
+	done      chan struct{}
+	err       error
+	fenced    atomic.Bool // its end at once has begun
 }
 
 // StopMode is how a server is stopped (PostgreSQL 17 documentation, 18.5).
@@ -52,7 +52,7 @@ func (s *Server) Start(ctx context.Context, log io.Writer) (*Process, error) {
 	if err := s.clear(ctx); err != nil {
 		return nil, err
 	}
-	data, err := filepath.EvalSymlinks(s.Data())
+	data, err := filepath.EvalSymlinks(s.Data.Path())
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
@@ -61,7 +61,7 @@ func (s *Server) Start(ctx context.Context, log io.Writer) (*Process, error) {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 	defer write.Close()
-	cmd := s.Programs.command(context.Background(), "postgres", "-D", s.Data())
+	cmd := s.Programs.command(context.Background(), "postgres", "-D", s.Data.Path())
 	cmd.Stdout, cmd.Stderr = log, write
 	// If the agent dies, its postmaster must not go on alone: an immediate stop.
 	// A group of its own keeps a terminal's Ctrl-C from reaching it.
@@ -70,14 +70,14 @@ func (s *Server) Start(ctx context.Context, log io.Writer) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start postgres: %w", err), read.Close())
 	}
-	p := s.attend(cmd.Process, data, read, log)
+	p := s.Data.attend(cmd.Process, data, read, log)
 	go p.await(func() error { return Children.Wait(cmd) })
 	return p, nil
 }
 
 // attend is a postmaster that runs, whose log is read from now on.
-func (s *Server) attend(process *os.Process, data string, read *os.File, log io.Writer) *Process {
-	p := &Process{server: s, process: process, data: data, messages: &logTail{}, done: make(chan struct{})}
+func (d DataDirectory) attend(process *os.Process, data string, read *os.File, log io.Writer) *Process {
+	p := &Process{directory: d, process: process, data: data, messages: &logTail{}, done: make(chan struct{})}
 	p.log = &serverLog{read: read, to: io.MultiWriter(log, p.messages)}
 	p.log.begin()
 	return p
@@ -114,7 +114,7 @@ func (p *Process) Ready(ctx context.Context) error {
 		case <-p.done:
 			return p.Err()
 		case <-ticker.C:
-			if p.server.pidFileState(p.process.Pid) == "ready" {
+			if p.directory.pidFileState(p.process.Pid) == "ready" {
 				return nil
 			}
 		}
@@ -125,8 +125,8 @@ func (p *Process) Ready(ctx context.Context) error {
 // stopping, ready, or standby, which with hot_standby on is never reached
 // (PostgreSQL 17 source, src/include/utils/pidfile.h). The file of an earlier
 // postmaster says nothing.
-func (s *Server) pidFileState(pid int) string {
-	text, err := os.ReadFile(s.pidFile())
+func (d DataDirectory) pidFileState(pid int) string {
+	text, err := os.ReadFile(d.pidFile())
 	if err != nil {
 		return ""
 	}

@@ -14,9 +14,6 @@ import (
 	"toban.dev/internal/postgres/sql"
 )
 
-// marker says on the volume that the data directory is being rewound.
-func (s *Server) marker() string { return filepath.Join(s.Volume, "rewinding") }
-
 // Incomplete says whether a rewind of the data directory has begun and not come
 // to its end, or whether it is of another major version than the programs.
 // Such data can't be used, and Start refuses it; only a Clone cures it.
@@ -24,47 +21,7 @@ func (s *Server) Incomplete() (bool, error) {
 	if _, is, err := s.former(); err != nil || is {
 		return is, err
 	}
-	return exists(s.marker())
-}
-
-// unmark says durably that the data directory is as it was before a rewind.
-func (s *Server) unmark() error { return s.removeMarkers(s.marker()) }
-
-// unmarkAll says durably that the data directory is whole, and its source's.
-func (s *Server) unmarkAll() error { return s.removeMarkers(s.marker(), s.forkMarker()) }
-
-func (s *Server) removeMarkers(markers ...string) error {
-	for _, marker := range markers {
-		if err := os.Remove(marker); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("note that the data directory is whole: %w", err)
-		}
-	}
-	return syncFolder(s.Volume)
-}
-
-// forkMarker says on the volume that the data directory has WAL that it must not have.
-func (s *Server) forkMarker() string { return filepath.Join(s.Volume, "forked") }
-
-// MarkForked puts on disk that the server has written as a primary when it was to be a standby. A Rewind or
-// a Clone takes that back.
-func (s *Server) MarkForked() error {
-	return WriteFile(s.forkMarker(), []byte("the server was promoted when it was to be a standby: "+
-		"this data is to be rewound or copied anew\n"), 0o600)
-}
-
-// Forked says whether MarkForked was the last word on the data directory.
-func (s *Server) Forked() (bool, error) { return exists(s.forkMarker()) }
-
-// exists says whether there is a file. An error means that it is not known.
-func exists(path string) (bool, error) {
-	_, err := os.Stat(path)
-	if err == nil {
-		return true, nil
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return false, fmt.Errorf("look whether the data directory is whole: %w", err)
+	return exists(s.Data.marker())
 }
 
 // ErrSameTimeline says that a rewind had nothing to do, because the source's control file names the timeline that
@@ -91,27 +48,27 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 	if s.unsettled(ctx, source) {
 		return fmt.Errorf("wait for the source's first checkpoint: %w", ErrSameTimeline)
 	}
-	if err := WriteFile(s.marker(),
+	if err := WriteFile(s.Data.marker(),
 		[]byte("pg_rewind has begun and not ended: this data is not whole\n"), 0o600); err != nil {
 		return err
 	}
 	var messages bytes.Buffer
-	cmd := s.Programs.command(ctx, "pg_rewind", "--target-pgdata", s.Data(), "--progress", "--no-sync",
-		"--source-server", s.copyingInfo(source, nameRewind)+" dbname=postgres")
+	cmd := s.Programs.command(ctx, "pg_rewind", "--target-pgdata", s.Data.Path(), "--progress", "--no-sync",
+		"--source-server", s.keys().copyingInfo(source, nameRewind)+" dbname=postgres")
 	cmd.Env = append(cmd.Env, askingSource())
 	if err := run(cmd, io.MultiWriter(progress, &messages)); err != nil {
 		if untouched(cmd, messages.String()) {
-			err = errors.Join(err, s.unmark())
+			err = errors.Join(err, s.Data.unmark())
 		}
 		return err
 	}
 	if strings.Contains(messages.String(), rewindSame) {
-		return errors.Join(fmt.Errorf("pg_rewind: %w", ErrSameTimeline), s.unmark())
+		return errors.Join(fmt.Errorf("pg_rewind: %w", ErrSameTimeline), s.Data.unmark())
 	}
-	if err := SyncData(s.Data()); err != nil {
+	if err := SyncData(s.Data.Path()); err != nil {
 		return err
 	}
-	return s.unmarkAll()
+	return s.Data.unmarkAll()
 }
 
 // askingSource has a session with a source find nothing but PostgreSQL's own there.
@@ -124,7 +81,7 @@ func (s *Server) unsettled(ctx context.Context, source Upstream) bool {
 	const query = `select timeline_id = ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
 		from pg_control_checkpoint()`
 	cmd := s.Programs.command(ctx, "psql", "--no-psqlrc", "--no-password", "--tuples-only", "--no-align", "--command",
-		query, s.copyingInfo(source, nameRewind)+" dbname=postgres")
+		query, s.keys().copyingInfo(source, nameRewind)+" dbname=postgres")
 	cmd.Env = append(cmd.Env, askingSource())
 	var out strings.Builder
 	cmd.Stdout = &out
@@ -159,15 +116,15 @@ func (s *Server) prepareRewind(ctx context.Context) error {
 	if control.State == "shut down" || control.State == "shut down in recovery" {
 		return nil
 	}
-	if err := s.SetStandby(false); err != nil {
+	if err := s.Data.SetStandby(false); err != nil {
 		return err
 	}
-	return s.keepWAL()
+	return s.Data.keepWAL()
 }
 
 // keepWAL makes the next start remove no WAL. Configure undoes it.
-func (s *Server) keepWAL() error {
-	path := filepath.Join(s.Data(), "postgresql.conf")
+func (d DataDirectory) keepWAL() error {
+	path := filepath.Join(d.Path(), "postgresql.conf")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)

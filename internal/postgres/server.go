@@ -18,42 +18,12 @@ import (
 // own but the process that it started.
 type Server struct {
 	Programs Programs
-	// Volume is the persistent volume; the data directory lies in it, and a new
-	// one grows beside it until it is whole.
-	Volume string
-	// WALVolume is the volume that pg_wal is on, "" where it is in the data directory.
-	WALVolume string
+	Data     DataDirectory
 	// Run is a folder in memory for the Unix socket and the TLS files.
 	Run string
 	// Listen is what listen_addresses becomes, Port the TCP port.
 	Listen string
 	Port   int
-}
-
-// Data is the data directory (PGDATA).
-func (s *Server) Data() string { return filepath.Join(s.Volume, "data") }
-
-// incoming is where a new data directory grows. It becomes Data by one rename,
-// so that Data is always whole.
-func (s *Server) incoming() string { return filepath.Join(s.Volume, "incoming") }
-
-// HasData says whether there is a data directory. An error means that it is not known.
-func (s *Server) HasData() (bool, error) {
-	_, err := os.Stat(filepath.Join(s.Data(), "PG_VERSION"))
-	if err == nil {
-		return true, nil
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return false, fmt.Errorf("look for a data directory: %w", err)
-	}
-	entries, err := os.ReadDir(s.Data())
-	if errors.Is(err, os.ErrNotExist) || (err == nil && len(entries) == 0) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for a data directory: %w", err)
-	}
-	return false, fmt.Errorf("%s is not empty, but has no PG_VERSION: no data directory of PostgreSQL", s.Data())
 }
 
 // Programs is a folder with PostgreSQL's programs of one version.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -13,12 +12,12 @@ import (
 )
 
 // FreeSpace is how many bytes are left for the server on that of its volumes which has least (statfs(2)).
-func (s *Server) FreeSpace() (bytes uint64, err error) {
-	bytes, _, err = freeOf(s.Volume)
-	if err != nil || s.WALVolume == "" {
+func (d DataDirectory) FreeSpace() (bytes uint64, err error) {
+	bytes, _, err = freeOf(d.Volume)
+	if err != nil || d.WALVolume == "" {
 		return bytes, err
 	}
-	forWAL, _, err := freeOf(s.WALVolume)
+	forWAL, _, err := freeOf(d.WALVolume)
 	return min(bytes, forWAL), err
 }
 
@@ -33,20 +32,19 @@ func freeOf(volume string) (free, size uint64, err error) {
 
 // shortOfRoom says that a copy needs the room of the data that it replaces, on one of the volumes, and that it can't
 // even begin to write there. Of a WAL volume, a quarter is as much as is to be left at most.
-func (s *Server) shortOfRoom() (short, none bool, err error) {
-	free, _, err := freeOf(s.Volume)
-	if err != nil || s.WALVolume == "" {
+func (d DataDirectory) shortOfRoom() (short, none bool, err error) {
+	free, _, err := freeOf(d.Volume)
+	if err != nil || d.WALVolume == "" {
 		return free <= roomToSpare, free <= leastRoom, err
 	}
-	forWAL, size, err := freeOf(s.WALVolume)
+	forWAL, size, err := freeOf(d.WALVolume)
 	return free <= roomToSpare || forWAL <= min(roomToSpare, size/4), min(free, forWAL) <= leastRoom, err
 }
 
 // WALSize is how many bytes the WAL files of the data on a volume have, 0 where there is no data. WAL that is on a
 // volume of its own is none of it.
 func WALSize(volume string) (bytes int64, err error) {
-	data := (&Server{Volume: volume}).Data()
-	if linked, err := WALFolder(data); err != nil || linked != "" {
+	if linked, err := WALFolder(DataDirectory{Volume: volume}.Path()); err != nil || linked != "" {
 		return 0, err
 	}
 	return LinkedWALSize(volume)
@@ -54,7 +52,7 @@ func WALSize(volume string) (bytes int64, err error) {
 
 // LinkedWALSize is the same, wherever it is.
 func LinkedWALSize(volume string) (bytes int64, err error) {
-	folder, err := os.Open(filepath.Join((&Server{Volume: volume}).Data(), walFolder))
+	folder, err := os.Open(string(DataDirectory{Volume: volume}.WAL()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -35,7 +35,7 @@ func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 	look := time.NewTicker(letGoInterval)
 	defer look.Stop()
 	var left forgotten
-	waiting := lastSessions{server: p.server, postmaster: p.process.Pid}
+	waiting := lastSessions{directory: p.directory, postmaster: p.process.Pid}
 	for {
 		select {
 		case <-p.done:

@@ -10,13 +10,13 @@ import (
 	"toban.dev/internal/wal"
 )
 
-// wal is the folder of the WAL and of the history files.
-func (s *Server) wal() string { return filepath.Join(s.Data(), "pg_wal") }
+// WALDirectory is pg_wal: the folder of the WAL and of the history files.
+type WALDirectory string
 
 // Fork is the LSN at which a timeline begins, 0 for the first. It is an error when its history is not there, as before
 // it has been received.
-func (s *Server) Fork(timeline wal.Timeline) (wal.LSN, error) {
-	h, err := s.history(timeline)
+func (w WALDirectory) Fork(timeline wal.Timeline) (wal.LSN, error) {
+	h, err := w.history(timeline)
 	if err == nil && timeline > 1 && len(h.Before) == 0 {
 		err = errors.New("the history is empty")
 	}
@@ -28,8 +28,8 @@ func (s *Server) Fork(timeline wal.Timeline) (wal.LSN, error) {
 
 // Branch is the LSN at which the history of a timeline left an earlier one. Where it never was on that, it is where the
 // timeline begins. Between the two lie those of promotions that were cut short.
-func (s *Server) Branch(timeline, earlier wal.Timeline) (wal.LSN, error) {
-	h, err := s.history(timeline)
+func (w WALDirectory) Branch(timeline, earlier wal.Timeline) (wal.LSN, error) {
+	h, err := w.history(timeline)
 	if err != nil {
 		return 0, err
 	}
@@ -41,8 +41,8 @@ func (s *Server) Branch(timeline, earlier wal.Timeline) (wal.LSN, error) {
 
 // ForkFrom is the first LSN at or after one at which the history of a timeline goes on to another timeline. Where there
 // is none, it is where the timeline begins.
-func (s *Server) ForkFrom(timeline wal.Timeline, from wal.LSN) (wal.LSN, error) {
-	h, err := s.history(timeline)
+func (w WALDirectory) ForkFrom(timeline wal.Timeline, from wal.LSN) (wal.LSN, error) {
+	h, err := w.history(timeline)
 	if err != nil {
 		return 0, err
 	}
@@ -56,8 +56,8 @@ func (s *Server) ForkFrom(timeline wal.Timeline, from wal.LSN) (wal.LSN, error) 
 // histories and WAL. A former, abandoned timeline may bear the same number as a
 // new one; its WAL then would be replayed in the new one's place. The server
 // must not run, and its data must not be of such a timeline.
-func (s *Server) ForgetTimelines(after wal.Timeline) error {
-	entries, err := os.ReadDir(s.wal())
+func (w WALDirectory) ForgetTimelines(after wal.Timeline) error {
+	entries, err := os.ReadDir(string(w))
 	if err != nil {
 		return fmt.Errorf("forget the timelines after %d: %w", after, err)
 	}
@@ -65,16 +65,16 @@ func (s *Server) ForgetTimelines(after wal.Timeline) error {
 		if timeline, ok := wal.TimelineOf(entry.Name()); !ok || timeline <= after {
 			continue
 		}
-		if err := os.Remove(filepath.Join(s.wal(), entry.Name())); err != nil {
+		if err := os.Remove(filepath.Join(string(w), entry.Name())); err != nil {
 			return fmt.Errorf("forget the timelines after %d: %w", after, err)
 		}
 	}
-	return syncFolder(s.wal())
+	return syncFolder(string(w))
 }
 
 // HasTimelines says whether pg_wal has anything of timelines after the given one.
-func (s *Server) HasTimelines(after wal.Timeline) (bool, error) {
-	entries, err := os.ReadDir(s.wal())
+func (w WALDirectory) HasTimelines(after wal.Timeline) (bool, error) {
+	entries, err := os.ReadDir(string(w))
 	if err != nil {
 		return false, fmt.Errorf("look for timelines after %d: %w", after, err)
 	}
@@ -89,12 +89,12 @@ func (s *Server) HasTimelines(after wal.Timeline) (bool, error) {
 // files for as long as it keeps WAL of their position. With many promotions and few writes they fill
 // the volume. A standby needs them which is still on one of those timelines: it streams from the file of the next
 // one (WalSndSegmentOpen in walsender.c). So all have to be on the current timeline.
-func (s *Server) ForgetSuperseded(current wal.Timeline) (removed int, err error) {
-	h, err := s.history(current)
+func (w WALDirectory) ForgetSuperseded(current wal.Timeline) (removed int, err error) {
+	h, err := w.history(current)
 	if err != nil {
 		return 0, err
 	}
-	entries, err := os.ReadDir(s.wal())
+	entries, err := os.ReadDir(string(w))
 	if err != nil {
 		return 0, fmt.Errorf("forget superseded WAL: %w", err)
 	}
@@ -110,7 +110,7 @@ func (s *Server) ForgetSuperseded(current wal.Timeline) (removed int, err error)
 		if later, ok := supersedes(h, segment); !ok || !there[later.String()] {
 			continue
 		}
-		if err := os.Remove(filepath.Join(s.wal(), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(string(w), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return removed, fmt.Errorf("forget superseded WAL: %w", err)
 		}
 		removed++
@@ -119,11 +119,11 @@ func (s *Server) ForgetSuperseded(current wal.Timeline) (removed int, err error)
 }
 
 // history is how a timeline came about. The first has no history file.
-func (s *Server) history(timeline wal.Timeline) (wal.History, error) {
+func (w WALDirectory) history(timeline wal.Timeline) (wal.History, error) {
 	if timeline <= 1 {
 		return wal.History{Timeline: timeline}, nil
 	}
-	text, err := os.ReadFile(filepath.Join(s.wal(), timeline.HistoryFile()))
+	text, err := os.ReadFile(filepath.Join(string(w), timeline.HistoryFile()))
 	if err != nil {
 		return wal.History{}, fmt.Errorf("read the history of timeline %d: %w", timeline, err)
 	}
@@ -141,4 +141,13 @@ func supersedes(h wal.History, s wal.Segment) (wal.Segment, bool) {
 	later := newest > s.Timeline
 	s.Timeline = newest
 	return s, later
+}
+
+// Open opens a file to read, by its name.
+func (w WALDirectory) Open(name string) (*os.File, error) {
+	file, err := os.Open(filepath.Join(string(w), filepath.Base(name)))
+	if err != nil {
+		return nil, fmt.Errorf("open the WAL: %w", err)
+	}
+	return file, nil
 }

@@ -40,15 +40,15 @@ const (
 
 // conninfo is the libpq connection string of an upstream (PostgreSQL 17
 // documentation, 32.1.1). The server is known by its authority, not by its name, unless that is not the SampleDB's own.
-func (s *Server) conninfo(u Upstream, name, key string, patience int) string {
+func (k keys) conninfo(u Upstream, name, key string, patience int) string {
 	mode, authorities := "verify-ca", FileAuthority
 	if u.ByName {
 		mode, authorities = "verify-full", FileServers
 	}
 	pairs := []string{
 		"host=" + u.Host, "port=" + strconv.Itoa(u.Port), "user=" + RoleReplication, "application_name=" + name,
-		"sslmode=" + mode, "sslrootcert=" + filepath.Join(s.Run, authorities),
-		"sslcert=" + filepath.Join(s.Run, FileCertificate), "sslkey=" + filepath.Join(s.Run, key),
+		"sslmode=" + mode, "sslrootcert=" + filepath.Join(string(k), authorities),
+		"sslcert=" + filepath.Join(string(k), FileCertificate), "sslkey=" + filepath.Join(string(k), key),
 		"connect_timeout=3", "keepalives_idle=5", "keepalives_interval=2", "keepalives_count=3",
 		fmt.Sprintf("tcp_user_timeout=%d", patience),
 		fmt.Sprintf("options='-c search_path=pg_catalog -c tcp_user_timeout=%d'", patience),
@@ -60,13 +60,13 @@ func (s *Server) conninfo(u Upstream, name, key string, patience int) string {
 }
 
 // followingInfo is the connection string of a standby, which is of one term.
-func (s *Server) followingInfo(u Upstream) string {
-	return s.conninfo(u, u.Name, keyLink(u.Term), followPatience)
+func (k keys) followingInfo(u Upstream) string {
+	return k.conninfo(u, u.Name, keyLink(u.Term), followPatience)
 }
 
 // copyingInfo is the connection string of a program that copies.
-func (s *Server) copyingInfo(u Upstream, name string) string {
-	return s.conninfo(u, name, FileKey, copyPatience)
+func (k keys) copyingInfo(u Upstream, name string) string {
+	return k.conninfo(u, name, FileKey, copyPatience)
 }
 
 const (
@@ -76,24 +76,29 @@ const (
 	fileRevoked = "replication.term"
 )
 
-// keyLink is the name of a term's key in Run.
+// keys are the TLS files in Run, by which a server logs in where it copies and follows.
+type keys string
+
+func (s *Server) keys() keys { return keys(s.Run) }
+
+// keyLink is the name of a term's key there.
 func keyLink(term uint64) string { return linkPrefix + strconv.FormatUint(term, 10) + linkSuffix }
 
 // links keeps Revoke and Configure from making and removing links at once.
 var links sync.Mutex
 
 // allow lets the server follow in a term: its key link is made.
-func (s *Server) allow(term uint64) error {
+func (k keys) allow(term uint64) error {
 	links.Lock()
 	defer links.Unlock()
-	lowest, err := s.lowestTerm()
+	lowest, err := k.lowestTerm()
 	if err != nil {
 		return err
 	}
 	if term < lowest {
 		return fmt.Errorf("follow a server in term %d: terms before %d have been revoked", term, lowest)
 	}
-	err = os.Symlink(FileKey, filepath.Join(s.Run, keyLink(term)))
+	err = os.Symlink(FileKey, filepath.Join(string(k), keyLink(term)))
 	if err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make the key link of term %d: %w", term, err)
 	}
@@ -107,13 +112,15 @@ func (s *Server) allow(term uint64) error {
 // libpq looks for the key when it connects and fails without: "certificate present, but not
 // private key file" (initialize_SSL in PostgreSQL's fe-secure-openssl.c,
 // the same in 15 to 18). A receiver that is connected already goes on: see StopReceiving.
-func (s *Server) Revoke(term uint64) error {
+func (s *Server) Revoke(term uint64) error { return s.keys().revoke(term) }
+
+func (k keys) revoke(term uint64) error {
 	links.Lock()
 	defer links.Unlock()
-	if err := s.raiseLowestTerm(term); err != nil {
+	if err := k.raiseLowestTerm(term); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(s.Run)
+	entries, err := os.ReadDir(string(k))
 	if err != nil {
 		return fmt.Errorf("revoke the terms before %d: %w", term, err)
 	}
@@ -122,7 +129,7 @@ func (s *Server) Revoke(term uint64) error {
 		if !ok || of >= term {
 			continue
 		}
-		if err := os.Remove(filepath.Join(s.Run, entry.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(string(k), entry.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("revoke term %d: %w", of, err)
 		}
 	}
@@ -138,8 +145,8 @@ func linkTerm(name string) (term uint64, ok bool) {
 }
 
 // lowestTerm is the lowest that has not been revoked.
-func (s *Server) lowestTerm() (uint64, error) {
-	text, err := os.ReadFile(filepath.Join(s.Run, fileRevoked))
+func (k keys) lowestTerm() (uint64, error) {
+	text, err := os.ReadFile(filepath.Join(string(k), fileRevoked))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
@@ -153,10 +160,10 @@ func (s *Server) lowestTerm() (uint64, error) {
 	return term, nil
 }
 
-func (s *Server) raiseLowestTerm(term uint64) error {
-	lowest, err := s.lowestTerm()
+func (k keys) raiseLowestTerm(term uint64) error {
+	lowest, err := k.lowestTerm()
 	if err != nil || term <= lowest {
 		return err
 	}
-	return WriteFile(filepath.Join(s.Run, fileRevoked), []byte(strconv.FormatUint(term, 10)+"\n"), 0o600)
+	return WriteFile(filepath.Join(string(k), fileRevoked), []byte(strconv.FormatUint(term, 10)+"\n"), 0o600)
 }

@@ -28,7 +28,7 @@ func TestAStandbyWithoutUpstreamFollowsNobodyAndWaitsForNoReader(t *testing.T) {
 }
 
 func TestCopiesGoUnderANameThatNoInstanceHas(t *testing.T) {
-	info := example(17).copyingInfo(Upstream{Host: "h", Port: 1, Name: "db-1", Term: 7}, nameClone)
+	info := example(17).keys().copyingInfo(Upstream{Host: "h", Port: 1, Name: "db-1", Term: 7}, nameClone)
 	if !strings.Contains(info, "application_name=toban-clone ") ||
 		!strings.Contains(info, "sslkey=/run/pg/server.key ") {
 		t.Errorf("a clone connects with %q", info)
@@ -42,11 +42,11 @@ func TestRevokedTermsStayRevoked(t *testing.T) {
 		return err == nil
 	}
 	for _, term := range []uint64{4, 5, 6} {
-		if err := s.allow(term); err != nil {
+		if err := s.keys().allow(term); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.allow(6); err != nil {
+	if err := s.keys().allow(6); err != nil {
 		t.Fatalf("the link that is there already: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(s.Run, FileKey), nil, 0o600); err != nil {
@@ -59,14 +59,14 @@ func TestRevokedTermsStayRevoked(t *testing.T) {
 		if key(4) || key(5) || !key(6) {
 			t.Errorf("after Revoke(%d) there are the keys: 4 %v, 5 %v, 6 %v", step, key(4), key(5), key(6))
 		}
-		if err := s.allow(5); err == nil || key(5) {
+		if err := s.keys().allow(5); err == nil || key(5) {
 			t.Errorf("after Revoke(%d) term 5 was allowed again (%v)", step, err)
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(s.Run, FileKey)); err != nil {
 		t.Errorf("the key itself is gone: %v", err)
 	}
-	if err := s.allow(7); err != nil {
+	if err := s.keys().allow(7); err != nil {
 		t.Errorf("a newer term: %v", err)
 	}
 }

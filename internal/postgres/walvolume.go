@@ -30,18 +30,18 @@ var ErrWALElsewhere = errors.New("the WAL of this data is on a volume of its own
 	"nothing is started without it. Make the SampleDB anew with the storage.wal that it had")
 
 // newWALFolder is the name of a folder for the WAL of new data, "" where it is in the data directory.
-func (s *Server) newWALFolder() string {
-	if s.WALVolume == "" {
+func (d DataDirectory) newWALFolder() string {
+	if d.WALVolume == "" {
 		return ""
 	}
 	name := make([]byte, 6)
 	_, _ = rand.Read(name) // it never fails (package crypto/rand)
-	return filepath.Join(s.WALVolume, walPrefix+hex.EncodeToString(name))
+	return filepath.Join(d.WALVolume, walPrefix+hex.EncodeToString(name))
 }
 
 // WALOptions have initdb and pg_basebackup put the WAL of new data where it belongs.
-func (s *Server) WALOptions() []string {
-	if folder := s.newWALFolder(); folder != "" {
+func (d DataDirectory) WALOptions() []string {
+	if folder := d.newWALFolder(); folder != "" {
 		return []string{"--waldir", folder}
 	}
 	return nil
@@ -99,7 +99,7 @@ func DropWAL(data string) error {
 }
 
 // WALFileSystem is where the room is that new WAL takes.
-func (s *Server) WALFileSystem() string { return cmp.Or(s.WALVolume, s.Volume) }
+func (d DataDirectory) WALFileSystem() string { return cmp.Or(d.WALVolume, d.Volume) }
 
 // SyncData writes a data directory to disk, with the file systems that it and its WAL are on.
 func SyncData(data string) error {
@@ -115,21 +115,21 @@ func SyncData(data string) error {
 // SettleWAL sees to it that pg_wal of the data directory is where it belongs. One that lies in the data directory is
 // moved onto the WAL volume. It says that the WAL is lost where the link leads nowhere. Then the data is lost, too: it
 // is set aside until there is other data. before is called before that. The server must not run.
-func (s *Server) SettleWAL(before func() error) (lost bool, err error) {
-	if err := healWAL(s.Data()); err != nil {
+func (d DataDirectory) SettleWAL(before func() error) (lost bool, err error) {
+	if err := healWAL(d.Path()); err != nil {
 		return false, err
 	}
-	folder, err := WALFolder(s.Data())
+	folder, err := WALFolder(d.Path())
 	switch {
 	case err != nil:
 		return false, err
-	case folder != "" && s.WALVolume == "":
+	case folder != "" && d.WALVolume == "":
 		return false, ErrWALElsewhere
 	case folder == "":
-		if there, err := exists(s.wal()); err != nil || !there {
+		if there, err := exists(string(d.WAL())); err != nil || !there {
 			return false, err
 		}
-		return false, s.MoveWAL(s.Data())
+		return false, d.MoveWAL(d.Path())
 	}
 	if there, err := exists(folder); err != nil || there {
 		return false, err
@@ -137,21 +137,21 @@ func (s *Server) SettleWAL(before func() error) (lost bool, err error) {
 	if err := before(); err != nil {
 		return true, err
 	}
-	err = RemoveData(s.outgoing())
+	err = RemoveData(d.outgoing())
 	if err == nil {
-		err = os.Rename(s.Data(), s.outgoing())
+		err = os.Rename(d.Path(), d.outgoing())
 	}
 	if err != nil {
 		return true, fmt.Errorf("set data aside that has lost its WAL: %w", err)
 	}
-	return true, syncFolder(s.Volume)
+	return true, syncFolder(d.Volume)
 }
 
 // keepWithoutWAL keeps data that was set aside for good where a new database begins: nobody has a copy of it.
-func (s *Server) keepWithoutWAL() error {
-	there, err := exists(filepath.Join(s.outgoing(), "PG_VERSION"))
+func (d DataDirectory) keepWithoutWAL() error {
+	there, err := exists(filepath.Join(d.outgoing(), "PG_VERSION"))
 	if err == nil && there {
-		err = os.Rename(s.outgoing(), filepath.Join(s.Volume, withoutWAL))
+		err = os.Rename(d.outgoing(), filepath.Join(d.Volume, withoutWAL))
 	}
 	if err != nil {
 		return fmt.Errorf("keep data that has lost its WAL (remove the folder %s if nobody needs it): %w",
@@ -162,21 +162,21 @@ func (s *Server) keepWithoutWAL() error {
 
 // MoveWAL moves pg_wal of a data directory onto the WAL volume, where there is one and it is not there yet. It may be
 // interrupted anywhere and be called again. Nobody may use the data.
-func (s *Server) MoveWAL(data string) error {
+func (d DataDirectory) MoveWAL(data string) error {
 	if err := healWAL(data); err != nil {
 		return err
 	}
-	if linked, err := WALFolder(data); err != nil || linked != "" || s.WALVolume == "" {
+	if linked, err := WALFolder(data); err != nil || linked != "" || d.WALVolume == "" {
 		return err
 	}
-	folder := s.newWALFolder()
-	if err := s.moveWAL(data, folder); err != nil {
+	folder := d.newWALFolder()
+	if err := moveWAL(data, folder); err != nil {
 		return fmt.Errorf("move the WAL onto its volume (spec.storage.wal.size): %w", err)
 	}
 	return nil
 }
 
-func (s *Server) moveWAL(data, folder string) error {
+func moveWAL(data, folder string) error {
 	// The link is there before the folder: one to which none leads is removed.
 	if err := os.Symlink(folder, filepath.Join(data, walLinkNew)); err != nil {
 		return err
@@ -262,13 +262,13 @@ func copyFile(from, to string) error {
 
 // SweepWAL removes the folders of the WAL volume to which no data directory on the volume is linked: of data that is
 // gone, mostly with a volume that is lost. Nobody else may make or remove data there meanwhile.
-func (s *Server) SweepWAL() error {
-	if s.WALVolume == "" {
+func (d DataDirectory) SweepWAL() error {
+	if d.WALVolume == "" {
 		return nil
 	}
 	needed := map[string]bool{}
 	for _, at := range []string{"*", "*/*"} { // such as data, restore/data, before-ID/data
-		links, err := filepath.Glob(filepath.Join(s.Volume, at, walFolder+"*"))
+		links, err := filepath.Glob(filepath.Join(d.Volume, at, walFolder+"*"))
 		if err != nil {
 			return fmt.Errorf("see which WAL is needed: %w", err)
 		}
@@ -280,7 +280,7 @@ func (s *Server) SweepWAL() error {
 			}
 		}
 	}
-	folders, err := filepath.Glob(filepath.Join(s.WALVolume, walPrefix+"*"))
+	folders, err := filepath.Glob(filepath.Join(d.WALVolume, walPrefix+"*"))
 	for _, folder := range folders {
 		if err == nil && !needed[folder] {
 			err = os.RemoveAll(folder)

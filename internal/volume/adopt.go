@@ -35,7 +35,7 @@ func RestoreFolder(volume string) string { return filepath.Join(volume, "restore
 
 // restoredData is the data directory in it.
 func restoredData(volume string) string {
-	return (&postgres.Server{Volume: RestoreFolder(volume)}).Data()
+	return postgres.DataDirectory{Volume: RestoreFolder(volume)}.Path()
 }
 
 func preparedFile(volume string) string { return filepath.Join(volume, "restored.json") }
@@ -92,16 +92,16 @@ func RemoveRestore(volume string) error {
 // a new term, in which it is the only voter. It may be interrupted anywhere and be called again. Neither a
 // server nor an agent may run.
 func Adopt(volume, instance string, p Prepared) error {
-	server := &postgres.Server{Volume: volume}
+	data := postgres.DataDirectory{Volume: volume}
 	if err := os.MkdirAll(filepath.Join(volume, folderState), 0o700); err != nil {
 		return fmt.Errorf("make a place for the instance's hard state: %w", err)
 	}
-	m, err := OpenStateStore(instance, filepath.Join(volume, folderState), server.Data())
+	m, err := OpenStateStore(instance, filepath.Join(volume, folderState), data.Path())
 	if err != nil {
 		return err
 	}
 	p.Begins.Term = max(m.current.Ballot.Term, p.Newest) + 1
-	if err := moveIn(server, restoredData(volume), append(p.TermHistory, p.Begins)); err != nil {
+	if err := moveIn(data, restoredData(volume), append(p.TermHistory, p.Begins)); err != nil {
 		return fmt.Errorf("adopt the restored data: %w", err)
 	}
 	if err := m.ReloadTermHistory(); err != nil {
@@ -119,7 +119,7 @@ func Adopt(volume, instance string, p Prepared) error {
 }
 
 // moveIn notes the term history with the data and gives that its place. Where it has it already, nothing is left to do.
-func moveIn(server *postgres.Server, restored string, history []ha.TermStart) error {
+func moveIn(data postgres.DataDirectory, restored string, history []ha.TermStart) error {
 	if _, err := os.Stat(restored); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -130,5 +130,5 @@ func moveIn(server *postgres.Server, restored string, history []ha.TermStart) er
 	if err := postgres.WriteFile(filepath.Join(restored, lineageFile), text, 0o600); err != nil {
 		return err
 	}
-	return server.MoveIn(restored)
+	return data.MoveIn(restored)
 }

@@ -10,25 +10,27 @@ import (
 // tried again whether it does.
 const moreRoom = 256 << 20
 
-// Data is what a data directory, and the markers beside it, say of themselves. A postgres.Server is one.
+// Data is what a data directory, and the markers beside it, say of themselves: a postgres.DataDirectory.
 type Data interface {
 	HasData() (bool, error)
-	Incomplete() (bool, error)
 	Forked() (bool, error)
 	FreeSpace() (bytes uint64, err error)
 }
 
 // DataFolder is the instance's data directory.
 type DataFolder struct {
-	data  Data
-	mutex sync.Mutex
+	data       Data
+	incomplete func() (bool, error) // see postgres.Server.Incomplete
+	mutex      sync.Mutex
 	// needs is how much must be free for a copy to be tried beside the data, in bytes, 0 while none
 	// has failed for want of it.
 	needs uint64
 }
 
 // NewDataFolder is a data directory in which no copy has failed yet.
-func NewDataFolder(data Data) *DataFolder { return &DataFolder{data: data} }
+func NewDataFolder(data Data, incomplete func() (bool, error)) *DataFolder {
+	return &DataFolder{data: data, incomplete: incomplete}
+}
 
 // LackRoom notes that a copy does not fit beside the data.
 func (v *DataFolder) LackRoom() {
@@ -59,7 +61,7 @@ func (v *DataFolder) CheckRoom() bool {
 
 // Lies is what lies there. What can't be read is unknown.
 func (v *DataFolder) Lies() (ha.Data, error) {
-	incomplete, err := v.data.Incomplete()
+	incomplete, err := v.incomplete()
 	if err != nil || incomplete {
 		return known(ha.DataIncomplete, err)
 	}

@@ -33,7 +33,7 @@ func TestWhatLiesInTheDataDirectory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := NewDataFolder(&c.folder).Lies()
+			got, err := NewDataFolder(&c.folder, c.folder.Incomplete).Lies()
 			if got != c.want || (err != nil) != (c.folder.broken != nil) {
 				t.Errorf("there is %v, %v; want %v", got, err, c.want)
 			}
@@ -45,7 +45,7 @@ func TestWhatLiesInTheDataDirectory(t *testing.T) {
 // then as often as is wanted.
 func TestRoomForACopy(t *testing.T) {
 	data := &folder{free: 1 << 30}
-	f := NewDataFolder(data)
+	f := NewDataFolder(data, data.Incomplete)
 	check := func(want bool, when string) {
 		t.Helper()
 		if got := f.CheckRoom(); got != want {

@@ -70,8 +70,8 @@ const lostWAL = "lost-wal"
 // settleWAL sees to it that the WAL is where it belongs. Who has lost it may have acknowledged commits that it does not
 // have any more: it is another voter from now on.
 func (o Opening) settleWAL() error {
-	server := &postgres.Server{Volume: o.Volume, WALVolume: o.WALVolume}
-	lost, err := server.SettleWAL(func() error { return forget(o.Volume, lostWAL) })
+	data := postgres.DataDirectory{Volume: o.Volume, WALVolume: o.WALVolume}
+	lost, err := data.SettleWAL(func() error { return forget(o.Volume, lostWAL) })
 	if lost && err == nil {
 		o.Log.Warn("the WAL volume is not the one that the data had: the instance has no vote by what it was, and " +
 			"copies all data anew")
@@ -102,7 +102,7 @@ func TakeOver(volume, instance string, descriptors [2]int) (*Lock, *StateStore, 
 
 // Read reads the hard state of an instance. Who does not have the lock must not write it.
 func Read(volume, instance string) (*StateStore, error) {
-	return OpenStateStore(instance, StateFolder(volume), (&postgres.Server{Volume: volume}).Data())
+	return OpenStateStore(instance, StateFolder(volume), postgres.DataDirectory{Volume: volume}.Path())
 }
 
 // Check says why the hard state on a volume could not be read. Nothing is written.

@@ -37,7 +37,7 @@ func TakeUpSnapshot(volume, id string) error {
 }
 
 func takeUp(volume string) error {
-	data := (&postgres.Server{Volume: volume}).Data()
+	data := postgres.DataDirectory{Volume: volume}.Path()
 	_, err := os.Lstat(filepath.Join(data, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		// A process before this one may have moved it: then nothing else was left.

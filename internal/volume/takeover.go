@@ -114,13 +114,13 @@ func replace(volume, instance string, p Prepared) error {
 // setAside moves the data and the hard state into a folder, which has its name when both are in it. That the new term
 // is a later one than any that the hard state knows of is noted first.
 func setAside(volume, instance, before string, p *Prepared) error {
-	server := &postgres.Server{Volume: volume}
+	data := postgres.DataDirectory{Volume: volume}
 	state := filepath.Join(volume, folderState)
 	if err := os.MkdirAll(before+unfinished, 0o700); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(state, memoryFile)); err == nil {
-		m, err := OpenStateStore(instance, state, server.Data())
+		m, err := OpenStateStore(instance, state, data.Path())
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func setAside(volume, instance, before string, p *Prepared) error {
 			return err
 		}
 	}
-	for from, to := range map[string]string{server.Data(): "data", filepath.Join(state, memoryFile): memoryFile} {
+	for from, to := range map[string]string{data.Path(): "data", filepath.Join(state, memoryFile): memoryFile} {
 		if err := move(from, filepath.Join(before+unfinished, to)); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func survive(volume, instance, id string) error {
 	if err != nil {
 		return err
 	}
-	m, err := OpenStateStore(instance, state, (&postgres.Server{Volume: volume}).Data())
+	m, err := OpenStateStore(instance, state, postgres.DataDirectory{Volume: volume}.Path())
 	if err != nil {
 		return err
 	}

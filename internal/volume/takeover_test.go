@@ -16,7 +16,7 @@ import (
 func volume(t *testing.T, prepared bool) string {
 	t.Helper()
 	volume := t.TempDir()
-	server := &postgres.Server{Volume: volume}
+	data := postgres.DataDirectory{Volume: volume}
 	state := filepath.Join(volume, folderState)
 	write := func(path, text string) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
@@ -24,7 +24,7 @@ func volume(t *testing.T, prepared bool) string {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(server.Data(), "PG_VERSION"), "old")
+	write(filepath.Join(data.Path(), "PG_VERSION"), "old")
 	write(filepath.Join(state, memoryFile), `{"voter":"db-0.a","ballot":{"term":7,"leader":"db-0"},"won":7}`)
 	if prepared {
 		write(filepath.Join(restoredData(volume), "PG_VERSION"), "new")
@@ -47,7 +47,7 @@ func content(path ...string) string {
 // checkTakenOver checks that the restored data leads, and that the old is aside.
 func checkTakenOver(t *testing.T, volume string) {
 	t.Helper()
-	data := (&postgres.Server{Volume: volume}).Data()
+	data := postgres.DataDirectory{Volume: volume}.Path()
 	m, err := OpenStateStore("db-0", filepath.Join(volume, folderState), data)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestATakeOverThatIsCutShortGoesOn(t *testing.T) {
 				Begins: ha.TermStart{LSN: 500, Timeline: 2}, Newest: 7 + ha.RestoreTerms,
 			}
 			return errors.Join(p.Write(volume), os.Mkdir(aside, 0o700),
-				os.Rename((&postgres.Server{Volume: volume}).Data(), filepath.Join(aside, "data")))
+				os.Rename(postgres.DataDirectory{Volume: volume}.Path(), filepath.Join(aside, "data")))
 		},
 		"with all of it aside": func(volume string) error {
 			p, err := ReadPrepared(volume)
@@ -118,7 +118,7 @@ func TestNothingIsSetAsideForRestoredDataThatIsGone(t *testing.T) {
 	if err := takeOver(volume, "db-0", Due{ID: "oops"}); err == nil {
 		t.Error("it was taken over")
 	}
-	if content((&postgres.Server{Volume: volume}).Data(), "PG_VERSION") != "old" ||
+	if content((postgres.DataDirectory{Volume: volume}).Path(), "PG_VERSION") != "old" ||
 		content(volume, folderState, memoryFile) == "" {
 		t.Error("the data is not where it was")
 	}
@@ -132,7 +132,7 @@ func TestWhoHasNoRestoredDataForgetsWhatItHasPromised(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(volume, folderState, memoryFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its hard state is still there: %v", err)
 	}
-	if data := (&postgres.Server{Volume: volume}).Data(); content(data, "PG_VERSION") != "old" {
+	if data := (postgres.DataDirectory{Volume: volume}).Path(); content(data, "PG_VERSION") != "old" {
 		t.Error("its data is gone: a rewind may do")
 	}
 }
@@ -151,7 +151,7 @@ func checkSurvived(t *testing.T, volume string) ha.Voter {
 		!m.Configuration.Elects(map[ha.Voter]bool{m.Voter: true}, false) || len(m.Configuration.Voters()) != 1 {
 		t.Errorf("it remembers %+v", m)
 	}
-	data := content((&postgres.Server{Volume: volume}).Data(), "PG_VERSION")
+	data := content(postgres.DataDirectory{Volume: volume}.Path(), "PG_VERSION")
 	if len(m.TermHistory) != 1 || data != "old" {
 		t.Errorf("its term history is %v, its data %q", m.TermHistory, data)
 	}
@@ -216,7 +216,7 @@ func TestANewVolumeOfTheSurvivorIsNew(t *testing.T) {
 // With the data from before go its tablespaces, and nothing that is anybody else's.
 func TestWhatWasThereBeforeGoesWithItsTablespaces(t *testing.T) {
 	volume, elsewhere := t.TempDir(), t.TempDir()
-	data, old := (&postgres.Server{Volume: volume}).Data(), filepath.Join(volume, "before-oops/data")
+	data, old := postgres.DataDirectory{Volume: volume}.Path(), filepath.Join(volume, "before-oops/data")
 	space := func(path string, links ...string) {
 		t.Helper()
 		err := errors.Join(os.MkdirAll(filepath.Join(path, "PG_17_1/5"), 0o700),
@@ -261,7 +261,7 @@ func TestTablespacesOfTwoVersionsGoByVersion(t *testing.T) {
 	volume := t.TempDir()
 	space := filepath.Join(volume, "tablespaces/1")
 	for data, version := range map[string]string{
-		(&postgres.Server{Volume: volume}).Data(): "18", filepath.Join(volume, "before-up/data"): "15",
+		postgres.DataDirectory{Volume: volume}.Path(): "18", filepath.Join(volume, "before-up/data"): "15",
 	} {
 		links := filepath.Join(data, "pg_tblspc")
 		if err := errors.Join(os.MkdirAll(links, 0o700), os.MkdirAll(filepath.Join(space, "PG_"+version+"_1"), 0o700),

@@ -108,7 +108,7 @@ func removeTablespaces(volume, data string) error {
 	if err != nil {
 		return err
 	}
-	now, err := tablespaces((&postgres.Server{Volume: volume}).Data())
+	now, err := tablespaces(postgres.DataDirectory{Volume: volume}.Path())
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func removeTablespaces(volume, data string) error {
 // of both, "" where it is of the same one.
 func ownTablespaces(volume, data string) (string, error) {
 	var versions []string
-	for _, folder := range []string{data, (&postgres.Server{Volume: volume}).Data()} {
+	for _, folder := range []string{data, postgres.DataDirectory{Volume: volume}.Path()} {
 		text, err := os.ReadFile(filepath.Join(folder, "PG_VERSION"))
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", nil

@@ -30,7 +30,7 @@ func openWithWAL(t *testing.T, volume, walVolume string) (ha.HardState, error) {
 // Who has lost its WAL may have acknowledged what it has no more: it is another voter, without data.
 func TestAnInstanceThatHasLostItsWALIsAnotherVoter(t *testing.T) {
 	volume, walVolume := volume(t, false), t.TempDir()
-	data := (&postgres.Server{Volume: volume}).Data()
+	data := postgres.DataDirectory{Volume: volume}.Path()
 	if err := os.MkdirAll(filepath.Join(data, "pg_wal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func checkAnother(t *testing.T, volume, walVolume string) {
 	if err != nil || now.Voter == "db-0.a" || now.Voter.Instance() != "db-0" || now.Ballot.Term != 0 {
 		t.Errorf("without its WAL, it is %+v, %v", now, err)
 	}
-	if has, err := (&postgres.Server{Volume: volume}).HasData(); err != nil || has {
+	if has, err := (postgres.DataDirectory{Volume: volume}).HasData(); err != nil || has {
 		t.Errorf("it has data: %v, %v", has, err)
 	}
 	again, err := openWithWAL(t, volume, walVolume)

@@ -139,7 +139,7 @@ func (r *restore) keeps() (bool, error) {
 	if r.settings.InPlace != "" || r.settings.Scratch {
 		return false, nil
 	}
-	present, err := (&postgres.Server{Volume: r.volume}).HasData()
+	present, err := postgres.DataDirectory{Volume: r.volume}.HasData()
 	if r.result.Kept = present; present {
 		r.log.Info("the volume has a database already: it is left as it is")
 	}
@@ -156,8 +156,8 @@ func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
 		return nil, fmt.Errorf("make room for the data: %w", err)
 	}
 	if r.settings.InPlace == "" { // nobody else makes data there
-		server := &postgres.Server{Volume: r.volume, WALVolume: r.walVolume}
-		if err := server.SweepWAL(); err != nil {
+		data := postgres.DataDirectory{Volume: r.volume, WALVolume: r.walVolume}
+		if err := data.SweepWAL(); err != nil {
 			return nil, err
 		}
 	}

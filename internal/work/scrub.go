@@ -37,7 +37,8 @@ func (v *verify) secret(ctx context.Context) []byte {
 	if err != nil {
 		return nil
 	}
-	control, err := (&postgres.Server{Programs: programs, Volume: scratchFolder(v.volume)}).Control(ctx)
+	data := postgres.DataDirectory{Volume: scratchFolder(v.volume)}
+	control, err := (&postgres.Server{Programs: programs, Data: data}).Control(ctx)
 	if err != nil {
 		v.log.Warn("the stamps of WAL are not compared", "error", err.Error())
 		return nil

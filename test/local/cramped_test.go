@@ -58,8 +58,8 @@ func (c *cluster) mended() {
 // hasData fails where an instance has no data any more.
 func (c *cluster) hasData(name string) {
 	c.Helper()
-	server := postgres.Server{Volume: filepath.Join(c.folder, name, "volume")}
-	if has, err := server.HasData(); err != nil || !has {
+	data := postgres.DataDirectory{Volume: filepath.Join(c.folder, name, "volume")}
+	if has, err := data.HasData(); err != nil || !has {
 		c.Errorf("%s has no data any more: %v", name, err)
 	}
 }

@@ -18,10 +18,10 @@ import (
 )
 
 // pgWAL is where files of WAL lie, for the archive. The model keeps its WAL elsewhere.
-func (s *server) pgWAL(name string) string { return filepath.Join(s.Data(), "pg_wal", name) }
+func (s *server) pgWAL(name string) string { return filepath.Join(s.Path(), "pg_wal", name) }
 
-// OpenWAL is postgres.Server's. The file has pages without records, as far as the WAL goes.
-func (s *server) OpenWAL(name string) (*os.File, error) {
+// Open is postgres.WALDirectory's. The file has pages without records, as far as the WAL goes.
+func (s *server) Open(name string) (*os.File, error) {
 	segment, ok := wal.ParseSegment(name, wal.SegmentSize)
 	if !ok {
 		return nil, fmt.Errorf("open %s: %w", name, os.ErrNotExist)

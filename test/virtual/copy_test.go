@@ -34,7 +34,7 @@ func (p *process) sendCopy(c *conn, asked copyAsked) {
 	if deaf {
 		begun.refusal = errors.New("this server takes no replication")
 	}
-	begun.history, _ = os.ReadFile(filepath.Join(p.s.Data(), lineageFile))
+	begun.history, _ = os.ReadFile(filepath.Join(p.s.Path(), lineageFile))
 	if c.send(begun) != nil || begun.refusal != nil || pause(p.life, asked.takes) != nil {
 		return
 	}

@@ -162,7 +162,7 @@ func (h *host) unpack() error {
 		}
 	}
 	if h.disk.data {
-		if err := os.MkdirAll(h.server.Data(), 0o700); err != nil {
+		if err := os.MkdirAll(h.server.Path(), 0o700); err != nil {
 			return err
 		}
 	}

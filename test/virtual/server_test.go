@@ -29,8 +29,12 @@ type server struct {
 
 var errNoData = errors.New("there is no data directory")
 
-// Data is where the agent puts its term history.
-func (s *server) Data() string { return filepath.Join(s.volume, "data") }
+// The model is its data directory and pg_wal, too.
+func (s *server) Directory() agent.DataDirectory { return s }
+func (s *server) WAL() agent.WALDirectory        { return s }
+
+// Path is where the agent puts its term history.
+func (s *server) Path() string { return filepath.Join(s.volume, "data") }
 
 // onDisk gives back what the volume says. A volume that stalls says nothing.
 func onDisk[T any](s *server, look func(d *disk) T) (T, error) {
@@ -43,20 +47,20 @@ func onDisk[T any](s *server, look func(d *disk) T) (T, error) {
 	return look(s.disk), nil
 }
 
-// HasData and the next ones are postgres.Server's.
+// HasData and the next ones are postgres.DataDirectory's and postgres.Server's.
 func (s *server) HasData() (bool, error) { return onDisk(s, func(d *disk) bool { return d.data }) }
 func (s *server) Incomplete() (bool, error) {
 	return onDisk(s, func(d *disk) bool { return d.incomplete })
 }
 func (s *server) Forked() (bool, error) { return onDisk(s, func(d *disk) bool { return d.forked }) }
 
-// MarkForked is postgres.Server's.
+// MarkForked is postgres.DataDirectory's.
 func (s *server) MarkForked() error {
 	_, err := onDisk(s, func(d *disk) bool { d.forked = true; return true })
 	return err
 }
 
-// FreeSpace is postgres.Server's: a cramped volume has room for all but a copy.
+// FreeSpace is postgres.DataDirectory's: a cramped volume has room for all but a copy.
 func (s *server) FreeSpace() (uint64, error) {
 	s.w.mutex.Lock()
 	defer s.w.mutex.Unlock()
@@ -101,10 +105,10 @@ func (s *server) putLineage(history []byte) error {
 	if s.isDead() {
 		return errDead
 	}
-	if err := os.MkdirAll(s.Data(), 0o700); err != nil {
+	if err := os.MkdirAll(s.Path(), 0o700); err != nil {
 		return err
 	}
-	path := filepath.Join(s.Data(), lineageFile)
+	path := filepath.Join(s.Path(), lineageFile)
 	if history == nil {
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -153,7 +157,7 @@ func (s *server) Configure(settings postgres.Settings) error {
 	return nil
 }
 
-// SetStandby is postgres.Server's.
+// SetStandby is postgres.DataDirectory's.
 func (s *server) SetStandby(standby bool) error {
 	_, err := onDisk(s, func(d *disk) bool { d.standby = standby; return true })
 	return err
@@ -230,7 +234,7 @@ func (s *server) EnsureMetricsRole(context.Context, string) error {
 	return errors.New("the model has no roles")
 }
 
-// Fork, Branch and ForkFrom are postgres.Server's.
+// Fork, Branch and ForkFrom are postgres.WALDirectory's.
 func (s *server) Fork(timeline wal.Timeline) (wal.LSN, error) {
 	return s.fromHistory(timeline, func(h []begin) int { return h[len(h)-1].at })
 }
@@ -273,7 +277,7 @@ func (s *server) fromHistory(timeline wal.Timeline, find func([]begin) int) (wal
 	return lsn(find(history)), nil
 }
 
-// HasTimelines is postgres.Server's.
+// HasTimelines is postgres.WALDirectory's.
 func (s *server) HasTimelines(after wal.Timeline) (bool, error) {
 	return onDisk(s, func(d *disk) bool {
 		for timeline := range d.known {
@@ -285,7 +289,7 @@ func (s *server) HasTimelines(after wal.Timeline) (bool, error) {
 	})
 }
 
-// ForgetTimelines is postgres.Server's.
+// ForgetTimelines is postgres.WALDirectory's.
 func (s *server) ForgetTimelines(after wal.Timeline) error {
 	_, err := onDisk(s, func(d *disk) bool {
 		for timeline := range d.known {
@@ -306,12 +310,12 @@ func (s *server) ForgetTimelines(after wal.Timeline) error {
 	return err
 }
 
-// ForgetSuperseded is postgres.Server's. The model has no files.
+// ForgetSuperseded is postgres.WALDirectory's. The model has no files.
 func (s *server) ForgetSuperseded(wal.Timeline) (int, error) { return 0, nil }
 
 // term is the one that the term history beside the data ends with: that of a primary.
 func (s *server) term() uint64 {
-	history := readHistory(s.Data())
+	history := readHistory(s.Path())
 	if len(history) == 0 {
 		return 0
 	}

@@ -35,7 +35,7 @@ func Back(ctx context.Context, o Options) (protocol.UpgradeBack, error) {
 		return result, fmt.Errorf("remove the note of the upgrade: %w", err)
 	}
 	var err error
-	if result.Forked, err = (&postgres.Server{Volume: u.Volume}).Forked(); err != nil {
+	if result.Forked, err = (postgres.DataDirectory{Volume: u.Volume}).Forked(); err != nil {
 		return result, err
 	}
 	return result, postgres.SyncFileSystem(u.Volume)
@@ -67,7 +67,7 @@ func (u *upgrade) undo(ctx context.Context) error {
 			protocol.MethodSwap)
 	}
 	u.result.Recovered = s.Recovered && s.ID == u.ID
-	if err := (&postgres.Server{Volume: volume.RestoreFolder(u.Volume)}).EndOrphans(ctx); err != nil {
+	if err := (postgres.DataDirectory{Volume: volume.RestoreFolder(u.Volume)}).EndOrphans(ctx); err != nil {
 		return err
 	}
 	if err := volume.RemovePrepared(u.Volume); err != nil {

@@ -35,7 +35,7 @@ func (u *upgrade) create(ctx context.Context) error {
 			return fmt.Errorf("make room for the new data: %w", err)
 		}
 	}
-	args = append(args, (&postgres.Server{WALVolume: u.WALVolume}).WALOptions()...)
+	args = append(args, postgres.DataDirectory{WALVolume: u.WALVolume}.WALOptions()...)
 	cmd := u.command(ctx, u.New, "initdb", append([]string{"--pgdata", u.new.data}, args...)...)
 	var said bytes.Buffer
 	cmd.Stderr = io.MultiWriter(u.Log, &said)

@@ -64,7 +64,7 @@ func giveUp(ctx context.Context, path string, s state, waits func(whom string)) 
 		return err
 	}
 	defer lock.Release()
-	old, err := majorOf((&postgres.Server{Volume: path}).Data())
+	old, err := majorOf(postgres.DataDirectory{Volume: path}.Path())
 	if errors.Is(err, os.ErrNotExist) {
 		return volume.RemoveRestore(path) // there is no old data to give back
 	}

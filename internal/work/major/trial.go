@@ -171,7 +171,9 @@ func (t *trial) checkParameters(ctx context.Context) error {
 	if _, err := os.Stat(data); err != nil {
 		return nil //nolint:nilerr // pg_upgrade has failed, and says more
 	}
-	server := &postgres.Server{Programs: t.New, Volume: filepath.Dir(data), Run: t.Run, Port: 5432}
+	server := &postgres.Server{
+		Programs: t.New, Data: postgres.DataDirectory{Volume: filepath.Dir(data)}, Run: t.Run, Port: 5432,
+	}
 	settings := postgres.Settings{Name: t.Instance, Parameters: t.Parameters}
 	err := server.Check(ctx, settings)
 	var rejected *postgres.RejectedError

@@ -85,8 +85,8 @@ func newUpgrade(o Options) *upgrade {
 	o.fill()
 	return &upgrade{
 		Options: o,
-		old:     places{o.Former, (&postgres.Server{Volume: o.Volume}).Data(), filepath.Join(o.Run, "former")},
-		new: places{o.New, (&postgres.Server{Volume: volume.RestoreFolder(o.Volume)}).Data(),
+		old:     places{o.Former, postgres.DataDirectory{Volume: o.Volume}.Path(), filepath.Join(o.Run, "former")},
+		new: places{o.New, postgres.DataDirectory{Volume: volume.RestoreFolder(o.Volume)}.Path(),
 			filepath.Join(o.Run, "new")},
 		result: protocol.UpgradeResult{From: o.Former.Version, To: o.New.Version},
 	}

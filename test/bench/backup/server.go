@@ -19,10 +19,11 @@ func (b *bench) begin(ctx context.Context) error {
 		return err
 	}
 	b.server = &postgres.Server{
-		Programs: programs, Volume: filepath.Join(b.folder, "volume"), Run: filepath.Join(b.folder, "run"), Port: 5432,
+		Programs: programs, Data: postgres.DataDirectory{Volume: filepath.Join(b.folder, "volume")},
+		Run: filepath.Join(b.folder, "run"), Port: 5432,
 	}
 	for _, folder := range []string{
-		b.server.Volume, b.server.Run, b.at("pgbackrest/log"), b.at("pgbackrest/repo"), b.at("bucket"),
+		b.server.Data.Volume, b.server.Run, b.at("pgbackrest/log"), b.at("pgbackrest/repo"), b.at("bucket"),
 	} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
@@ -40,7 +41,7 @@ func (b *bench) begin(ctx context.Context) error {
 	for name, text := range map[string]string{
 		"postgresql.conf": conf, "pg_hba.conf": "local all all trust\nlocal replication all trust\n",
 	} {
-		if err := os.WriteFile(filepath.Join(b.server.Data(), name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(b.server.Data.Path(), name), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,7 @@ func (b *bench) fill(ctx context.Context) error {
 	if err := b.tool(ctx, "psql", "--quiet", "--command", "checkpoint"); err != nil {
 		return err
 	}
-	err := filepath.WalkDir(b.server.Data(), func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(b.server.Data.Path(), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.Contains(path, "/pg_wal/") {
 			return err
 		}

@@ -95,7 +95,7 @@ func (s *source) Oldest(ctx context.Context) (wal.LSN, error) {
 }
 
 // Open is of backup.Source.
-func (s *source) Open(name string) (backup.File, error) { return s.server.OpenWAL(name) }
+func (s *source) Open(name string) (backup.File, error) { return s.server.Data.WAL().Open(name) }
 
 // History is of backup.Source; the first timeline has none.
 func (s *source) History(wal.Timeline) ([]byte, error) { return nil, os.ErrNotExist }

@@ -20,7 +20,7 @@ import (
 func (a *archive) leave(to *node, timeline wal.Timeline) (fork wal.LSN) {
 	a.Helper()
 	name := timeline.HistoryFile()
-	history, err := os.ReadFile(filepath.Join(to.Data(), "pg_wal", name))
+	history, err := os.ReadFile(filepath.Join(to.Data.Path(), "pg_wal", name))
 	must(a, err)
 	lines := strings.Split(strings.TrimSpace(string(history)), "\n")
 	fork, err = wal.ParseLSN(strings.Fields(lines[len(lines)-1])[1])
@@ -98,7 +98,7 @@ func TestTheWayBackByHandToEachBranch(t *testing.T) {
 			if got := n.rows(); got != c.rows {
 				t.Errorf("it has the rows %s, expected %s", got, c.rows)
 			}
-			stop := exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data(), "-m", "immediate", "stop")
+			stop := exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data.Path(), "-m", "immediate", "stop")
 			must(t, stop.Run())
 		})
 	}

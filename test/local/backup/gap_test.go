@@ -59,9 +59,9 @@ func TestAMomentInAGapIsNotRestoredFromACopy(t *testing.T) {
 		n, chosen := newNodeOf(t, source.Programs), false
 		_, err := backup.Restore(t.Context(), backup.RestoreOptions{
 			Bucket: copiedLater{a.memory, time.Now().Add(time.Hour)}, Decoder: a.decoder,
-			Wanted: backup.Wanted{Target: backup.Target{Time: at}, Now: time.Now()}, Folder: n.Volume,
+			Wanted: backup.Wanted{Target: backup.Target{Time: at}, Now: time.Now()}, Folder: n.Data.Volume,
 			Run: n.Server.Run, Programs: n.Programs, Workers: 3, Log: n.log,
-			Tablespaces: filepath.Join(filepath.Dir(n.Volume), "spaces"),
+			Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"),
 			Chosen:      func(c backup.Choice) { chosen = c.Window.Missing != nil }})
 		return n, chosen, err
 	}

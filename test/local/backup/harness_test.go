@@ -128,10 +128,11 @@ func newNodeOf(t *testing.T, programs postgres.Programs) *node {
 	folder, err := os.MkdirTemp("", "toban-bk-") //nolint:usetesting // short: a socket's path has at most 107 bytes
 	must(t, err)
 	n := &node{T: t, log: &bytes.Buffer{}, Server: &postgres.Server{
-		Programs: programs, Volume: filepath.Join(folder, "volume"), Run: filepath.Join(folder, "run"), Port: 5432,
+		Programs: programs, Data: postgres.DataDirectory{Volume: filepath.Join(folder, "volume")},
+		Run: filepath.Join(folder, "run"), Port: 5432,
 	}}
 	must(t, os.MkdirAll(n.Server.Run, 0o700))
-	must(t, os.MkdirAll(n.Volume, 0o700))
+	must(t, os.MkdirAll(n.Data.Volume, 0o700))
 	t.Cleanup(func() { n.stop(); _ = os.RemoveAll(folder) })
 	return n
 }
@@ -170,7 +171,7 @@ func (n *node) configure(more map[string]string) {
 	for name, content := range map[string]string{
 		"postgresql.conf": text, "pg_hba.conf": "local all all trust\nlocal replication all trust\n",
 	} {
-		must(n, os.WriteFile(filepath.Join(n.Data(), name), []byte(content), 0o600))
+		must(n, os.WriteFile(filepath.Join(n.Data.Path(), name), []byte(content), 0o600))
 	}
 }
 
@@ -197,7 +198,7 @@ func (n *node) stop() {
 	n.process.Stop(ctx, postgres.StopImmediate)
 	n.process = nil
 	if n.Failed() {
-		n.Logf("log of the server in %s:\n%s", n.Data(), n.log)
+		n.Logf("log of the server in %s:\n%s", n.Data.Path(), n.log)
 	}
 }
 
@@ -261,7 +262,7 @@ func primaryOf(t *testing.T, programs postgres.Programs, more map[string]string)
 	n.configure(more)
 	n.begin()
 	n.ready()
-	space := filepath.Join(filepath.Dir(n.Volume), "space")
+	space := filepath.Join(filepath.Dir(n.Data.Volume), "space")
 	must(t, os.Mkdir(space, 0o700))
 	n.do("create tablespace fast location '" + space + "'")
 	n.do(`create role alice login password 'wonder'; create role bob login password 'builder';
@@ -369,7 +370,7 @@ func (a *archive) archiveWAL() {
 		s.Number = 1
 	}
 	for ; s.Start() < flushed; s.Number++ {
-		content, err := os.ReadFile(filepath.Join(a.source.Data(), "pg_wal", s.String()))
+		content, err := os.ReadFile(filepath.Join(a.source.Data.Path(), "pg_wal", s.String()))
 		must(a, err)
 		end := min(flushed-s.Start(), wal.SegmentSize)
 		a.putSegment(s, content[:end])
@@ -415,14 +416,14 @@ type restored struct {
 func (a *archive) unpack(b backup.Backup, n *node) error {
 	spaces := map[uint32]string{}
 	for _, s := range b.Tablespaces {
-		spaces[s.OID] = filepath.Join(n.Volume, fmt.Sprint(s.OID))
+		spaces[s.OID] = filepath.Join(n.Data.Volume, fmt.Sprint(s.OID))
 	}
 	chain := []backup.Backup{b}
 	if b.Parent != "" {
 		chain = a.chain(b)
 	}
 	return backup.Unpack(a.Context(), backup.UnpackOptions{Bucket: a, Decoder: a.decoder, Chain: chain,
-		Data: n.Data(), Tablespaces: spaces, Scratch: filepath.Join(n.Volume, "scratch"),
+		Data: n.Data.Path(), Tablespaces: spaces, Scratch: filepath.Join(n.Data.Volume, "scratch"),
 		Programs: n.Programs.Dir, Workers: 3})
 }
 
@@ -430,7 +431,7 @@ func (a *archive) restore(b backup.Backup, target backup.Target) *restored {
 	a.Helper()
 	r := &restored{node: newNodeOf(a.T, a.source.Programs), target: target}
 	must(a, a.unpack(b, r.node))
-	must(a, backup.VerifyFiles(a.Context(), r.Data(), 3))
+	must(a, backup.VerifyFiles(a.Context(), r.Data.Path(), 3))
 	r.recovery = backup.NewRecovery(a.recoverOptions(b, r.node, target, a.plan(b)))
 	return r
 }
@@ -439,7 +440,7 @@ func (a *archive) recoverOptions(
 	b backup.Backup, n *node, target backup.Target, plan backup.WALPlan,
 ) backup.RecoverOptions {
 	return backup.RecoverOptions{Bucket: a, Decoder: a.decoder, Plan: plan, Backup: b,
-		WAL: filepath.Join(n.Data(), "pg_wal"), Target: target, Ahead: 2, Workers: 3}
+		WAL: filepath.Join(n.Data.Path(), "pg_wal"), Target: target, Ahead: 2, Workers: 3}
 }
 
 // recover runs the recovery.
@@ -451,7 +452,7 @@ func (r *restored) recover() (backup.Recovered, error) {
 	settings, err := r.target.Settings(1)
 	must(r, err)
 	r.configure(settings)
-	must(r, os.WriteFile(filepath.Join(r.Data(), "standby.signal"), nil, 0o600))
+	must(r, os.WriteFile(filepath.Join(r.Data.Path(), "standby.signal"), nil, 0o600))
 	r.begin()
 	ctx, cancel := context.WithTimeout(r.Context(), deadline)
 	defer cancel()

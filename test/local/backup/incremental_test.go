@@ -73,7 +73,7 @@ func TestLongAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 		if r.contents() != want || r.rows() != source.rows() {
 			t.Errorf("it has rows %s and %s\nexpected %s and %s", r.rows(), r.contents(), source.rows(), want)
 		}
-		if left, _ := filepath.Glob(filepath.Join(r.Volume, "scratch/*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(r.Data.Volume, "scratch/*")); len(left) > 0 {
 			t.Errorf("%v is left", left)
 		}
 		// The server goes on, and so does a chain of it.
@@ -88,7 +88,7 @@ func (a *archive) verification(b backup.Backup) (backup.VerifyOptions, *node) {
 	a.Helper()
 	run := newNodeOf(a.T, a.source.Programs)
 	o := backup.VerifyOptions{
-		Bucket: a, Decoder: a.decoder, Chain: a.chain(b), Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
+		Bucket: a, Decoder: a.decoder, Chain: a.chain(b), Plan: a.plan(b), Folder: filepath.Join(run.Data.Volume, "scratch"),
 		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2,
 	}
 	must(a, os.Mkdir(o.Folder, 0o700))
@@ -228,7 +228,7 @@ func (n *node) summariesGo(after wal.LSN) {
 	n.wait("the server summarises nothing",
 		fmt.Sprintf("select count(*) > 0 from pg_available_wal_summaries() where end_lsn > '%s'", after))
 	// Not the one that is being written.
-	files, err := filepath.Glob(filepath.Join(n.Data(), "pg_wal/summaries/0*.summary"))
+	files, err := filepath.Glob(filepath.Join(n.Data.Path(), "pg_wal/summaries/0*.summary"))
 	must(n, err)
 	for _, file := range files {
 		must(n, os.Remove(file))

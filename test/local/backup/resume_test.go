@@ -56,8 +56,8 @@ func (a *archive) restoreInto(
 	ctx context.Context, n *node, from bucket.Bucket, progress func(string, backup.Progress),
 ) error {
 	_, err := backup.Restore(ctx, backup.RestoreOptions{Bucket: from, Decoder: a.decoder,
-		Wanted: backup.Wanted{Now: time.Now()}, Folder: n.Volume, Run: n.Server.Run, Programs: n.Programs,
-		Tablespaces: filepath.Join(filepath.Dir(n.Volume), "spaces"), Workers: 3, Log: n.log, Progress: progress})
+		Wanted: backup.Wanted{Now: time.Now()}, Folder: n.Data.Volume, Run: n.Server.Run, Programs: n.Programs,
+		Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"), Workers: 3, Log: n.log, Progress: progress})
 	return err
 }
 
@@ -117,7 +117,7 @@ func (a *archive) cutOffUnpacking(n *node, b backup.Backup) *counting {
 			return nil
 		}
 		for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			noted, err := os.ReadFile(filepath.Join(n.Volume, "unpacked.jsonl"))
+			noted, err := os.ReadFile(filepath.Join(n.Data.Volume, "unpacked.jsonl"))
 			if err != nil || bytes.Count(noted, []byte("\n")) >= len(allowed) {
 				break
 			}

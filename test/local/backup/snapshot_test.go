@@ -59,12 +59,12 @@ func (a *archive) snapshot(to string) (s backup.Snapshot, rows int) {
 	a.Helper()
 	stop := a.source.write()
 	session, err := backup.BeginSession(a.Context(), backup.SessionOptions{
-		Server: a.replication(), Term: a.term, Volume: a.source.Volume,
+		Server: a.replication(), Term: a.term, Volume: a.source.Data.Volume,
 	})
 	must(a, err)
 	defer session.Close()
 	a.source.do("update big set b = md5(b)") // of pages that are copied before and after
-	cut(a.T, a.source.Volume, to)
+	cut(a.T, a.source.Data.Volume, to)
 	a.source.do("update big set b = md5(b); checkpoint")
 	must(a, session.Holds(a.Context()))
 	s, err = session.Stop(a.Context())
@@ -77,7 +77,7 @@ func (a *archive) ofSnapshot(
 	ctx context.Context, n *node, s backup.Snapshot, target backup.Target, progress func(string, backup.Progress),
 ) (backup.Restored, error) {
 	return backup.Restore(ctx, backup.RestoreOptions{Bucket: a, Decoder: a.decoder, Present: &s,
-		Wanted: backup.Wanted{Now: time.Now(), Target: target}, Folder: n.Volume, Run: n.Server.Run,
+		Wanted: backup.Wanted{Now: time.Now(), Target: target}, Folder: n.Data.Volume, Run: n.Server.Run,
 		Programs: n.Programs, Workers: 3, Log: n.log, Progress: progress})
 }
 
@@ -100,13 +100,13 @@ func (n *node) whole() {
 func TestASnapshotOfAVolumeLeadsToAnyLaterMoment(t *testing.T) {
 	source := primary(t)
 	a := newArchive(t, source, newKey(t))
-	_, err := backup.BeginSession(t.Context(), backup.SessionOptions{Server: a.replication(), Volume: source.Volume})
+	_, err := backup.BeginSession(t.Context(), backup.SessionOptions{Server: a.replication(), Volume: source.Data.Volume})
 	if err == nil || !strings.Contains(err.Error(), "/space") {
 		t.Errorf("of a tablespace elsewhere is said: %v", err)
 	}
 	source.do("drop table elsewhere")
 	source.do("drop tablespace fast")
-	volumes := newNodeOf(t, source.Programs).Volume
+	volumes := newNodeOf(t, source.Programs).Data.Volume
 	s, rows := a.snapshot(filepath.Join(volumes, "cut"))
 	if !strings.Contains(s.BackupLabel, "START WAL LOCATION") || s.StartTimeline != 1 || s.StopLSN <= s.StartLSN {
 		t.Errorf("the snapshot is %+v", s)
@@ -128,7 +128,7 @@ func TestASnapshotOfAVolumeLeadsToAnyLaterMoment(t *testing.T) {
 			in := *a
 			in.T = t
 			n := newNodeOf(t, source.Programs)
-			cut(t, filepath.Join(volumes, "cut"), n.Volume)
+			cut(t, filepath.Join(volumes, "cut"), n.Data.Volume)
 			restored, err := in.ofSnapshot(t.Context(), n, s, c.target, nil)
 			must(t, err)
 			if restored.Choice.Backup.ID != s.ID || restored.Reached.LSN < s.StopLSN {
@@ -158,7 +158,7 @@ func TestASnapshotIsUsedOnce(t *testing.T) {
 	source.do("drop tablespace fast")
 	a := newArchive(t, source, "")
 	n := newNodeOf(t, source.Programs)
-	s, _ := a.snapshot(n.Volume)
+	s, _ := a.snapshot(n.Data.Volume)
 	a.archiveWAL()
 	other := s
 	other.SystemIdentifier = "1"

@@ -155,7 +155,7 @@ func TestAVerificationSaysWhatItFound(t *testing.T) {
 	two := "2"
 	run := newNode(t)
 	o := backup.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: []backup.Backup{b}, Plan: a.plan(b),
-		Folder: filepath.Join(run.Volume, "scratch"),
+		Folder: filepath.Join(run.Data.Volume, "scratch"),
 		Run:    run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2}
 	asked := []backup.Assertion{
 		{Name: "rows", Database: "postgres", SQL: "select count(*) from t", Want: &two},
@@ -235,19 +235,19 @@ func (a *archive) byHand(key string, variables ...string) *node {
 	}
 	n := newNodeOf(a.T, a.source.Programs)
 	for name, content := range a.objects {
-		file := filepath.Join(n.Volume, "archive", name)
+		file := filepath.Join(n.Data.Volume, "archive", name)
 		must(a, os.MkdirAll(filepath.Dir(file), 0o700))
 		must(a, os.WriteFile(file, content, 0o600))
 	}
-	must(a, os.WriteFile(filepath.Join(n.Volume, "age.key"), []byte(key+"\n"), 0o600))
-	log, err := os.Create(filepath.Join(n.Volume, "log"))
+	must(a, os.WriteFile(filepath.Join(n.Data.Volume, "age.key"), []byte(key+"\n"), 0o600))
+	log, err := os.Create(filepath.Join(n.Data.Volume, "log"))
 	must(a, err)
 	defer log.Close()
 	cmd := exec.CommandContext(a.Context(), "bash", "-euo", "pipefail", "-c", script[1])
-	cmd.Dir, cmd.Stdout, cmd.Stderr = n.Volume, log, log // a file: the server holds it open
+	cmd.Dir, cmd.Stdout, cmd.Stderr = n.Data.Volume, log, log // a file: the server holds it open
 	cmd.Env = append(append(os.Environ(), "PATH="+n.Programs.Dir+":"+os.Getenv("PATH")), variables...)
 	a.Cleanup(func() {
-		_ = exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data(), "-m", "immediate", "stop").Run()
+		_ = exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data.Path(), "-m", "immediate", "stop").Run()
 	})
 	if err := cmd.Run(); err != nil {
 		said, _ := os.ReadFile(log.Name())

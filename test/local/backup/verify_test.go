@@ -98,7 +98,7 @@ func TestAVerificationGivesNoRights(t *testing.T) {
 	source.do("create database shop owner app")
 	source.do("create database lent owner app connection limit 0")
 	source.do("revoke connect on database shop from public")
-	evidence := filepath.Join(source.Volume, "a-program-has-run")
+	evidence := filepath.Join(source.Data.Volume, "a-program-has-run")
 	source.as("app", "shop", fmt.Sprintf(attack, evidence))
 	source.as("postgres", "lent", "set role app;"+settings)
 	a := newArchive(t, source, "")

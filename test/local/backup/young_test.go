@@ -36,9 +36,9 @@ func TestABackupThatIsTooYoungIsNotTried(t *testing.T) {
 	restore := func(b string) (*node, []string, error) {
 		n, chosen := newNodeOf(t, source.Programs), []string(nil)
 		_, err := backup.Restore(t.Context(), backup.RestoreOptions{Bucket: a, Decoder: a.decoder,
-			Wanted: backup.Wanted{Target: backup.Target{Time: at}, Backup: b, Now: time.Now()}, Folder: n.Volume,
+			Wanted: backup.Wanted{Target: backup.Target{Time: at}, Backup: b, Now: time.Now()}, Folder: n.Data.Volume,
 			Run: n.Server.Run, Programs: n.Programs, Workers: 3, Log: n.log,
-			Tablespaces: filepath.Join(filepath.Dir(n.Volume), "spaces"),
+			Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"),
 			Chosen:      func(c backup.Choice) { chosen = append(chosen, c.Backup.ID) }})
 		return n, chosen, err
 	}

@@ -104,7 +104,7 @@ func TestAPromotedStandbyWaitsForItsOwnStandbys(t *testing.T) {
 	if err := standby.Barrier(within(t, time.Second), standby.settings.Synchronous); err == nil {
 		t.Error("it commits alone")
 	}
-	if free, err := standby.FreeSpace(); err != nil || free == 0 {
+	if free, err := standby.Data.FreeSpace(); err != nil || free == 0 {
 		t.Errorf("free space: %d, %v", free, err)
 	}
 }

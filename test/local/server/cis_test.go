@@ -114,7 +114,7 @@ var asked = map[string][]answer{
 
 // looked are the recommendations that more than queries check.
 var looked = map[string]func(*node) error{
-	"1.4": func(n *node) error { return closed(n.Data()) },
+	"1.4": func(n *node) error { return closed(n.Data.Path()) },
 	"1.6": func(n *node) error { return n.lacks("environ", "PGPASSWORD=") },
 	"1.7": func(n *node) error { return n.lacks("environ", "PGPASSWORD=") },
 	"2.1": nobodyElses,
@@ -219,7 +219,7 @@ func closed(path string) error {
 
 // nobodyElses looks at all files of the data directory.
 func nobodyElses(n *node) error {
-	return filepath.WalkDir(n.Data(), func(path string, entry fs.DirEntry, err error) error {
+	return filepath.WalkDir(n.Data.Path(), func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.Type()&fs.ModeSymlink != 0 {
 			return nil
 		}

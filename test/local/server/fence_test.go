@@ -15,7 +15,7 @@ import (
 func (n *node) servers() (pids []int) {
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
-		if cwd, _ := os.Readlink(filepath.Join(folder, "cwd")); cwd == n.Data() {
+		if cwd, _ := os.Readlink(filepath.Join(folder, "cwd")); cwd == n.Data.Path() {
 			pid, _ := strconv.Atoi(filepath.Base(folder))
 			pids = append(pids, pid)
 		}
@@ -25,7 +25,7 @@ func (n *node) servers() (pids []int) {
 
 func (n *node) postmaster() int {
 	n.Helper()
-	text, err := os.ReadFile(filepath.Join(n.Data(), "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(n.Data.Path(), "postmaster.pid"))
 	must(n, err)
 	line, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(line)

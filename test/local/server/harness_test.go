@@ -69,7 +69,7 @@ func nodes(t *testing.T, n int) []*node {
 	var all []*node
 	for i := range n {
 		name := naming.Instance("db", i)
-		s := &postgres.Server{Programs: programs(t), Volume: filepath.Join(folder, name),
+		s := &postgres.Server{Programs: programs(t), Data: postgres.DataDirectory{Volume: filepath.Join(folder, name)},
 			Run: filepath.Join(folder, name, "run"), Listen: fmt.Sprintf("127.11.%d.%d", subnet, i+1), Port: 5432}
 		must(t, os.MkdirAll(s.Run, 0o700))
 		leaf, err := authority.Issue(naming.IdentityInstance, []string{name}, time.Now())
@@ -159,7 +159,7 @@ func (n *node) lead(rule string) {
 	n.Helper()
 	n.settings = postgres.Settings{Name: n.name, Parameters: n.parameters(), Synchronous: rule}
 	must(n, n.Configure(n.settings))
-	must(n, n.SetStandby(false))
+	must(n, n.Data.SetStandby(false))
 	n.start()
 }
 
@@ -206,7 +206,7 @@ func (n *node) follow(of *node, term uint64) {
 		must(n, n.process.Reload())
 		return
 	}
-	must(n, n.SetStandby(true))
+	must(n, n.Data.SetStandby(true))
 	n.start()
 }
 

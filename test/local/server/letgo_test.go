@@ -98,7 +98,7 @@ func (n *node) hasStoppedInOrder(stopped chan struct{}) {
 func (n *node) keepsItsRule(why string) {
 	n.Helper()
 	for end := time.Now().Add(6 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		text, err := os.ReadFile(filepath.Join(n.Data(), "postgresql.conf"))
+		text, err := os.ReadFile(filepath.Join(n.Data.Path(), "postgresql.conf"))
 		must(n, err)
 		if bytes.Contains(text, []byte("synchronous_standby_names = ''")) {
 			n.Errorf("commits wait for nobody, %s", why)

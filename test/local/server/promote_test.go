@@ -55,7 +55,7 @@ func TestTheEndOfWALIsWhereTheNextTimelineForks(t *testing.T) {
 		t.Logf("known after %v: %s, received %s", time.Since(begin), lsn, standby.state().Received)
 	}
 	standby.promote()
-	if fork, err := standby.Fork(2); err != nil || fork != lsn {
+	if fork, err := standby.Data.WAL().Fork(2); err != nil || fork != lsn {
 		t.Errorf("the new timeline begins at %s (%v), the end of WAL was said to be %s", fork, err, lsn)
 	}
 	s := primary.session()
@@ -92,7 +92,7 @@ func TestAPromotedStandbySaysItsTimelineAndTheOthersFollow(t *testing.T) {
 	if s := chosen.state(); s.InRecovery || s.Timeline != 2 || s.Received != "" || s.LSN == "" {
 		t.Errorf("right after the promotion it says %+v", s)
 	}
-	if fork, err := chosen.Fork(2); err != nil || fork != end {
+	if fork, err := chosen.Data.WAL().Fork(2); err != nil || fork != end {
 		t.Errorf("timeline 2 begins at %s (%v), expected %s", fork, err, end)
 	}
 	chosen.slots(other)

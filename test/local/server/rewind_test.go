@@ -123,7 +123,7 @@ func TestRewindImpossibleWithoutItsWALAndACloneHelps(t *testing.T) {
 		primary.do("select pg_switch_wal(); create table if not exists more (); checkpoint")
 	}
 	primary.stop(postgres.StopFast)
-	files, err := filepath.Glob(filepath.Join(primary.Data(), "pg_wal", "00000001*"))
+	files, err := filepath.Glob(filepath.Join(primary.Data.Path(), "pg_wal", "00000001*"))
 	must(t, err)
 	for _, file := range files[:len(files)-2] {
 		must(t, os.Remove(file))

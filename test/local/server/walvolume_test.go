@@ -12,8 +12,8 @@ import (
 // linked checks that the WAL of a server is in a folder of its WAL volume.
 func (n *node) linked() {
 	n.Helper()
-	folder, err := postgres.WALFolder(n.Data())
-	if err != nil || filepath.Dir(folder) != n.WALVolume {
+	folder, err := postgres.WALFolder(n.Data.Path())
+	if err != nil || filepath.Dir(folder) != n.Data.WALVolume {
 		n.Errorf("the WAL of %s is in %q, %v", n.name, folder, err)
 	}
 }
@@ -22,8 +22,8 @@ func (n *node) linked() {
 func TestServersWithWALOnAVolumeOfItsOwn(t *testing.T) {
 	all := nodes(t, 2)
 	for _, n := range all {
-		n.WALVolume = filepath.Join(n.Volume, "..", n.name+"-wal")
-		must(t, os.MkdirAll(n.WALVolume, 0o700))
+		n.Data.WALVolume = filepath.Join(n.Data.Volume, "..", n.name+"-wal")
+		must(t, os.MkdirAll(n.Data.WALVolume, 0o700))
 	}
 	primary, standby := all[0], all[1]
 	primary.found()
@@ -42,7 +42,7 @@ func TestServersWithWALOnAVolumeOfItsOwn(t *testing.T) {
 	primary.stop(postgres.StopFast)
 	primary.clone(standby)
 	primary.linked()
-	if folders, _ := filepath.Glob(filepath.Join(primary.WALVolume, "*")); len(folders) != 1 {
+	if folders, _ := filepath.Glob(filepath.Join(primary.Data.WALVolume, "*")); len(folders) != 1 {
 		t.Errorf("after another copy, the WAL volume has %q", folders)
 	}
 	primary.process = nil

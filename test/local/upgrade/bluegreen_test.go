@@ -254,7 +254,7 @@ func TestAChangeOfSidesIsRefusedByName(t *testing.T) {
 // What can't be carried is found before anything is made, each under its own name.
 func TestWhatIsNotCarriedIsFound(t *testing.T) {
 	i := newInstance(t, 17, "")
-	i.start(i.Programs, i.Data())
+	i.start(i.Programs, i.Data.Path())
 	i.do("postgres", "create database shop")
 	i.do("shop", `create table no_key (n int);
 create table late_key (n int primary key deferrable);

@@ -29,7 +29,7 @@ func TestCollectedProgramsUseNothingElse(t *testing.T) {
 				}
 			}
 			i := newInstance(t, major, "")
-			i.start(old, i.Data())
+			i.start(old, i.Data.Path())
 			i.fill()
 			i.do("shop", "set jit_above_cost = 0;\nselect count(*) from orders")
 			conn, err := i.dial("shop")
@@ -93,7 +93,7 @@ func TestAnInstanceWithDataOfTheFormerVersionCopies(t *testing.T) {
 	if incomplete, err := other.Incomplete(); err != nil || incomplete {
 		t.Fatalf("the copy is incomplete: %v, %v", incomplete, err)
 	}
-	stop := other.start(other.Programs, other.Data())
+	stop := other.start(other.Programs, other.Data.Path())
 	defer stop(syscall.SIGQUIT)
 	if rows := other.ask("postgres", "select count(*) from kept"); rows != "1000" {
 		t.Errorf("the copy has %s rows", rows)

@@ -80,7 +80,8 @@ func newInstance(t *testing.T, major int, folder string) *instance {
 	run, err := os.MkdirTemp("", "toban-up-") //nolint:usetesting // short: a socket's path has at most 107 bytes
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(run) })
-	i := &instance{t, &postgres.Server{Programs: programs(t, major), Volume: volume, Run: run, Port: 5432}}
+	i := &instance{t, &postgres.Server{Programs: programs(t, major), Data: postgres.DataDirectory{Volume: volume},
+		Run: run, Port: 5432}}
 	must(t, i.Initialise(t.Context(), &testLog{T: t}))
 	return i
 }
@@ -188,7 +189,7 @@ func (i *instance) ask(database, query string) string {
 // fill gives it what an upgrade has to bring along.
 func (i *instance) fill() {
 	i.Helper()
-	space := filepath.Join(i.Volume, "tablespaces", "fast")
+	space := filepath.Join(i.Data.Volume, "tablespaces", "fast")
 	must(i, os.MkdirAll(space, 0o700))
 	i.do("postgres", fmt.Sprintf(`create role app login password 'secret';
 create database shop owner app;
@@ -315,7 +316,7 @@ type outcome struct {
 func (i *instance) process(to int, method, kill string, back bool) (o outcome, killed bool) {
 	i.Helper()
 	text, err := json.Marshal(task{Kill: kill, Back: back, Options: taskOptions{
-		Volume: i.Volume, WALVolume: i.WALVolume, Run: i.Server.Run, Method: method,
+		Volume: i.Data.Volume, WALVolume: i.Data.WALVolume, Run: i.Server.Run, Method: method,
 		Former: collected(i.T, i.Programs.Major), New: programs(i.T, to),
 	}})
 	must(i, err)

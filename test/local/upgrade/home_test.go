@@ -42,7 +42,7 @@ func TestLongASideLeavesIsUpgradedAndReturns(t *testing.T) {
 	if o.Error != "<nil>" {
 		t.Fatal(o.Error)
 	}
-	s.blue.start(programs(t, 18), filepath.Join(s.blue.Volume, "restore", "data"))
+	s.blue.start(programs(t, 18), filepath.Join(s.blue.Data.Volume, "restore", "data"))
 	s.untilWritten(c, 100)
 
 	cuts += s.cutOff(s.back.Return)

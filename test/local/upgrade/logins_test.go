@@ -16,7 +16,7 @@ import (
 // pg_rewind, metrics, poolers and links of sides log in by them, and none of them is a superuser.
 func TestLoginTriggersDoNotKeepOurRolesOut(t *testing.T) {
 	i := newInstance(t, 17, "")
-	i.start(i.Programs, i.Data())
+	i.start(i.Programs, i.Data.Path())
 	superuser, err := i.Connect(t.Context())
 	must(t, err)
 	defer superuser.Close()

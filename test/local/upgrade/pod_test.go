@@ -96,12 +96,12 @@ func formerFolder(t *testing.T, major int) string {
 // A Pod touches nothing before the operator tells it to begin, and nobody else can.
 func TestAPodBeginsWhenTheOperatorSaysSo(t *testing.T) {
 	h, i := newHouse(t), newInstance(t, 15, "")
-	stop := i.start(i.Programs, i.Data())
+	stop := i.start(i.Programs, i.Data.Path())
 	i.fill()
 	want := i.facts()
 	options := work.UpgradeOptions{PodOptions: h.pod(i, protocol.UpgradeSettings{To: 18}),
-		Former: formerFolder(t, 15), Volume: i.Volume}
-	before := listing(t, i.Volume)
+		Former: formerFolder(t, 15), Volume: i.Data.Volume}
+	before := listing(t, i.Data.Volume)
 	ended := make(chan error, 1)
 	go func() { ended <- work.Upgrade(t.Context(), options) }()
 	early := false
@@ -121,7 +121,7 @@ func TestAPodBeginsWhenTheOperatorSaysSo(t *testing.T) {
 	if _, err := operator.Begin(t.Context(), "127.0.0.1", protocol.UpgradeBegin{ID: "another"}); err == nil {
 		t.Error("it begins for another upgrade")
 	}
-	if after := listing(t, i.Volume); !slices.Equal(before, after) {
+	if after := listing(t, i.Data.Volume); !slices.Equal(before, after) {
 		t.Errorf("it has touched the volume: %v, was %v", after, before)
 	}
 	stop(syscall.SIGINT)
@@ -138,7 +138,7 @@ func TestAPodBeginsWhenTheOperatorSaysSo(t *testing.T) {
 	if r := read[protocol.UpgradeBack](h); r.Error != "" || r.Forked {
 		t.Errorf("%+v", r)
 	}
-	i.start(i.Programs, i.Data())
+	i.start(i.Programs, i.Data.Path())
 	i.has(want)
 }
 
@@ -195,7 +195,7 @@ func (h *house) check(i *instance, to int, parameters map[string]string) protoco
 	o.Run = run
 	err = work.CheckUpgrade(i.Context(), work.UpgradeCheckOptions{
 		PodOptions: o, Former: formerFolder(i.T, i.Programs.Major), Scratch: h.TempDir(),
-		Volume: i.Volume, Port: uint16(i.Port)})
+		Volume: i.Data.Volume, Port: uint16(i.Port)})
 	r := read[protocol.UpgradeCheck](h)
 	if err != nil {
 		h.Fatalf("%v: %+v", err, r)
@@ -252,14 +252,14 @@ update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::r
 // What pg_upgrade's own check refuses ends an upgrade before anything is changed, with its words.
 func TestARefusedUpgradeSaysWhy(t *testing.T) {
 	i := newInstance(t, 15, "")
-	stop := i.start(i.Programs, i.Data())
+	stop := i.start(i.Programs, i.Data.Path())
 	i.fill()
 	i.do("shop", `create table refers (id int, what regproc)`)
 	want := i.facts()
 	stop(syscall.SIGINT)
 	o, _ := i.process(18, "", "", false)
 	t.Log(o.Error)
-	if !o.Refused || !strings.Contains(o.Error, "public.refers.what") || strings.Contains(o.Error, i.Volume) {
+	if !o.Refused || !strings.Contains(o.Error, "public.refers.what") || strings.Contains(o.Error, i.Data.Volume) {
 		t.Errorf("it says %q", o.Error)
 	}
 	i.back(18, want)

@@ -51,7 +51,7 @@ func (i *instance) archiveWAL(into *bucket.Folder, encoder *backup.Encoder) erro
 		return err
 	}
 	for s := (wal.Segment{Timeline: 1, Number: 1, Size: wal.SegmentSize}); s.Start() < flushed; s.Number++ {
-		content, err := os.ReadFile(filepath.Join(i.Data(), "pg_wal", s.String()))
+		content, err := os.ReadFile(filepath.Join(i.Data.Path(), "pg_wal", s.String()))
 		if os.IsNotExist(err) {
 			continue // from before the backup
 		}
@@ -189,7 +189,7 @@ func (r *rehearsal) sound(got protocol.RehearsalResult, err error) {
 // told, each in a sentence; that something is not known is no problem.
 func TestRehearsal(t *testing.T) {
 	i := newInstance(t, 15, "")
-	i.start(i.Programs, i.Data())
+	i.start(i.Programs, i.Data.Path())
 	i.fill()
 	want := i.facts()
 	into := i.archived()
@@ -248,7 +248,7 @@ func notKnown(t *testing.T, got protocol.RehearsalResult, err error) {
 // What only a look at all rows, or at what pg_upgrade does with them, can show.
 func TestARehearsalFindsWhatIsInTheWay(t *testing.T) {
 	i := newInstance(t, 15, "")
-	i.start(i.Programs, i.Data())
+	i.start(i.Programs, i.Data.Path())
 	i.fill()
 	// An order that is another one by now, as after a change of a library.
 	i.do("shop", `create function ordered(a int, b int) returns int language sql immutable as 'select sign(a - b)::int';
@@ -279,7 +279,7 @@ func TestARehearsalWithoutRoomHasFoundNothing(t *testing.T) {
 		t.Skip("there is no small file system")
 	}
 	i := newInstance(t, 15, "")
-	i.start(i.Programs, i.Data())
+	i.start(i.Programs, i.Data.Path())
 	i.fill()
 	into := i.archived()
 	r := i.restored(into, folder)

@@ -119,11 +119,11 @@ func (s *sides) standby(along bool) *instance {
 	s.Helper()
 	i := s.blue.beside()
 	s.blue.ask("postgres", "select slot_name from pg_create_physical_replication_slot('standby', true)")
-	s.blue.backUp(i.Data(), "stream")
+	s.blue.backUp(i.Data.Path(), "stream")
 	i.configure(fmt.Sprintf("archive_mode = off\nhot_standby_feedback = on\nprimary_slot_name = standby\n"+
 		"primary_conninfo = 'host=%s port=5432 user=postgres dbname=postgres'\nsync_replication_slots = %t\n",
 		s.blue.Server.Run, along))
-	must(s, os.WriteFile(filepath.Join(i.Data(), "standby.signal"), nil, 0o600))
-	i.start(i.Programs, i.Data())
+	must(s, os.WriteFile(filepath.Join(i.Data.Path(), "standby.signal"), nil, 0o600))
+	i.start(i.Programs, i.Data.Path())
 	return i
 }

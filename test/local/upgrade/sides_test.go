@@ -44,7 +44,7 @@ func newBlue(t *testing.T, major int) *sides {
 	s.blue = newInstance(t, major, "")
 	s.blue.configure(fmt.Sprintf("archive_mode = on\n"+
 		"archive_command = 'cp %%p %[1]s/part && mv %[1]s/part %[1]s/%%f'\n", s.archive))
-	s.stopBlue = s.blue.start(s.blue.Programs, s.blue.Data())
+	s.stopBlue = s.blue.start(s.blue.Programs, s.blue.Data.Path())
 	s.blue.do("postgres", `create role app login password 'secret';
 create database shop owner app`)
 	s.blue.do("shop", carriedSchema)
@@ -68,7 +68,9 @@ func (i *instance) beside() *instance {
 	run, err := os.MkdirTemp("", "toban-up-") // short: a socket's path has at most 107 bytes
 	must(i, err)
 	i.Cleanup(func() { _ = os.RemoveAll(run) })
-	return &instance{i.T, &postgres.Server{Programs: i.Programs, Volume: i.TempDir(), Run: run, Port: 5432}}
+	return &instance{i.T, &postgres.Server{
+		Programs: i.Programs, Data: postgres.DataDirectory{Volume: i.TempDir()}, Run: run, Port: 5432,
+	}}
 }
 
 const carriedSchema = `set role app;
@@ -95,7 +97,7 @@ reset role`
 // configure adds settings to those of a server that does not run.
 func (i *instance) configure(lines string) {
 	i.Helper()
-	file := filepath.Join(i.Data(), "postgresql.auto.conf")
+	file := filepath.Join(i.Data.Path(), "postgresql.auto.conf")
 	text, err := os.ReadFile(file)
 	must(i, err)
 	must(i, os.WriteFile(file, append(text, lines...), 0o600))
@@ -133,12 +135,12 @@ func (s *sides) copyTo(position wal.LSN, major int) {
 	s.blue.ask("postgres", "select pg_switch_wal()")
 	s.until("the WAL is archived", func() bool { _, err := os.Stat(last); return err == nil })
 	s.green = s.blue.beside()
-	must(s, os.Rename(s.backup, s.green.Data()))
+	must(s, os.Rename(s.backup, s.green.Data.Path()))
 	s.green.configure(fmt.Sprintf("archive_mode = off\nrestore_command = 'cp %s/%%f %%p'\nrecovery_target_lsn = '%s'\n"+
 		"recovery_target_inclusive = off\nrecovery_target_action = promote\nrecovery_target_timeline = current\n",
 		s.archive, position))
-	must(s, os.WriteFile(filepath.Join(s.green.Data(), "recovery.signal"), nil, 0o600))
-	stop := s.green.start(s.green.Programs, s.green.Data())
+	must(s, os.WriteFile(filepath.Join(s.green.Data.Path(), "recovery.signal"), nil, 0o600))
+	stop := s.green.start(s.green.Programs, s.green.Data.Path())
 	s.until("the copy is at its position", func() bool {
 		return s.green.ask("postgres", "pg_is_in_recovery()") == "false"
 	})
@@ -149,7 +151,7 @@ func (s *sides) copyTo(position wal.LSN, major int) {
 		if o.Error != "<nil>" {
 			s.Fatal(o.Error)
 		}
-		stop = s.green.start(programs(s.T, major), filepath.Join(s.green.Volume, "restore", "data"))
+		stop = s.green.start(programs(s.T, major), filepath.Join(s.green.Data.Volume, "restore", "data"))
 	}
 	s.stopGreen = stop
 	s.forward = bluegreen.Forward(s.blue.side("blue"), s.green.side("green"), "test")

@@ -185,7 +185,7 @@ func TestLongThePodsOfSidesDoTheirWork(t *testing.T) {
 	c.write(s.blue)
 	s.copyTo(position, 17)
 	s.stopGreen(syscall.SIGINT)
-	must(t, os.Remove(filepath.Join(s.green.Data(), "postgresql.auto.conf")))
+	must(t, os.Remove(filepath.Join(s.green.Data.Path(), "postgresql.auto.conf")))
 	p.serve(s.green, greenAddress, p.green, "")
 	p.settings.Green = protocol.SidesOf{Hosts: []string{greenAddress}, Given: string(p.house.authority.CertPEM())}
 

@@ -45,7 +45,7 @@ func TestUpgrade(t *testing.T) {
 			}
 			i := newInstance(t, c.from, c.folder)
 			i.takeApart(c.apart)
-			stop := i.start(i.Programs, i.Data())
+			stop := i.start(i.Programs, i.Data.Path())
 			i.fill()
 			want := i.facts()
 			stop(syscall.SIGINT)
@@ -58,7 +58,7 @@ func TestUpgrade(t *testing.T) {
 			if r.Method != c.want || r.Recovered || r.Statistics != (c.to >= 18) || r.SystemIdentifier == "" {
 				t.Errorf("the result is %+v", r)
 			}
-			note, err := volume.ReadPrepared(i.Volume)
+			note, err := volume.ReadPrepared(i.Data.Volume)
 			must(t, err)
 			if note == nil || note.InPlace != id || note.Begins.Timeline != 1 || note.Begins.LSN.String() != r.LSN {
 				t.Errorf("the note is %+v", note)
@@ -67,8 +67,8 @@ func TestUpgrade(t *testing.T) {
 			if again.result(t).SystemIdentifier != r.SystemIdentifier {
 				t.Errorf("called again, it has made it anew: %+v", again)
 			}
-			data := filepath.Join(volume.RestoreFolder(i.Volume), "data")
-			i.hasWAL(i.Data(), c.apart) // the old data has its own as long as it is there
+			data := filepath.Join(volume.RestoreFolder(i.Data.Volume), "data")
+			i.hasWAL(i.Data.Path(), c.apart) // the old data has its own as long as it is there
 			i.hasWAL(data, c.apart)
 			stop = i.start(programs(t, c.to), data)
 			i.has(want)
@@ -81,16 +81,16 @@ func TestUpgrade(t *testing.T) {
 func (i *instance) takeApart(wanted bool) {
 	i.Helper()
 	if wanted {
-		i.WALVolume = i.TempDir()
+		i.Data.WALVolume = i.TempDir()
 	}
-	must(i, i.MoveWAL(i.Data()))
+	must(i, i.Data.MoveWAL(i.Data.Path()))
 }
 
 // hasWAL checks that the WAL of a data directory is on a volume of its own, or is not.
 func (i *instance) hasWAL(data string, apart bool) {
 	i.Helper()
 	folder, err := postgres.WALFolder(data)
-	if err != nil || apart != (folder != "" && filepath.Dir(folder) == i.WALVolume) {
+	if err != nil || apart != (folder != "" && filepath.Dir(folder) == i.Data.WALVolume) {
 		i.Errorf("the WAL of %s is in %q, %v", data, folder, err)
 	}
 }
@@ -98,7 +98,7 @@ func (i *instance) hasWAL(data string, apart bool) {
 // What pg_upgrade finds out only while it works ends the upgrade with its words, and the old data is whole.
 func TestAnUpgradeThatFailsInTheMiddleGoesBack(t *testing.T) {
 	i := newInstance(t, 15, "")
-	stop := i.start(i.Programs, i.Data())
+	stop := i.start(i.Programs, i.Data.Path())
 	i.fill()
 	// An option of a column that the new version does not know, and that is not PostgreSQL's own as pg_attver of 17.12.
 	i.do("shop", `set allow_system_table_mods = on;
@@ -108,7 +108,7 @@ update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'orders'::r
 	o, _ := i.process(17, protocol.MethodLink, "", false)
 	t.Log(o.Error)
 	const why = `unrecognized parameter "pg_other"`
-	if !o.Refused || !strings.Contains(o.Error, why) || strings.Contains(o.Error, i.Volume) {
+	if !o.Refused || !strings.Contains(o.Error, why) || strings.Contains(o.Error, i.Data.Volume) {
 		t.Errorf("it says %q", o.Error)
 	}
 	i.back(17, want)
@@ -128,19 +128,19 @@ func (i *instance) back(to int, want map[string]string) {
 // serves looks whether nothing but the old data is on the volume, as it was.
 func (i *instance) serves(want map[string]string) {
 	i.Helper()
-	entries, err := os.ReadDir(i.Volume)
+	entries, err := os.ReadDir(i.Data.Volume)
 	must(i, err)
 	for _, entry := range entries {
 		if !slices.Contains([]string{"data", "tablespaces", "locks"}, entry.Name()) {
 			i.Errorf("%s is left on the volume", entry.Name())
 		}
 	}
-	made, err := filepath.Glob(filepath.Join(i.Volume, "tablespaces/*/*"))
+	made, err := filepath.Glob(filepath.Join(i.Data.Volume, "tablespaces/*/*"))
 	must(i, err)
 	if len(made) != 1 {
 		i.Errorf("the tablespace has %v", made)
 	}
-	stop := i.start(i.Programs, i.Data())
+	stop := i.start(i.Programs, i.Data.Path())
 	i.has(want)
 	stop(syscall.SIGINT)
 }
@@ -149,7 +149,7 @@ func (i *instance) serves(want map[string]string) {
 // needs them to read values of composite types, and to change their tables.
 func TestTheWayBackTo17(t *testing.T) {
 	i := newInstance(t, 17, "")
-	stop := i.start(i.Programs, i.Data())
+	stop := i.start(i.Programs, i.Data.Path())
 	i.fill()
 	want := i.facts()
 	const options = `select string_agg(concat(attrelid, ' ', attnum, ' ', attoptions), '; ' order by attrelid, attnum)
@@ -163,7 +163,7 @@ func TestTheWayBackTo17(t *testing.T) {
 		t.Fatal("it was not killed")
 	}
 	i.back(18, want)
-	stop = i.start(i.Programs, i.Data())
+	stop = i.start(i.Programs, i.Data.Path())
 	if after := i.ask("shop", options); after != before {
 		t.Errorf("the options of columns are %s, and were %s", after, before)
 	}
@@ -189,7 +189,7 @@ func minorOf(t *testing.T, p postgres.Programs) (minor int) {
 // data is ready and shares its files.
 func TestAnAgentGivesUpWhatItDoesNotTakeOver(t *testing.T) {
 	i := newInstance(t, 15, "")
-	stop := i.start(i.Programs, i.Data())
+	stop := i.start(i.Programs, i.Data.Path())
 	i.fill()
 	want := i.facts()
 	stop(syscall.SIGINT)
@@ -197,7 +197,7 @@ func TestAnAgentGivesUpWhatItDoesNotTakeOver(t *testing.T) {
 		t.Fatal(o.Error)
 	}
 	for range 2 {
-		must(t, major.GiveUp(t.Context(), i.Volume, func(whom string) { t.Errorf("it waits for %s", whom) }))
+		must(t, major.GiveUp(t.Context(), i.Data.Volume, func(whom string) { t.Errorf("it waits for %s", whom) }))
 	}
 	i.serves(want)
 }
@@ -232,13 +232,13 @@ func (k killing) everywhere(t *testing.T) {
 		t.Skip("there is no file system with reflinks")
 	}
 	i := newInstance(t, k.from, k.folder)
-	stop := i.start(i.Programs, i.Data())
+	stop := i.start(i.Programs, i.Data.Path())
 	i.fill()
 	want := i.facts()
 	delete(want, "sequence") // which skips some after a crash
 	stop(syscall.SIGQUIT)    // so that the old server has to replay its WAL
 	saved := t.TempDir()
-	copyAll(t, i.Volume, saved)
+	copyAll(t, i.Data.Volume, saved)
 	passed := k.whole(i)
 	for _, point := range k.points {
 		t.Run(point, func(t *testing.T) {
@@ -247,9 +247,9 @@ func (k killing) everywhere(t *testing.T) {
 			}
 			i := &instance{t, i.Server}
 			for _, again := range []bool{false, true} {
-				must(t, os.RemoveAll(i.Volume))
-				must(t, os.Mkdir(i.Volume, 0o700))
-				copyAll(t, saved, i.Volume)
+				must(t, os.RemoveAll(i.Data.Volume))
+				must(t, os.Mkdir(i.Data.Volume, 0o700))
+				copyAll(t, saved, i.Data.Volume)
 				if o, killed := i.process(18, k.method, point, false); !killed {
 					t.Fatalf("it was not killed: %+v", o)
 				}
@@ -258,7 +258,7 @@ func (k killing) everywhere(t *testing.T) {
 					continue
 				}
 				k.whole(i)
-				stop := i.start(programs(t, 18), filepath.Join(volume.RestoreFolder(i.Volume), "data"))
+				stop := i.start(programs(t, 18), filepath.Join(volume.RestoreFolder(i.Data.Volume), "data"))
 				i.has(want)
 				stop(syscall.SIGINT)
 			}
@@ -294,11 +294,11 @@ func TestAFullVolume(t *testing.T) {
 		t.Skip("there is no small file system")
 	}
 	i := newInstance(t, 15, folder)
-	stop := i.start(i.Programs, i.Data())
+	stop := i.start(i.Programs, i.Data.Path())
 	i.fill()
 	want := i.facts()
 	stop(syscall.SIGINT)
-	free, err := i.FreeSpace()
+	free, err := i.Data.FreeSpace()
 	must(t, err)
 	filler, err := os.Create(filepath.Join(folder, "filler"))
 	must(t, err)
