@@ -55,14 +55,14 @@ func (r *run) oidOf(ctx context.Context, name relation) (oid uint32, err error) 
 
 // compare counts the rows of what has been loaded, and compares them with those of the present table. It does so as
 // the owner: an index or a constraint of his may have code of his.
-func (r *run) compare(ctx context.Context, t *table) error {
+func (t *table) compare(ctx context.Context) error {
 	loaded := t.loaded
-	back, err := r.loader.become(ctx, t.owner)
+	back, err := t.run.loader.become(ctx, t.owner)
 	if err != nil {
 		return err
 	}
 	defer back()
-	conn, err := r.loader.connect(ctx, r.target, t.owner)
+	conn, err := t.run.loader.connect(ctx, t.run.target, t.owner)
 	if err != nil {
 		return err
 	}
@@ -78,15 +78,15 @@ func (r *run) compare(ctx context.Context, t *table) error {
 		t.say("%s", reason)
 		return nil
 	}
-	oid, err := r.oidOf(ctx, loaded)
+	oid, err := t.run.oidOf(ctx, loaded)
 	if err != nil {
 		return err
 	}
-	restored, err := columnsOf(ctx, r.primary, oid)
+	restored, err := columnsOf(ctx, t.run.primary, oid)
 	if err != nil {
 		return err
 	}
-	present, err := columnsOf(ctx, r.primary, t.present.oid)
+	present, err := columnsOf(ctx, t.run.primary, t.present.oid)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +15,7 @@ import (
 
 // database is one that comes back as a whole.
 type database struct {
+	run *run
 	// as is its name while it is loaded.
 	as string
 	// properties is its row of pg_database in the copy, of which each version has other columns.
@@ -31,12 +33,12 @@ func (d *database) property(name string) string {
 }
 
 func (r *run) bringDatabase(ctx context.Context) ([]Object, error) {
-	d := &database{as: named(r.Database, r.Suffix), object: Object{Name: r.Database}}
+	d := &database{run: r, as: named(r.Database, r.Suffix), object: Object{Name: r.Database}}
 	d.object.As = d.as
 	if r.Replace {
 		d.object.As = r.Database
 	}
-	if err := r.findDatabase(ctx, d); err != nil {
+	if err := d.find(ctx); err != nil {
 		return nil, err
 	}
 	names := []string{d.as}
@@ -55,10 +57,10 @@ func (r *run) bringDatabase(ctx context.Context) ([]Object, error) {
 				"restore it beside, stop the applications, then ALTER DATABASE … RENAME both", r.Database)
 		}
 	}
-	if err := r.makeDatabase(ctx, d); err != nil {
+	if err := d.create(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.loadDatabase(ctx, d); err != nil {
+	if err := d.load(ctx); err != nil {
 		if errors.Is(refusal(err), ErrRefused) { // nobody tries again, who would drop it
 			_ = r.dropDatabase(ctx, d.as) // the first error is told
 		}
@@ -67,26 +69,24 @@ func (r *run) bringDatabase(ctx context.Context) ([]Object, error) {
 	return []Object{d.object}, nil
 }
 
-// findDatabase reads what the database was like.
-func (r *run) findDatabase(ctx context.Context, d *database) error {
+// find reads what the database was like.
+func (d *database) find(ctx context.Context) error {
+	r := d.run
 	err := r.copy.QueryRow(ctx, `select to_jsonb(d) || jsonb_build_object('encoding', pg_encoding_to_char(d.encoding)),
 			pg_get_userbyid(d.datdba)::text, shobj_description(d.oid, 'pg_database')
 		from pg_database d where d.datname = current_database()`).Scan(&d.properties, &d.owner, &d.comment)
 	if err != nil {
 		return fmt.Errorf("look at the database %s: %w", r.Database, err)
 	}
-	var there bool
-	if err := r.primary.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", d.owner).
-		Scan(&there); err != nil {
-		return fmt.Errorf("look for the role %s: %w", d.owner, err)
+	owner, err := r.owners.heir(ctx, d.owner)
+	if err != nil {
+		return err
 	}
-	if !there && r.databaseOwner == "" {
+	if owner == "" {
 		return refuse("the owner %s of database %s is not there any more: create the role", d.owner, r.Database)
 	}
-	if there {
-		r.databaseOwner = d.owner
-	} else {
-		d.object.say("The owner %s is not there any more: it belongs to %s.", d.owner, r.databaseOwner)
+	if r.owners.database = owner; owner != d.owner {
+		d.object.say("The owner %s is not there any more: it belongs to %s.", d.owner, owner)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (r *run) databaseState(ctx context.Context, name string) (there bool, m *ma
 		return false, nil, fmt.Errorf("look for the database %s: %w", name, err)
 	}
 	m, _ = r.readMark(comment)
-	return there, ofOurs(m, owner, r.databaseOwner), nil
+	return there, ofOurs(m, owner, r.owners.database), nil
 }
 
 // dropDatabase drops a database that is not complete.
@@ -117,14 +117,14 @@ func (r *run) dropDatabase(ctx context.Context, name string) error {
 	return do(ctx, r.primary, "drop what a former try has left", "drop database "+sql.Quote(name)+" with (force)")
 }
 
-// makeDatabase makes an empty one. Until it has its mark it belongs to the role of this run, which is one too, and then
+// create makes an empty one. Until it has its mark it belongs to the role of this run, which is one too, and then
 // to the superuser: who owns it could put code into it before its extensions are made.
-func (r *run) makeDatabase(ctx context.Context, d *database) error {
-	if err := r.dropDatabase(ctx, d.as); err != nil {
+func (d *database) create(ctx context.Context) error {
+	if err := d.run.dropDatabase(ctx, d.as); err != nil {
 		return err
 	}
 	create := fmt.Sprintf("create database %s template template0 owner %s encoding %s lc_collate %s lc_ctype %s",
-		sql.Quote(d.as), sql.Quote(r.loader.name), sql.Literal(d.property("encoding")),
+		sql.Quote(d.as), sql.Quote(d.run.loader.name), sql.Literal(d.property("encoding")),
 		sql.Literal(d.property("datcollate")),
 		sql.Literal(d.property("datctype")))
 	locale := d.property("datlocale") + d.property("daticulocale") // the name until version 16
@@ -139,65 +139,65 @@ func (r *run) makeDatabase(ctx context.Context, d *database) error {
 	case "c":
 		create += " locale_provider libc"
 	}
-	if err := do(ctx, r.primary, "make database "+d.as, create); err != nil {
+	if err := do(ctx, d.run.primary, "make database "+d.as, create); err != nil {
 		return err
 	}
-	r.passed("created")
-	if err := do(ctx, r.primary, "make database "+d.as,
-		"comment on database "+sql.Quote(d.as)+" is "+sql.Literal(r.comment("", mark{State: stateWork})),
+	d.run.passed("created")
+	if err := do(ctx, d.run.primary, "make database "+d.as,
+		"comment on database "+sql.Quote(d.as)+" is "+sql.Literal(d.run.comment("", mark{State: stateWork})),
 		"alter database "+sql.Quote(d.as)+" owner to "+sql.Quote(naming.RoleSuperuser),
 		"revoke connect on database "+sql.Quote(d.as)+" from public",
-		"grant connect on database "+sql.Quote(d.as)+" to "+sql.Quote(r.loader.name)); err != nil {
+		"grant connect on database "+sql.Quote(d.as)+" to "+sql.Quote(d.run.loader.name)); err != nil {
 		return err
 	}
-	r.passed("staged")
+	d.run.passed("staged")
 	return nil
 }
 
-// loadDatabase loads all that is in it.
-func (r *run) loadDatabase(ctx context.Context, d *database) error {
-	r.step("dumps database %s", r.Database)
-	if err := r.dump(ctx); err != nil {
+// load loads all that is in it.
+func (d *database) load(ctx context.Context) error {
+	d.run.step("dumps database %s", d.run.Database)
+	if err := d.run.dump.write(ctx); err != nil {
 		return err
 	}
-	entries, err := r.contents(ctx)
+	entries, err := d.run.dump.contents(ctx)
 	if err != nil {
 		return err
 	}
-	owners, err := r.mapOwners(ctx, &d.object, entries)
+	owners, err := d.run.owners.ofEntries(ctx, &d.object, entries)
 	if err != nil {
 		return err
 	}
-	admin, err := r.Primary(ctx, d.as)
+	admin, err := d.run.Primary(ctx, d.as)
 	if err != nil {
 		return err
 	}
 	defer sql.HangUp(admin)
-	r.target = d.as
+	d.run.target = d.as
 	to := &dumped{entries: entries, schemas: map[string]string{}, owners: owners, admin: admin, object: &d.object}
-	if err := r.prepareDatabase(ctx, to); err != nil {
+	if err := d.run.prepareDatabase(ctx, to); err != nil {
 		return err
 	}
-	if err := do(ctx, r.primary, "give the database "+d.as+" to its owner",
-		"alter database "+sql.Quote(d.as)+" owner to "+sql.Quote(r.databaseOwner)); err != nil {
+	if err := do(ctx, d.run.primary, "give the database "+d.as+" to its owner",
+		"alter database "+sql.Quote(d.as)+" owner to "+sql.Quote(d.run.owners.database)); err != nil {
 		return err
 	}
-	r.passed("prepared")
-	r.step("loads database %s", r.Database)
-	if err := r.loadAll(ctx, to); err != nil {
+	d.run.passed("prepared")
+	d.run.step("loads database %s", d.run.Database)
+	if err := d.run.loadAll(ctx, to); err != nil {
 		return err
 	}
 	for schema := range to.schemas {
-		if err := r.compareAll(ctx, to, schema, schema); err != nil {
+		if err := d.run.compareAll(ctx, to, schema, schema); err != nil {
 			return err
 		}
 	}
-	if err := do(ctx, admin, "drop what is the role's of this restore", "drop owned by "+sql.Quote(r.loader.name)+
+	if err := do(ctx, admin, "drop what is the role's of this restore", "drop owned by "+sql.Quote(d.run.loader.name)+
 		" cascade"); err != nil {
 		return err
 	}
 	sql.HangUp(admin)
-	return r.openDatabase(ctx, d)
+	return d.open(ctx)
 }
 
 // prepareDatabase makes the schemas and the extensions, while nobody's code is in the database.
@@ -216,7 +216,7 @@ func (r *run) prepareDatabase(ctx context.Context, d *dumped) error {
 		return fmt.Errorf("look for the schemas: %w", err)
 	}
 	statements := lend(schemas, d.owners)
-	if !has(schemas, "public") {
+	if !slices.Contains(schemas, "public") {
 		statements = append(statements, "drop schema public")
 	}
 	if err := do(ctx, d.admin, "make the schemas", statements...); err != nil {
@@ -243,10 +243,10 @@ func (r *run) prepareDatabase(ctx context.Context, d *dumped) error {
 	return nil
 }
 
-// openDatabase gives the database its rights, its limit and its name.
-func (r *run) openDatabase(ctx context.Context, d *database) error {
+// open gives the database its rights, its limit and its name.
+func (d *database) open(ctx context.Context) error {
 	var settings int
-	if err := r.copy.QueryRow(ctx, `select count(*) from pg_db_role_setting s
+	if err := d.run.copy.QueryRow(ctx, `select count(*) from pg_db_role_setting s
 		join pg_database d on d.oid = s.setdatabase where d.datname = current_database()`).Scan(&settings); err != nil {
 		return fmt.Errorf("look for settings of the database: %w", err)
 	}
@@ -254,7 +254,7 @@ func (r *run) openDatabase(ctx context.Context, d *database) error {
 		d.object.say("It had settings by ALTER DATABASE … SET or ALTER ROLE … IN DATABASE: they do not come along.")
 	}
 	statements := []string{"begin"}
-	grants, err := r.databaseGrants(ctx, d)
+	grants, err := d.grants(ctx)
 	if err != nil {
 		return err
 	}
@@ -265,29 +265,29 @@ func (r *run) openDatabase(ctx context.Context, d *database) error {
 	statements = append(statements, grants...)
 	statements = append(statements,
 		fmt.Sprintf("alter database %s connection limit %v", sql.Quote(d.as), d.properties["datconnlimit"]),
-		"comment on database "+sql.Quote(d.as)+" is "+sql.Literal(r.comment(own, mark{State: stateArrived,
+		"comment on database "+sql.Quote(d.as)+" is "+sql.Literal(d.run.comment(own, mark{State: stateArrived,
 			Object: &d.object})))
-	if r.Replace {
-		statements = append(statements, "alter database "+sql.Quote(d.as)+" rename to "+sql.Quote(r.Database))
+	if d.run.Replace {
+		statements = append(statements, "alter database "+sql.Quote(d.as)+" rename to "+sql.Quote(d.run.Database))
 	}
-	if err := do(ctx, r.primary, "open database "+d.as, append(statements, "commit")...); err != nil {
-		_ = do(ctx, r.primary, "roll back", "rollback") // the first error is told
+	if err := do(ctx, d.run.primary, "open database "+d.as, append(statements, "commit")...); err != nil {
+		_ = do(ctx, d.run.primary, "roll back", "rollback") // the first error is told
 		return err
 	}
-	r.passed("arrived " + r.Database)
+	d.run.passed("arrived " + d.run.Database)
 	return nil
 }
 
-// databaseGrants are the rights that roles had on the database, of those that are there.
-func (r *run) databaseGrants(ctx context.Context, d *database) ([]string, error) {
-	found, err := column(ctx, r.copy, `select format('%s%s', lower(a.privilege_type), case when a.grantee = 0
+// grants are the rights that roles had on the database, of those that are there.
+func (d *database) grants(ctx context.Context) ([]string, error) {
+	found, err := column(ctx, d.run.copy, `select format('%s%s', lower(a.privilege_type), case when a.grantee = 0
 			then ' public' else ' ' || pg_get_userbyid(a.grantee) end)
 		from pg_database d, aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
 		where d.datname = current_database() order by 1`)
 	if err != nil {
 		return nil, err
 	}
-	roles, err := column(ctx, r.primary, "select rolname::text from pg_roles")
+	roles, err := column(ctx, d.run.primary, "select rolname::text from pg_roles")
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +297,7 @@ func (r *run) databaseGrants(ctx context.Context, d *database) ([]string, error)
 		switch {
 		case role == "public":
 			out = append(out, "grant "+right+" on database "+sql.Quote(d.as)+" to public")
-		case has(roles, role):
+		case slices.Contains(roles, role):
 			out = append(out, "grant "+right+" on database "+sql.Quote(d.as)+" to "+sql.Quote(role))
 		}
 	}

@@ -11,17 +11,26 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/postgres/sql"
 )
 
+// dump is a dump of the copy, and how it gets into the primary.
+type dump struct {
+	*Options
+	copy   *pgx.Conn
+	loader *loader
+}
+
 // dumpFile is where what pg_dump writes is.
 func (o *Options) dumpFile() string { return filepath.Join(o.Folder, "toban-bring.dump") }
 
 // program is one of PostgreSQL's, with nothing of this process' own environment that libpq reads.
-func (r *run) program(ctx context.Context, name string, env []string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(r.Programs.Dir, name), args...)
+func (d *dump) program(ctx context.Context, name string, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(d.Programs.Dir, name), args...)
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "PG") {
 			cmd.Env = append(cmd.Env, variable)
@@ -43,18 +52,18 @@ func pgOptions(major int, role string) string {
 	return "PGOPTIONS=" + strings.Join(words, " ")
 }
 
-// dump has pg_dump write the schemas of the copy to the scratch folder, or all of its database if none is named.
-func (r *run) dump(ctx context.Context, schemas ...string) error {
-	args := []string{"--format=custom", "--compress=1", "--file=" + r.dumpFile(), "--no-password",
+// write has pg_dump write the schemas of the copy to the scratch folder, or all of its database if none is named.
+func (d *dump) write(ctx context.Context, schemas ...string) error {
+	args := []string{"--format=custom", "--compress=1", "--file=" + d.dumpFile(), "--no-password",
 		"--no-publications", "--no-subscriptions", "--no-security-labels", "--no-tablespaces"}
 	for _, schema := range schemas {
 		args = append(args, "--strict-names", "--schema="+pattern(schema))
 	}
-	env := append(slices.Clone(r.CopyEnv), "PGDATABASE="+r.Database, pgOptions(r.Programs.Major, naming.RoleSuperuser))
-	if err := run1(r.program(ctx, "pg_dump", env, args...)); err != nil {
+	env := append(slices.Clone(d.CopyEnv), "PGDATABASE="+d.Database, pgOptions(d.Programs.Major, naming.RoleSuperuser))
+	if err := run1(d.program(ctx, "pg_dump", env, args...)); err != nil {
 		return fmt.Errorf("dump what is restored: %w", err)
 	}
-	r.passed("dumped")
+	d.passed("dumped")
 	return nil
 }
 
@@ -121,12 +130,12 @@ var kinds = []string{
 }
 
 // contents are the entries of the dump, in the order in which they must be restored. Owners are those in the copy.
-func (r *run) contents(ctx context.Context) (out []entry, err error) {
-	owners, err := column(ctx, r.copy, "select rolname::text from pg_roles order by length(rolname::text) desc")
+func (d *dump) contents(ctx context.Context) (out []entry, err error) {
+	owners, err := column(ctx, d.copy, "select rolname::text from pg_roles order by length(rolname::text) desc")
 	if err != nil {
 		return nil, err
 	}
-	cmd := r.program(ctx, "pg_restore", nil, "--list", r.dumpFile())
+	cmd := d.program(ctx, "pg_restore", nil, "--list", d.dumpFile())
 	var list, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &list, &said
 	if err := postgres.Children.Run(cmd); err != nil {
@@ -167,13 +176,13 @@ func parseEntry(line, rest string, owners []string) entry {
 
 // load restores entries, those that follow each other and have one owner together, as that owner. It stops at the first
 // error; with go on it tells what was refused, and restores the rest.
-func (r *run) load(ctx context.Context, database string, entries []entry, goOn bool) (problems []string, err error) {
+func (d *dump) load(ctx context.Context, database string, entries []entry, goOn bool) (problems []string, err error) {
 	for len(entries) > 0 {
 		n := 1
 		for n < len(entries) && entries[n].owner == entries[0].owner {
 			n++
 		}
-		err := r.loadAs(ctx, database, entries[0].owner, entries[:n], goOn)
+		err := d.loadAs(ctx, database, entries[0].owner, entries[:n], goOn)
 		var said *programError
 		switch {
 		case err == nil:
@@ -190,13 +199,13 @@ func (r *run) load(ctx context.Context, database string, entries []entry, goOn b
 	return problems, nil
 }
 
-func (r *run) loadAs(ctx context.Context, database, owner string, entries []entry, goOn bool) error {
-	back, err := r.loader.become(ctx, owner)
+func (d *dump) loadAs(ctx context.Context, database, owner string, entries []entry, goOn bool) error {
+	back, err := d.loader.become(ctx, owner)
 	if err != nil {
 		return err
 	}
 	defer back()
-	list := r.dumpFile() + ".list"
+	list := d.dumpFile() + ".list"
 	var text strings.Builder
 	for _, e := range entries {
 		text.WriteString(e.line + "\n")
@@ -210,9 +219,9 @@ func (r *run) loadAs(ctx context.Context, database, owner string, entries []entr
 	if !goOn {
 		args = append(args, "--exit-on-error")
 	}
-	env := append(slices.Clone(r.PrimaryEnv), "PGUSER="+r.loader.name, "PGPASSWORD="+r.loader.password,
-		pgOptions(r.Programs.Major, r.loader.name))
-	if err := run1(r.program(ctx, "pg_restore", env, append(args, r.dumpFile())...)); err != nil {
+	env := append(slices.Clone(d.PrimaryEnv), "PGUSER="+d.loader.name, "PGPASSWORD="+d.loader.password,
+		pgOptions(d.Programs.Major, d.loader.name))
+	if err := run1(d.program(ctx, "pg_restore", env, append(args, d.dumpFile())...)); err != nil {
 		return fmt.Errorf("load what is restored: %w", err)
 	}
 	return nil

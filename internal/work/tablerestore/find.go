@@ -14,6 +14,7 @@ import (
 
 // table is one that is asked for.
 type table struct {
+	run *run
 	relation
 	// at is where it is in the copy now: in its schema, or in that of a run that was cut off.
 	at       relation
@@ -95,7 +96,7 @@ func (r *run) findTable(ctx context.Context, text string, stages map[string]stri
 	if err != nil {
 		return nil, err
 	}
-	t := &table{relation: want, object: Object{Name: want.String()}}
+	t := &table{run: r, relation: want, object: Object{Name: want.String()}}
 	var kind, persistence string
 	var extension *string
 	err = r.copy.QueryRow(ctx, `select c.oid, n.nspname::text, c.relkind::text, c.relpersistence::text,
@@ -122,7 +123,7 @@ func (r *run) findTable(ctx context.Context, text string, stages map[string]stri
 	case kind != "r" && kind != "p":
 		return nil, refuseKind(want, kind)
 	}
-	return t, r.findFamily(ctx, t, stages)
+	return t, t.findFamily(ctx, stages)
 }
 
 // refuseKind says what to do about what is no table.
@@ -204,8 +205,8 @@ const family = `
 	from (select oid, min(depth) depth from f group by oid) f join pg_class c using (oid)
 	join pg_namespace n on n.oid = c.relnamespace order by f.depth, n.nspname, c.relname`
 
-func (r *run) findFamily(ctx context.Context, t *table, stages map[string]string) error {
-	rows, err := r.copy.Query(ctx, family, t.oid)
+func (t *table) findFamily(ctx context.Context, stages map[string]string) error {
+	rows, err := t.run.copy.Query(ctx, family, t.oid)
 	if err != nil {
 		return fmt.Errorf("look for the partitions of %s: %w", t, err)
 	}

@@ -34,12 +34,12 @@ const needs = `
 	order by 1, 2`
 
 // checkNeeds refuses tables that need what the primary does not have.
-func (r *run) checkNeeds(ctx context.Context, t *table) error {
+func (t *table) checkNeeds(ctx context.Context) error {
 	oids := make([]uint32, 0, len(t.family))
 	for _, m := range t.family {
 		oids = append(oids, m.oid)
 	}
-	rows, err := r.copy.Query(ctx, needs, oids)
+	rows, err := t.run.copy.Query(ctx, needs, oids)
 	if err != nil {
 		return fmt.Errorf("look for what %s needs: %w", t, err)
 	}
@@ -54,7 +54,7 @@ func (r *run) checkNeeds(ctx context.Context, t *table) error {
 	}
 	var missing []string
 	for _, n := range found {
-		_, err := r.primary.Exec(ctx, "select pg_get_object_address($1, $2, $3)", n.Type, n.Names, n.Args)
+		_, err := t.run.primary.Exec(ctx, "select pg_get_object_address($1, $2, $3)", n.Type, n.Names, n.Args)
 		if final(sql.Code(err)) {
 			missing = append(missing, n.Type+" "+n.Identity)
 		} else if err != nil {
@@ -63,7 +63,7 @@ func (r *run) checkNeeds(ctx context.Context, t *table) error {
 	}
 	if len(missing) > 0 {
 		return refuse("%s needs what is not in database %s any more: %s. Restore that first, or create it", t,
-			r.Database, strings.Join(missing, ", "))
+			t.run.Database, strings.Join(missing, ", "))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // hasReplaced says that a run before has put a table in the place of the present one, and what has come of it.
-func (r *run) hasReplaced(ctx context.Context, t *table) (bool, error) {
-	p, err := r.findPresent(ctx, t.kept)
+func (t *table) hasReplaced(ctx context.Context) (bool, error) {
+	p, err := t.run.findPresent(ctx, t.kept)
 	m := p.markOf(t)
 	switch {
 	case err != nil || p == nil:
@@ -33,7 +33,7 @@ func (r *run) hasReplaced(ctx context.Context, t *table) (bool, error) {
 func (r *run) replaceTables(ctx context.Context, tables []*table) error {
 	var left []*table
 	for _, t := range tables {
-		if _, err := r.hasReplaced(ctx, t); err != nil {
+		if _, err := t.hasReplaced(ctx); err != nil {
 			return err
 		}
 		if !t.inPlace {
@@ -48,7 +48,7 @@ func (r *run) replaceTables(ctx context.Context, tables []*table) error {
 		}
 	}
 	for _, t := range tables {
-		if err := r.dropBeside(ctx, t); err != nil {
+		if err := t.dropBeside(ctx); err != nil {
 			return err
 		}
 	}
@@ -56,12 +56,12 @@ func (r *run) replaceTables(ctx context.Context, tables []*table) error {
 }
 
 // dropBeside drops a restored table whose rows are in the present one.
-func (r *run) dropBeside(ctx context.Context, t *table) error {
-	p, err := r.findPresent(ctx, t.as)
+func (t *table) dropBeside(ctx context.Context) error {
+	p, err := t.run.findPresent(ctx, t.as)
 	if m := p.markOf(t); err != nil || m == nil || m.State != stateArrived {
 		return err
 	}
-	return do(ctx, r.primary, "drop the table whose rows are in the present one", "set lock_timeout = '30s'",
+	return do(ctx, t.run.primary, "drop the table whose rows are in the present one", "set lock_timeout = '30s'",
 		"drop table "+t.as.sql(), "reset lock_timeout")
 }
 
@@ -84,7 +84,7 @@ func (r *run) replace(ctx context.Context, tables []*table) error {
 func (r *run) replaceOnce(ctx context.Context, tables []*table) error {
 	plans := make([]*plan, 0, len(tables))
 	for _, t := range tables {
-		p, err := r.plan(ctx, t)
+		p, err := t.plan(ctx)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (r *run) replaceOnce(ctx context.Context, tables []*table) error {
 		plans = append(plans, p)
 	}
 	for _, t := range tables {
-		if err := r.makeKept(ctx, t); err != nil {
+		if err := t.makeKept(ctx); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (r *run) lockTables(ctx context.Context, conn *pgx.Conn, plans []*plan) (oi
 		oids = append(oids, p.oid)
 	}
 	for _, p := range plans {
-		now, err := r.plan(ctx, p.table)
+		now, err := p.table.plan(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -197,10 +197,10 @@ type plan struct {
 }
 
 // plan looks at what is there now, and refuses what does not fit.
-func (r *run) plan(ctx context.Context, t *table) (*plan, error) {
+func (t *table) plan(ctx context.Context) (*plan, error) {
 	stays := fmt.Sprintf("What is restored stays as %s", t.as)
 	var err error
-	if t.present, err = r.findPresent(ctx, t.relation); err != nil {
+	if t.present, err = t.run.findPresent(ctx, t.relation); err != nil {
 		return nil, err
 	}
 	switch {
@@ -212,18 +212,18 @@ func (r *run) plan(ctx context.Context, t *table) (*plan, error) {
 		return nil, refuse("%s belongs to %s and what is restored to %s: ALTER TABLE %s OWNER TO %s and try again, or "+
 			"copy the rows by hand. %s", t, t.present.owner, t.owner, t.sql(), sql.Quote(t.owner), stays)
 	}
-	oid, err := r.oidOf(ctx, t.as)
+	oid, err := t.run.oidOf(ctx, t.as)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.checkShape(ctx, t, oid, stays); err != nil {
+	if err := t.checkShape(ctx, oid, stays); err != nil {
 		return nil, err
 	}
-	restored, err := columnsOf(ctx, r.primary, oid)
+	restored, err := columnsOf(ctx, t.run.primary, oid)
 	if err != nil {
 		return nil, err
 	}
-	now, err := columnsOf(ctx, r.primary, t.present.oid)
+	now, err := columnsOf(ctx, t.run.primary, t.present.oid)
 	if err != nil {
 		return nil, err
 	}
@@ -274,9 +274,9 @@ func misfits(restored, now []col) (wrong []string) {
 }
 
 // checkShape refuses tables whose rows are not their own alone, and rules that would run.
-func (r *run) checkShape(ctx context.Context, t *table, restored uint32, stays string) error {
+func (t *table) checkShape(ctx context.Context, restored uint32, stays string) error {
 	var inherits, ruled bool
-	err := r.primary.QueryRow(ctx, `select exists (select from pg_inherits i join pg_class c on c.oid = i.inhrelid
+	err := t.run.primary.QueryRow(ctx, `select exists (select from pg_inherits i join pg_class c on c.oid = i.inhrelid
 			where i.inhparent = any ($1) and not c.relispartition),
 		exists (select from pg_rewrite where ev_class = $2 and ev_enabled in ('A', 'R'))`,
 		[]uint32{t.present.oid, restored}, t.present.oid).Scan(&inherits, &ruled)
@@ -294,9 +294,9 @@ func (r *run) checkShape(ctx context.Context, t *table, restored uint32, stays s
 
 // makeKept makes the empty table that will keep the present rows. It is made by a superuser, because the owner need not
 // have the right to make a table there, and belongs to the owner.
-func (r *run) makeKept(ctx context.Context, t *table) error {
+func (t *table) makeKept(ctx context.Context) error {
 	statements := []string{"set lock_timeout = '30s'"}
-	if p, err := r.findPresent(ctx, t.kept); err != nil {
+	if p, err := t.run.findPresent(ctx, t.kept); err != nil {
 		return err
 	} else if p != nil {
 		if m := p.markOf(t); m == nil || m.State != stateWork {
@@ -307,7 +307,7 @@ func (r *run) makeKept(ctx context.Context, t *table) error {
 	statements = append(statements,
 		fmt.Sprintf("create table %s (like %s)", t.kept.sql(), t.sql()),
 		fmt.Sprintf("alter table %s owner to %s", t.kept.sql(), sql.Quote(t.owner)),
-		fmt.Sprintf("comment on table %s is %s", t.kept.sql(), sql.Literal(r.comment("", mark{State: stateWork}))),
+		fmt.Sprintf("comment on table %s is %s", t.kept.sql(), sql.Literal(t.run.comment("", mark{State: stateWork}))),
 		"reset lock_timeout")
-	return do(ctx, r.primary, "make the table that keeps the rows of "+t.String(), statements...)
+	return do(ctx, t.run.primary, "make the table that keeps the rows of "+t.String(), statements...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,14 +23,12 @@ type run struct {
 	// guard is a session in the database postgres of the primary. It keeps a second run out.
 	guard  *pgx.Conn
 	loader *loader
+	dump   *dump
+	owners owners
 	// published says that a publication is FOR ALL TABLES.
 	published bool
 	// target is the database on the primary into which it is loaded.
 	target string
-	// databaseOwner owns the database on the primary.
-	databaseOwner string
-	// owners has who owns on the primary what somebody owns in the copy.
-	owners map[string]string
 }
 
 // Run brings over what is asked for. It may be called again with the same options, whatever became of the run before.
@@ -42,11 +41,13 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err := r.open(ctx); err != nil {
 		return Result{}, refusal(err)
 	}
+	r.owners.primary = r.primary
 	var err error
 	if r.loader, err = r.createLoader(ctx); err != nil {
 		return Result{}, refusal(err)
 	}
 	r.passed("loader")
+	r.dump = &dump{Options: r.Options, copy: r.copy, loader: r.loader}
 	objects, err := r.bring(ctx)
 	// Also after an error, and where it was told to stop: nobody is to have the password of the role.
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -79,7 +80,7 @@ func (r *run) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !has(names, r.Database) {
+	if !slices.Contains(names, r.Database) {
 		return refuse("there was no database %s at that time. There were: %s", r.Database, strings.Join(names, ", "))
 	}
 	sql.HangUp(r.copy)
@@ -98,14 +99,14 @@ func (r *run) openPrimary(ctx context.Context) (err error) {
 		return err
 	}
 	err = r.primary.QueryRow(ctx, "select coalesce((select pg_get_userbyid(datdba)::text from pg_database "+
-		"where datname = $1), '')", r.Database).Scan(&r.databaseOwner)
+		"where datname = $1), '')", r.Database).Scan(&r.owners.database)
 	if err != nil {
 		return fmt.Errorf("look for the database %s: %w", r.Database, err)
 	}
 	if err := r.lock(ctx); err != nil || r.whole() {
 		return err
 	}
-	if r.databaseOwner == "" {
+	if r.owners.database == "" {
 		return refuse("the database %s is not there: restore it as a whole, without tables and schemas", r.Database)
 	}
 	sql.HangUp(r.primary)
@@ -168,15 +169,15 @@ func (r *run) close() {
 	}
 }
 
-func (r *run) step(format string, args ...any) {
-	if r.Step != nil {
-		r.Step(fmt.Sprintf(format, args...))
+func (o *Options) step(format string, args ...any) {
+	if o.Step != nil {
+		o.Step(fmt.Sprintf(format, args...))
 	}
 }
 
-func (r *run) passed(point string) {
-	if r.At != nil {
-		r.At(point)
+func (o *Options) passed(point string) {
+	if o.At != nil {
+		o.At(point)
 	}
 }
 
@@ -202,19 +203,10 @@ func column(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]s
 	return out, nil
 }
 
-func has(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
 // final says that an error is PostgreSQL's about what was asked, and not about the connection, about room, a lock that
 // is held, or a server that stops (classes 08, 25, 40, 53, 55, 57 and 58 of its error codes).
 func final(code string) bool {
-	return code != "" && !has([]string{"08", "25", "40", "53", "55", "57", "58"}, code[:min(2, len(code))])
+	return code != "" && !slices.Contains([]string{"08", "25", "40", "53", "55", "57", "58"}, code[:min(2, len(code))])
 }
 
 // refusal tells an error that comes again from one that may not.

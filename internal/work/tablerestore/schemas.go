@@ -14,6 +14,7 @@ import (
 
 // schema is one that is asked for.
 type schema struct {
+	run            *run
 	name, as, kept string
 	// owner is who has owned it in the copy, own its comment there, and heir who is to own it on the primary.
 	owner, own, heir string
@@ -35,7 +36,7 @@ func (r *run) bringSchemas(ctx context.Context) (objects []Object, err error) {
 		return nil, err
 	}
 	for _, s := range schemas {
-		if err := r.bringSchema(ctx, s); err != nil {
+		if err := s.bring(ctx); err != nil {
 			return objects, err
 		}
 		objects = append(objects, s.object)
@@ -45,7 +46,8 @@ func (r *run) bringSchemas(ctx context.Context) (objects []Object, err error) {
 
 // findSchema finds a schema in the copy, and refuses what can't be brought over.
 func (r *run) findSchema(ctx context.Context, name string) (*schema, error) {
-	s := &schema{name: name, as: named(name, r.Suffix), kept: named(name, r.keptSuffix()), object: Object{Name: name}}
+	s := &schema{run: r, name: name, as: named(name, r.Suffix), kept: named(name, r.keptSuffix()),
+		object: Object{Name: name}}
 	var at string
 	var comment *string
 	var extensions []string
@@ -61,7 +63,7 @@ func (r *run) findSchema(ctx context.Context, name string) (*schema, error) {
 		return nil, fmt.Errorf("look for the schema %s: %w", name, err)
 	}
 	s.object.warn(r.published)
-	if s.heir, err = r.heir(ctx, s.owner); err != nil {
+	if s.heir, err = r.owners.heir(ctx, s.owner); err != nil {
 		return nil, err
 	}
 	// A mark in the copy is not forged: the copy is older than the suffix.
@@ -91,24 +93,24 @@ func (r *run) missingSchema(ctx context.Context, name string) error {
 		strings.Join(all, ", "))
 }
 
-// schemaState is what stands on the primary under one of the names of a schema: whether it is there, its mark as far as
+// state is what stands on the primary under one of the names of a schema: whether it is there, its mark as far as
 // that counts, and its own comment.
-func (r *run) schemaState(ctx context.Context, s *schema, name string) (there bool, m *mark, own string, err error) {
+func (s *schema) state(ctx context.Context, name string) (there bool, m *mark, own string, err error) {
 	var owner string
 	var comment *string
-	err = r.primary.QueryRow(ctx, `select count(*) > 0, coalesce(max(pg_get_userbyid(nspowner)::text), ''),
+	err = s.run.primary.QueryRow(ctx, `select count(*) > 0, coalesce(max(pg_get_userbyid(nspowner)::text), ''),
 		max(obj_description(oid, 'pg_namespace')) from pg_namespace where nspname = $1`, name).
 		Scan(&there, &owner, &comment)
 	if err != nil {
 		return false, nil, "", fmt.Errorf("look for the schema %s: %w", name, err)
 	}
-	m, own = r.readMark(comment)
+	m, own = s.run.readMark(comment)
 	return there, ofOurs(m, owner, s.heir), own, nil
 }
 
 // hasSwapped says that a run before has given a schema its former name, and what has come of it.
-func (r *run) hasSwapped(ctx context.Context, s *schema) (bool, error) {
-	_, m, _, err := r.schemaState(ctx, s, s.name)
+func (s *schema) hasSwapped(ctx context.Context) (bool, error) {
+	_, m, _, err := s.state(ctx, s.name)
 	if err != nil {
 		return false, err
 	}
@@ -117,19 +119,19 @@ func (r *run) hasSwapped(ctx context.Context, s *schema) (bool, error) {
 		return true, nil
 	}
 	// Whoever had the schema has the one that was replaced: what its comment says counts for nothing.
-	there, _, _, err := r.schemaState(ctx, s, s.kept)
-	if err == nil && there && r.Replace {
+	there, _, _, err := s.state(ctx, s.kept)
+	if err == nil && there && s.run.Replace {
 		err = refuse("the schema %s is there and was not made by this restore: rename or drop it", s.kept)
 	}
 	return false, err
 }
 
-// bringSchema brings one schema over, or goes on where a run was cut off.
-func (r *run) bringSchema(ctx context.Context, s *schema) error {
-	if done, err := r.hasSwapped(ctx, s); done || err != nil {
+// bring brings one schema over, or goes on where a run was cut off.
+func (s *schema) bring(ctx context.Context) error {
+	if done, err := s.hasSwapped(ctx); done || err != nil {
 		return err
 	}
-	there, m, _, err := r.schemaState(ctx, s, s.as)
+	there, m, _, err := s.state(ctx, s.as)
 	switch {
 	case err != nil:
 		return err
@@ -138,102 +140,80 @@ func (r *run) bringSchema(ctx context.Context, s *schema) error {
 	case there && m.State == stateArrived && m.Object != nil:
 		s.object = *m.Object
 	default:
-		if err := r.loadSchema(ctx, s, there); err != nil {
+		if err := s.load(ctx, there); err != nil {
 			if errors.Is(refusal(err), ErrRefused) { // nobody tries again, who would drop it
-				_ = r.dropSchema(ctx, s) // the first error is told
+				_ = s.drop(ctx) // the first error is told
 			}
 			return err
 		}
 	}
-	if r.Replace {
-		return r.swap(ctx, s)
+	if s.run.Replace {
+		return s.swap(ctx)
 	}
 	return nil
 }
 
-// dropSchema drops a schema that is not complete.
-func (r *run) dropSchema(ctx context.Context, s *schema) error {
-	there, m, _, err := r.schemaState(ctx, s, s.as)
+// drop drops a schema that is not complete.
+func (s *schema) drop(ctx context.Context) error {
+	there, m, _, err := s.state(ctx, s.as)
 	if err != nil || !there || m == nil || m.State != stateWork {
 		return err
 	}
-	return do(ctx, r.primary, "drop what a former try has left", "set lock_timeout = '30s'",
+	return do(ctx, s.run.primary, "drop what a former try has left", "set lock_timeout = '30s'",
 		"drop schema "+sql.Quote(s.as)+" cascade", "reset lock_timeout")
 }
 
-// loadSchema loads a schema beside the present one.
-func (r *run) loadSchema(ctx context.Context, s *schema, there bool) error {
+// load loads a schema beside the present one.
+func (s *schema) load(ctx context.Context, there bool) error {
 	if there {
-		if err := r.dropSchema(ctx, s); err != nil {
+		if err := s.drop(ctx); err != nil {
 			return err
 		}
 	}
 	if !s.renamed {
-		if err := do(ctx, r.copy, "rename the schema of the copy",
+		if err := do(ctx, s.run.copy, "rename the schema of the copy",
 			"alter schema "+sql.Quote(s.name)+" rename to "+sql.Quote(s.as), "comment on schema "+sql.Quote(s.as)+
 				" is "+
-				sql.Literal(r.comment("", mark{State: stateWork, Comment: s.own}))); err != nil {
+				sql.Literal(s.run.comment("", mark{State: stateWork, Comment: s.own}))); err != nil {
 			return err
 		}
 	}
-	r.passed("moved")
-	r.step("dumps schema %s", s.name)
-	if err := r.dump(ctx, s.as); err != nil {
+	s.run.passed("moved")
+	s.run.step("dumps schema %s", s.name)
+	if err := s.run.dump.write(ctx, s.as); err != nil {
 		return err
 	}
-	entries, err := r.contents(ctx)
+	entries, err := s.run.dump.contents(ctx)
 	if err != nil {
 		return err
 	}
-	owners, err := r.mapOwners(ctx, &s.object, append(entries, entry{owner: s.owner}))
+	owners, err := s.run.owners.ofEntries(ctx, &s.object, append(entries, entry{owner: s.owner}))
 	if err != nil {
 		return err
 	}
 	// Where somebody has made one of that name meanwhile, it fails.
 	made := append([]string{"create schema " + sql.Quote(s.as)}, lend([]string{s.as}, owners)...)
-	if err := do(ctx, r.primary, "make schema "+s.as, append(made,
-		"comment on schema "+sql.Quote(s.as)+" is "+sql.Literal(r.comment("",
+	if err := do(ctx, s.run.primary, "make schema "+s.as, append(made,
+		"comment on schema "+sql.Quote(s.as)+" is "+sql.Literal(s.run.comment("",
 			mark{State: stateWork})))...); err != nil {
 		return err
 	}
-	r.passed("staged")
-	r.step("loads schema %s beside what is there", s.name)
-	d := &dumped{entries, map[string]string{s.as: s.owner}, owners, r.primary, &s.object}
-	if err := r.loadAll(ctx, d); err != nil {
+	s.run.passed("staged")
+	s.run.step("loads schema %s beside what is there", s.name)
+	d := &dumped{entries, map[string]string{s.as: s.owner}, owners, s.run.primary, &s.object}
+	if err := s.run.loadAll(ctx, d); err != nil {
 		return err
 	}
-	if err := r.compareAll(ctx, d, s.as, s.name); err != nil {
+	if err := s.run.compareAll(ctx, d, s.as, s.name); err != nil {
 		return err
 	}
 	s.object.As = s.as
-	if err := do(ctx, r.primary, "give schema "+s.as+" its place", "comment on schema "+sql.Quote(s.as)+" is "+
-		sql.Literal(r.comment(s.own, mark{State: stateArrived, Object: &s.object}))); err != nil {
+	if err := do(ctx, s.run.primary, "give schema "+s.as+" its place", "comment on schema "+sql.Quote(s.as)+" is "+
+		sql.Literal(s.run.comment(s.own, mark{State: stateArrived, Object: &s.object}))); err != nil {
 		return err
 	}
-	r.passed("arrived " + s.name)
+	s.run.passed("arrived " + s.name)
 	return nil
-}
-
-// mapOwners finds who owns on the primary what is in the dump.
-func (r *run) mapOwners(ctx context.Context, object *Object, entries []entry) (owners []string, err error) {
-	roles, err := column(ctx, r.primary, "select rolname::text from pg_roles")
-	if err != nil {
-		return nil, err
-	}
-	r.owners = map[string]string{"": r.databaseOwner, "pg_database_owner": r.databaseOwner}
-	for _, e := range entries {
-		if r.owners[e.owner] == "" {
-			r.owners[e.owner] = e.owner
-			if !has(roles, e.owner) {
-				r.owners[e.owner] = r.databaseOwner
-				object.say("The owner %s is not there any more: what was his belongs to %s.", e.owner, r.databaseOwner)
-			}
-		}
-		if owner := r.owners[e.owner]; !has(owners, owner) {
-			owners = append(owners, owner)
-		}
-	}
-	return owners, nil
 }
 
 // lend are the statements that make schemas and let owners make objects in them for a while.
@@ -249,15 +229,15 @@ func lend(schemas, owners []string) (out []string) {
 
 // late are entries that come last, and without which the others are of use.
 func late(e entry) bool {
-	return has([]string{"ACL", "DEFAULT ACL", "COMMENT", "FK CONSTRAINT", "TRIGGER", "POLICY", "ROW SECURITY", "RULE",
-		"MATERIALIZED VIEW DATA", "STATISTICS DATA"}, e.kind)
+	return slices.Contains([]string{"ACL", "DEFAULT ACL", "COMMENT", "FK CONSTRAINT", "TRIGGER", "POLICY", "ROW SECURITY",
+		"RULE", "MATERIALIZED VIEW DATA", "STATISTICS DATA"}, e.kind)
 }
 
 // never are entries that do not come along: what is made before, and what reaches out of a database.
 func never(e entry) bool {
-	return has([]string{"SCHEMA", "EXTENSION", "PUBLICATION", "PUBLICATION TABLE", "PUBLICATION TABLES IN SCHEMA",
-		"SUBSCRIPTION", "SUBSCRIPTION TABLE", "EVENT TRIGGER", "DATABASE", "DATABASE PROPERTIES", "ENCODING",
-		"STDSTRINGS", "SEARCHPATH", "SECURITY LABEL"}, e.kind) ||
+	return slices.Contains([]string{"SCHEMA", "EXTENSION", "PUBLICATION", "PUBLICATION TABLE",
+		"PUBLICATION TABLES IN SCHEMA", "SUBSCRIPTION", "SUBSCRIPTION TABLE", "EVENT TRIGGER", "DATABASE", "DATABASE PROPERTIES",
+		"ENCODING", "STDSTRINGS", "SEARCHPATH", "SECURITY LABEL"}, e.kind) ||
 		e.kind == "COMMENT" && strings.HasPrefix(e.tag, "- EXTENSION ")
 }
 
@@ -265,14 +245,14 @@ func never(e entry) bool {
 // theirs.
 func (r *run) loadAll(ctx context.Context, d *dumped) error {
 	first, last := r.sort(d.entries)
-	if _, err := r.load(ctx, r.target, first, false); err != nil {
+	if _, err := r.dump.load(ctx, r.target, first, false); err != nil {
 		return err
 	}
 	r.passed("loaded")
 	var statements []string
 	for schema, owner := range d.schemas {
 		if owner != "pg_database_owner" {
-			owner = r.ownerOf(owner)
+			owner = r.owners.of(owner)
 		}
 		statements = append(statements, "alter schema "+sql.Quote(schema)+" owner to "+sql.Quote(owner))
 		for _, o := range d.owners {
@@ -284,7 +264,7 @@ func (r *run) loadAll(ctx context.Context, d *dumped) error {
 	if err := do(ctx, d.admin, "give the schemas to their owners", statements...); err != nil {
 		return err
 	}
-	problems, err := r.load(ctx, r.target, last, true)
+	problems, err := r.dump.load(ctx, r.target, last, true)
 	if len(problems) > 0 {
 		d.object.say("Not all came along: %s.", strings.Join(problems, "; "))
 	}
@@ -296,7 +276,7 @@ func (r *run) sort(entries []entry) (first, last []entry) {
 	beside := len(r.Schemas) > 0 && !r.Replace
 	var access []entry
 	for _, e := range entries {
-		switch e.owner = r.ownerOf(e.owner); {
+		switch e.owner = r.owners.of(e.owner); {
 		case never(e), beside && late(e) && e.kind != "MATERIALIZED VIEW DATA" && e.kind != "STATISTICS DATA":
 		case e.kind == "ACL" && strings.HasPrefix(e.tag, "- SCHEMA "):
 			access = append(access, e)
@@ -331,7 +311,7 @@ func (r *run) compareAll(ctx context.Context, d *dumped, as, name string) error 
 	var tables []*table
 	var one, owner string
 	if _, err = pgx.ForEachRow(rows, []any{&one, &owner}, func() error {
-		tables = append(tables, &table{relation: relation{name, one}, loaded: relation{as, one}, owner: owner})
+		tables = append(tables, &table{run: r, relation: relation{name, one}, loaded: relation{as, one}, owner: owner})
 		return nil
 	}); err != nil {
 		return fmt.Errorf("look for the tables of %s: %w", as, err)
@@ -344,7 +324,7 @@ func (r *run) compareAll(ctx context.Context, d *dumped, as, name string) error 
 			}
 		}
 		r.step("compares %s", t)
-		if err := r.compare(ctx, t); err != nil {
+		if err := t.compare(ctx); err != nil {
 			return err
 		}
 		o := t.object
@@ -366,13 +346,13 @@ func (r *run) compareAll(ctx context.Context, d *dumped, as, name string) error 
 }
 
 // swap gives the restored schema the name of the present one, which keeps its rows under another.
-func (r *run) swap(ctx context.Context, s *schema) error {
-	there, _, own, err := r.schemaState(ctx, s, s.name)
+func (s *schema) swap(ctx context.Context) error {
+	there, _, own, err := s.state(ctx, s.name)
 	if err != nil {
 		return err
 	}
 	if there {
-		if err := r.checkDependents(ctx, s); err != nil {
+		if err := s.checkDependents(ctx); err != nil {
 			return err
 		}
 	}
@@ -382,17 +362,17 @@ func (r *run) swap(ctx context.Context, s *schema) error {
 		s.object.Kept = s.kept
 		statements = append(statements, "alter schema "+sql.Quote(s.name)+" rename to "+sql.Quote(s.kept),
 			"comment on schema "+sql.Quote(s.kept)+" is "+
-				sql.Literal(r.comment(own, mark{State: stateKept, Object: &s.object})))
+				sql.Literal(s.run.comment(own, mark{State: stateKept, Object: &s.object})))
 	}
 	statements = append(statements, "alter schema "+sql.Quote(s.as)+" rename to "+sql.Quote(s.name),
 		"comment on schema "+sql.Quote(s.name)+" is "+
-			sql.Literal(r.comment(s.own, mark{State: stateArrived, Object: &s.object})),
+			sql.Literal(s.run.comment(s.own, mark{State: stateArrived, Object: &s.object})),
 		"commit", "reset lock_timeout")
-	if err := do(ctx, r.primary, "give schema "+s.as+" the name "+s.name, statements...); err != nil {
-		_ = do(ctx, r.primary, "roll back", "rollback") // the first error is told
+	if err := do(ctx, s.run.primary, "give schema "+s.as+" the name "+s.name, statements...); err != nil {
+		_ = do(ctx, s.run.primary, "roll back", "rollback") // the first error is told
 		return err
 	}
-	r.passed("replaced")
+	s.run.passed("replaced")
 	return nil
 }
 
@@ -413,8 +393,8 @@ const dependents = `
 		and coalesce(i.schema, a.object_names[1]) !~ '^pg_toast' order by 1`
 
 // checkDependents refuses to take a schema away from what depends on it.
-func (r *run) checkDependents(ctx context.Context, s *schema) error {
-	found, err := column(ctx, r.primary, dependents, sql.Quote(s.name), s.name)
+func (s *schema) checkDependents(ctx context.Context) error {
+	found, err := column(ctx, s.run.primary, dependents, sql.Quote(s.name), s.name)
 	if err != nil || len(found) == 0 {
 		return err
 	}

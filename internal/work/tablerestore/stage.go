@@ -17,7 +17,7 @@ func (r *run) move(ctx context.Context, tables []*table) error {
 	stages := map[string]bool{}
 	for _, t := range tables {
 		if t.at.Schema == t.Schema {
-			apart, err := r.apart(ctx, t)
+			apart, err := t.apart(ctx)
 			if err != nil {
 				return err
 			}
@@ -45,8 +45,8 @@ func (r *run) move(ctx context.Context, tables []*table) error {
 }
 
 // apart are the statements that take a table from those of which it is a part.
-func (r *run) apart(ctx context.Context, t *table) ([]string, error) {
-	rows, err := r.copy.Query(ctx, `select n.nspname::text, p.relname::text, c.relispartition
+func (t *table) apart(ctx context.Context) ([]string, error) {
+	rows, err := t.run.copy.Query(ctx, `select n.nspname::text, p.relname::text, c.relispartition
 		from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
 		join pg_namespace n on n.oid = p.relnamespace where i.inhrelid = $1`, t.oid)
 	if err != nil {
@@ -152,33 +152,33 @@ func pick(entries []entry, want func(entry) bool, owner func(string) string) (ou
 }
 
 // arrive gives a table that is complete its place, all of it at once.
-func (r *run) arrive(ctx context.Context, t *table, used map[string]unique) error {
-	inPlace := t.present == nil && r.Replace
+func (t *table) arrive(ctx context.Context, used map[string]unique) error {
+	inPlace := t.present == nil && t.run.Replace
 	t.object.As = t.as.String()
 	if inPlace {
 		t.object.As = t.relation.String()
 	}
 	statements := []string{"begin", "set local lock_timeout = '30s'"}
 	for _, m := range t.family {
-		stage := r.stageOf(m.Schema)
+		stage := t.run.stageOf(m.Schema)
 		name := m.Name
 		if !inPlace {
 			if used[m.Schema] == nil {
 				used[m.Schema] = unique{}
 			}
-			renames, err := r.renames(ctx, stage, m.Name, used[m.Schema])
+			renames, err := t.run.renames(ctx, stage, m.Name, used[m.Schema])
 			if err != nil {
 				return err
 			}
 			statements = append(statements, renames...)
 			name = t.as.Name
 			if m.oid != t.oid {
-				name = used[m.Schema].named(m.Name, r.Suffix)
+				name = used[m.Schema].named(m.Name, t.run.Suffix)
 			}
 			statements = append(statements, "alter table "+sql.Quote(stage, m.Name)+" rename to "+sql.Quote(name))
 		}
 		statements = append(statements, "alter table "+sql.Quote(stage, name)+" set schema "+sql.Quote(m.Schema))
-		if owner := r.ownerOf(m.owner); owner != t.owner {
+		if owner := t.run.owners.of(m.owner); owner != t.owner {
 			statements = append(statements, "alter table "+sql.Quote(m.Schema, name)+" owner to "+sql.Quote(owner))
 		}
 	}
@@ -191,12 +191,12 @@ func (r *run) arrive(ctx context.Context, t *table, used map[string]unique) erro
 		own = *t.comment
 	}
 	statements = append(statements, "comment on table "+as.sql()+" is "+
-		sql.Literal(r.comment(own, mark{State: stateArrived, Object: &t.object})), "commit")
-	if err := do(ctx, r.primary, "give "+t.object.As+" its place", statements...); err != nil {
-		_ = do(ctx, r.primary, "roll back", "rollback") // the first error is told
+		sql.Literal(t.run.comment(own, mark{State: stateArrived, Object: &t.object})), "commit")
+	if err := do(ctx, t.run.primary, "give "+t.object.As+" its place", statements...); err != nil {
+		_ = do(ctx, t.run.primary, "roll back", "rollback") // the first error is told
 		return err
 	}
-	r.passed("arrived " + t.relation.String())
+	t.run.passed("arrived " + t.relation.String())
 	return nil
 }
 

@@ -23,7 +23,7 @@ func (r *run) bringTables(ctx context.Context) ([]Object, error) {
 	}
 	var missing []*table
 	for _, t := range tables {
-		if done, err := r.arrived(ctx, t); err != nil {
+		if done, err := t.arrived(ctx); err != nil {
 			return nil, err
 		} else if !done {
 			missing = append(missing, t)
@@ -74,19 +74,19 @@ func (r *run) findTables(ctx context.Context) (tables []*table, err error) {
 		if t.present, err = r.findPresent(ctx, t.relation); err != nil {
 			return nil, err
 		}
-		if err := r.checkSchemas(ctx, t); err != nil {
+		if err := t.checkSchemas(ctx); err != nil {
 			return nil, err
 		}
 		tables = append(tables, t)
 	}
-	return tables, r.findOwners(ctx, tables)
+	return tables, r.owners.ofTables(ctx, tables)
 }
 
 // checkSchemas refuses tables whose schemas are not there any more.
-func (r *run) checkSchemas(ctx context.Context, t *table) error {
+func (t *table) checkSchemas(ctx context.Context) error {
 	for _, m := range t.family {
 		var there bool
-		if err := r.primary.QueryRow(ctx, "select exists (select from pg_namespace where nspname = $1)", m.Schema).
+		if err := t.run.primary.QueryRow(ctx, "select exists (select from pg_namespace where nspname = $1)", m.Schema).
 			Scan(&there); err != nil {
 			return fmt.Errorf("look for the schema %s: %w", m.Schema, err)
 		}
@@ -98,51 +98,16 @@ func (r *run) checkSchemas(ctx context.Context, t *table) error {
 	return nil
 }
 
-// findOwners finds who owns what is restored.
-func (r *run) findOwners(ctx context.Context, tables []*table) error {
-	roles, err := column(ctx, r.primary, "select rolname::text from pg_roles")
-	if err != nil {
-		return err
-	}
-	r.owners = map[string]string{}
-	for _, t := range tables {
-		for _, m := range t.family {
-			switch {
-			case r.owners[m.owner] != "":
-			case has(roles, m.owner):
-				r.owners[m.owner] = m.owner
-			case t.present != nil:
-				r.owners[m.owner] = t.present.owner
-			default:
-				r.owners[m.owner] = r.databaseOwner
-			}
-		}
-		root := t.family[0].owner
-		if t.owner = r.owners[root]; t.owner != root {
-			t.say("Its owner %s is not there any more: it belongs to %s.", root, t.owner)
-		}
-	}
-	return nil
-}
-
-// ownerOf is who owns on the primary what somebody has owned in the copy.
-func (r *run) ownerOf(owner string) string {
-	if o := r.owners[owner]; o != "" {
-		return o
-	}
-	return r.databaseOwner
-}
-
 // arrived says that a run before has brought a table over, and what has come of it.
-func (r *run) arrived(ctx context.Context, t *table) (bool, error) {
+func (t *table) arrived(ctx context.Context) (bool, error) {
 	if m := t.present.markOf(t); m != nil && m.State == stateArrived && m.Object != nil {
 		t.object, t.inPlace = *m.Object, true
 		return true, nil
 	}
-	p, err := r.findPresent(ctx, t.as)
+	p, err := t.run.findPresent(ctx, t.as)
 	if err != nil || p == nil {
-		if err == nil && r.Replace {
-			return r.hasReplaced(ctx, t)
+		if err == nil && t.run.Replace {
+			return t.hasReplaced(ctx)
 		}
 		return false, err
 	}
@@ -167,17 +132,17 @@ func (r *run) bringMissing(ctx context.Context, tables []*table) error {
 		return err
 	}
 	r.step("loads it beside what is there")
-	if _, err := r.load(ctx, r.Database, pick(entries, wanted, r.ownerOf), false); err != nil {
+	if _, err := r.dump.load(ctx, r.Database, pick(entries, wanted, r.owners.of), false); err != nil {
 		return err
 	}
 	r.passed("loaded")
 	for _, t := range tables {
 		r.step("compares %s", t)
-		if err := r.compare(ctx, t); err != nil {
+		if err := t.compare(ctx); err != nil {
 			return err
 		}
 		if t.present == nil && r.Replace {
-			if err := r.complete(ctx, t, entries); err != nil {
+			if err := t.complete(ctx, entries); err != nil {
 				return err
 			}
 		}
@@ -188,7 +153,7 @@ func (r *run) bringMissing(ctx context.Context, tables []*table) error {
 // dumpTables dumps tables of the copy, and lists what is in the dump.
 func (r *run) dumpTables(ctx context.Context, tables []*table) ([]entry, error) {
 	for _, t := range tables {
-		if err := r.checkNeeds(ctx, t); err != nil {
+		if err := t.checkNeeds(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -200,10 +165,10 @@ func (r *run) dumpTables(ctx context.Context, tables []*table) ([]entry, error) 
 		schemas = append(schemas, stage)
 	}
 	r.step("dumps what is restored")
-	if err := r.dump(ctx, schemas...); err != nil {
+	if err := r.dump.write(ctx, schemas...); err != nil {
 		return nil, err
 	}
-	return r.contents(ctx)
+	return r.dump.contents(ctx)
 }
 
 // arriveAll gives the tables that are complete their places.
@@ -216,7 +181,7 @@ func (r *run) arriveAll(ctx context.Context, tables []*table) error {
 		used[t.Schema][t.as.Name] = true
 	}
 	for _, t := range tables {
-		if err := r.arrive(ctx, t, used); err != nil {
+		if err := t.arrive(ctx, used); err != nil {
 			return err
 		}
 		t.inPlace = t.present == nil && r.Replace
@@ -225,19 +190,19 @@ func (r *run) arriveAll(ctx context.Context, tables []*table) error {
 }
 
 // complete gives a table that takes its former place all that belongs to it.
-func (r *run) complete(ctx context.Context, t *table, entries []entry) error {
-	if err := r.constrain(ctx, t); err != nil {
+func (t *table) complete(ctx context.Context, entries []entry) error {
+	if err := t.constrain(ctx); err != nil {
 		return err
 	}
-	of := pick(entries, besides, r.ownerOf)
-	stages := r.stageSchemas([]*table{t})
+	of := pick(entries, besides, t.run.owners.of)
+	stages := t.run.stageSchemas([]*table{t})
 	mine := of[:0]
 	for _, e := range of {
 		if schema, _, _ := strings.Cut(e.tag, " "); stages[schema] != "" && t.mentions(e) {
 			mine = append(mine, e)
 		}
 	}
-	problems, err := r.load(ctx, r.Database, mine, true)
+	problems, err := t.run.dump.load(ctx, t.run.Database, mine, true)
 	if len(problems) > 0 {
 		t.say("Not all came along: %s.", strings.Join(problems, "; "))
 	}
@@ -255,8 +220,8 @@ func (t *table) mentions(e entry) bool {
 }
 
 // constrain adds the foreign keys that a table had: those that do not hold as NOT VALID.
-func (r *run) constrain(ctx context.Context, t *table) error {
-	rows, err := r.copy.Query(ctx, `select n.nspname::text, c.relname::text, f.conname::text,
+func (t *table) constrain(ctx context.Context) error {
+	rows, err := t.run.copy.Query(ctx, `select n.nspname::text, c.relname::text, f.conname::text,
 			pg_get_constraintdef(f.oid)
 		from pg_constraint f join pg_class c on c.oid = f.conrelid join pg_namespace n on n.oid = c.relnamespace
 		where f.contype = 'f' and f.conparentid = 0 and f.conrelid = any ($1) order by 1, 2, 3`, t.oids())
@@ -276,12 +241,12 @@ func (r *run) constrain(ctx context.Context, t *table) error {
 	if err := rows.Err(); err != nil || len(names) == 0 {
 		return err
 	}
-	back, err := r.loader.become(ctx, t.owner)
+	back, err := t.run.loader.become(ctx, t.owner)
 	if err != nil {
 		return err
 	}
 	defer back()
-	conn, err := r.loader.connect(ctx, r.Database, t.owner)
+	conn, err := t.run.loader.connect(ctx, t.run.Database, t.owner)
 	if err != nil {
 		return err
 	}
