@@ -58,7 +58,7 @@ func (s *sidesRun) publish(ctx context.Context) error {
 	if err := bluegreen.EnsureRole(ctx, serving); err != nil {
 		return err
 	}
-	position, err := s.link.Publish(ctx, slotPatience)
+	position, err := s.link.Publisher().Publish(ctx, slotPatience)
 	if err != nil {
 		return longTransaction(err)
 	}
@@ -77,7 +77,7 @@ func longTransaction(err error) error {
 
 // whole says whether the following side can go on. If not, the result says why.
 func (s *sidesRun) whole(ctx context.Context) (bool, error) {
-	broken, err := s.link.Broken(ctx)
+	broken, err := s.link.Publisher().Broken(ctx)
 	s.result.Broken = broken
 	return err == nil && broken == "", err
 }
@@ -97,7 +97,7 @@ func (s *sidesRun) follow(ctx context.Context) error {
 			return fmt.Errorf("understand the position: %w", err)
 		}
 		s.step("makes the subscriptions")
-		if err := s.link.Adopt(ctx); err != nil {
+		if err := s.link.Subscriber().Adopt(ctx); err != nil {
 			return err
 		}
 		if err := s.link.Follow(ctx, position); err != nil {
@@ -122,7 +122,7 @@ func (s *sidesRun) logIn(ctx context.Context, link bluegreen.Link) error {
 
 // goOn enables the subscriptions, and waits until all has come.
 func (s *sidesRun) goOn(ctx context.Context) error {
-	if err := s.link.Enable(ctx); err != nil {
+	if err := s.link.Subscriber().Enable(ctx); err != nil {
 		return err
 	}
 	return s.catchUp(ctx)
@@ -144,7 +144,7 @@ func (s *sidesRun) catchUp(ctx context.Context) error {
 			return err
 		case <-ticker.C:
 		}
-		if broken, err := s.link.Broken(ctx); err == nil && broken != "" {
+		if broken, err := s.link.Publisher().Broken(ctx); err == nil && broken != "" {
 			s.result.Broken = broken
 			cancel()
 			<-caught //nolint:errcheck // it says that it was ended
@@ -160,7 +160,7 @@ func (s *sidesRun) behind(ctx context.Context) string {
 	if bytes, err := s.link.Behind(ctx); err == nil {
 		text += fmt.Sprintf(": %d MB of WAL are to be applied", bytes>>20)
 	}
-	if n, err := s.link.Failures(ctx); err == nil && n > 0 {
+	if n, err := s.link.Subscriber().Failures(ctx); err == nil && n > 0 {
 		text += fmt.Sprintf(". It has failed %d times, and its log says why", n)
 	}
 	return text
@@ -237,7 +237,7 @@ func (s *sidesRun) prepare(ctx context.Context) error {
 	if err := longTransaction(s.link.Prepare(ctx, s.other, slotPatience)); err != nil || s.options.FromGreen {
 		return err
 	}
-	return s.other.HoldSchema(ctx) // as soon as green is opened, clients are there
+	return s.other.Publisher().HoldSchema(ctx) // as soon as green is opened, clients are there
 }
 
 // change hands over when it is told that no client is in any more.
@@ -272,7 +272,7 @@ func (s *sidesRun) readyToChange(ctx context.Context) error {
 		return err
 	}
 	if !s.options.FromGreen {
-		broken, err := s.other.Broken(ctx)
+		broken, err := s.other.Publisher().Broken(ctx)
 		if err != nil {
 			return err
 		}
@@ -295,7 +295,7 @@ func (s *sidesRun) settle(ctx context.Context) error {
 	if err := s.other.Turn(hurry, s.link); err != nil || !s.options.FromGreen {
 		return err
 	}
-	if err := s.link.HoldSchema(ctx); err != nil {
+	if err := s.link.Publisher().HoldSchema(ctx); err != nil {
 		return err
 	}
 	if whole, err := s.whole(ctx); !whole {
@@ -313,7 +313,7 @@ func (s *sidesRun) settle(ctx context.Context) error {
 func (s *sidesRun) awaitCopies(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.link.AwaitCopies(ctx, s.progress.step)
+	return s.link.Publisher().AwaitCopies(ctx, s.progress.step)
 }
 
 // leave has the following side stop, and forget its subscriptions. No slot moves on until it returns, so that no copy
@@ -323,18 +323,18 @@ func (s *sidesRun) leave(ctx context.Context) error {
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
-	whole, err := s.link.Subscribed(ctx)
+	whole, err := s.link.Subscriber().Subscribed(ctx)
 	if err == nil && whole { // else it was cut off after that
 		err = s.awaitCopies(ctx, leavePatience)
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.link.Leave(ctx); err != nil {
+	if err := s.link.Subscriber().Leave(ctx); err != nil {
 		return err
 	}
 	// What of the former link may be left would be in the way of an upgrade in place.
-	return s.other.RemoveServing(ctx)
+	return s.other.Publisher().Remove(ctx)
 }
 
 // comeBack has the following side follow again, from where it left.

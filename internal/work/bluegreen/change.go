@@ -57,7 +57,7 @@ type Handed struct {
 
 // Prepare makes the link back, which does not begin before the sides have changed.
 func (l Link) Prepare(ctx context.Context, back Link, patience time.Duration) error {
-	if _, err := back.Publish(ctx, patience); err != nil {
+	if _, err := back.Publisher().Publish(ctx, patience); err != nil {
 		return err
 	}
 	return back.Follow(ctx, 0)
@@ -78,17 +78,17 @@ func (l Link) Hand(ctx context.Context) (done Handed, err error) {
 	var there []string
 	for {
 		if done.Sequences, err = l.CarrySequences(ctx); err != nil {
-			return done, l.because(there, err)
+			return done, l.Publisher().because(there, err)
 		}
 		lap(&done.Carried)
 		// Last, because what it waits for is on disk with all that was written there before.
 		if err := l.CatchUp(ctx); err != nil {
-			return done, l.because(there, err)
+			return done, l.Publisher().because(there, err)
 		}
 		lap(&done.Catch)
-		now, err := l.clients(ctx)
+		now, err := l.Publisher().clients(ctx)
 		if err != nil {
-			return done, l.because(there, err)
+			return done, l.Publisher().because(there, err)
 		}
 		if there = now; len(there) == 0 {
 			return done, nil
@@ -97,17 +97,17 @@ func (l Link) Hand(ctx context.Context) (done Handed, err error) {
 }
 
 // because says that what took too long has waited for clients, where it has.
-func (l Link) because(there []string, err error) error {
+func (p Publisher) because(there []string, err error) error {
 	if len(there) == 0 || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return InTheWay{ClientsThere, fmt.Sprintf("somebody is on %s, which lets nobody in: %s", l.Serving.Name,
+	return InTheWay{ClientsThere, fmt.Sprintf("somebody is on %s, which lets nobody in: %s", p.Serving.Name,
 		strings.Join(there, "; "))}
 }
 
 // clients are the sessions on the serving side that are none of ours.
-func (l Link) clients(ctx context.Context) ([]string, error) {
-	conn, err := l.Serving.Connect(ctx, "postgres")
+func (p Publisher) clients(ctx context.Context) ([]string, error) {
+	conn, err := p.Serving.Connect(ctx, "postgres")
 	if err != nil {
 		return nil, err
 	}
@@ -120,27 +120,27 @@ func (l Link) clients(ctx context.Context) ([]string, error) {
 // Turn ends this link for good, and has the one back begin, when the other side serves. Until then both are there, and
 // neither sends what came by the other one.
 func (l Link) Turn(ctx context.Context, back Link) error {
-	if err := back.Enable(ctx); err != nil {
+	if err := back.Subscriber().Enable(ctx); err != nil {
 		return err
 	}
 	if err := l.LastWord(ctx); err != nil {
 		return err
 	}
-	if err := l.RemoveFollowing(ctx); err != nil {
+	if err := l.Subscriber().Remove(ctx); err != nil {
 		return err
 	}
-	return l.RemoveServing(ctx)
+	return l.Publisher().Remove(ctx)
 }
 
 // LastWord waits until all has come to the following side that was committed on the serving one, before the link ends.
 // Nobody should have been there since the sides have changed; if somebody was, he was told that it is committed. A link
 // that does not run, or can't go on, has nothing to say any more.
 func (l Link) LastWord(ctx context.Context) error {
-	if broken, err := l.Broken(ctx); err != nil || broken != "" {
+	if broken, err := l.Publisher().Broken(ctx); err != nil || broken != "" {
 		return err
 	}
 	err := each(ctx, l.Following, func(follower *pgx.Conn, d database) error {
-		runs, err := l.runs(ctx, follower)
+		runs, err := l.Subscriber().runs(ctx, follower)
 		if err != nil || !runs {
 			return err
 		}

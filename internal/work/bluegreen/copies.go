@@ -20,8 +20,8 @@ var ErrNoStandby = errors.New("it is no standby")
 
 // AwaitCopies waits until every standby that streams from the serving side has copies of the link's slots that are in
 // step (PostgreSQL 17 and later): then the link goes on whichever of them is elected. tell is told which has none.
-func (l Link) AwaitCopies(ctx context.Context, tell func(says string)) error {
-	conn, err := l.Serving.Connect(ctx, "postgres")
+func (p Publisher) AwaitCopies(ctx context.Context, tell func(says string)) error {
+	conn, err := p.Serving.Connect(ctx, "postgres")
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (l Link) AwaitCopies(ctx context.Context, tell func(says string)) error {
 		return err
 	}
 	for {
-		without, err := l.withoutCopies(ctx, conn)
+		without, err := p.withoutCopies(ctx, conn)
 		if err != nil || without == "" {
 			return err
 		}
@@ -46,13 +46,13 @@ func (l Link) AwaitCopies(ctx context.Context, tell func(says string)) error {
 
 // withoutCopies is a standby that lacks a copy that is in step, "" where none does. A copy gets into step when its slot
 // moves on, which it does with what is logged here; the server does that by itself once in 15 s.
-func (l Link) withoutCopies(ctx context.Context, primary *pgx.Conn) (string, error) {
+func (p Publisher) withoutCopies(ctx context.Context, primary *pgx.Conn) (string, error) {
 	if err := do(ctx, primary, "have the slots move on", "select pg_log_standby_snapshot()"); err != nil {
 		return "", err
 	}
 	const ofLink = "slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')"
 	slots, err := texts(ctx, primary, "look for the slots",
-		"select slot_name::text from pg_replication_slots where "+ofLink, l.Name)
+		"select slot_name::text from pg_replication_slots where "+ofLink, p.Name)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +63,7 @@ func (l Link) withoutCopies(ctx context.Context, primary *pgx.Conn) (string, err
 		return "", err
 	}
 	for _, name := range names {
-		copies, err := l.copiesOn(ctx, name, "select slot_name::text from pg_replication_slots where synced "+
+		copies, err := p.copiesOn(ctx, name, "select slot_name::text from pg_replication_slots where synced "+
 			"and not temporary and invalidation_reason is null and "+ofLink)
 		if errors.Is(err, ErrNoStandby) {
 			continue
@@ -77,11 +77,11 @@ func (l Link) withoutCopies(ctx context.Context, primary *pgx.Conn) (string, err
 }
 
 // copiesOn are the copies that a query finds on a standby.
-func (l Link) copiesOn(ctx context.Context, standby, query string) ([]string, error) {
-	conn, err := l.Serving.Standby(ctx, standby)
+func (p Publisher) copiesOn(ctx context.Context, standby, query string) ([]string, error) {
+	conn, err := p.Serving.Standby(ctx, standby)
 	if err != nil {
 		return nil, err
 	}
 	defer sql.HangUp(conn)
-	return texts(ctx, conn, "look for copies of the slots", query, l.Name)
+	return texts(ctx, conn, "look for copies of the slots", query, p.Name)
 }

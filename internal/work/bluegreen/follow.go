@@ -20,10 +20,10 @@ var ErrMissing = errors.New("the link is broken")
 
 // Adopt removes what the copy has of the link by which it is to follow: its publications. Notes that the copy has are
 // those of the other side, and are forgotten.
-func (l Link) Adopt(ctx context.Context) error {
-	return each(ctx, l.Following, func(conn *pgx.Conn, _ database) error {
+func (s Subscriber) Adopt(ctx context.Context) error {
+	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
 		var adopted bool
-		err := conn.QueryRow(ctx, "select not exists (select from pg_publication where pubname = $1)", l.Name).
+		err := conn.QueryRow(ctx, "select not exists (select from pg_publication where pubname = $1)", s.Name).
 			Scan(&adopted)
 		if err != nil {
 			return fmt.Errorf("look for the publication of the copy: %w", err)
@@ -34,7 +34,7 @@ func (l Link) Adopt(ctx context.Context) error {
 		if err := mustOwn(ctx, conn); err != nil {
 			return err
 		}
-		return do(ctx, conn, "remove the publication of the copy", "drop publication "+l.Name,
+		return do(ctx, conn, "remove the publication of the copy", "drop publication "+s.Name,
 			"truncate "+schema+".noted")
 	})
 }
@@ -54,25 +54,25 @@ func (l Link) make(ctx context.Context, from starting) error {
 	if err != nil {
 		return err
 	}
-	major, err := l.servingMajor(ctx)
+	major, err := l.Publisher().major(ctx)
 	if err != nil {
 		return err
 	}
 	slots := map[string]string{}
 	for _, d := range serving {
-		slots[d.Name] = l.slot(d)
+		slots[d.Name] = l.Publisher().slot(d)
 	}
 	return each(ctx, l.Following, func(conn *pgx.Conn, d database) error {
 		slot := slots[d.Name]
 		if slot == "" {
 			return fmt.Errorf("%w: %s has no such database", ErrMissing, l.Serving.Name)
 		}
-		return l.subscribe(ctx, conn, from, l.subscription(d.Name, slot, major))
+		return l.Subscriber().subscribe(ctx, conn, from, l.subscription(d.Name, slot, major))
 	})
 }
 
-func (l Link) servingMajor(ctx context.Context) (int, error) {
-	conn, err := l.Serving.Connect(ctx, "postgres")
+func (p Publisher) major(ctx context.Context) (int, error) {
+	conn, err := p.Serving.Connect(ctx, "postgres")
 	if err != nil {
 		return 0, err
 	}
@@ -94,8 +94,8 @@ func (l Link) subscription(database, slot string, servingMajor int) string {
 
 // subscribe makes the subscription of one database, in one transaction with its position: it is there with it, or not
 // at all.
-func (l Link) subscribe(ctx context.Context, conn *pgx.Conn, from starting, statement string) error {
-	there, err := l.subscribed(ctx, conn)
+func (s Subscriber) subscribe(ctx context.Context, conn *pgx.Conn, from starting, statement string) error {
+	there, err := s.subscribed(ctx, conn)
 	if err != nil || there {
 		return err
 	}
@@ -107,7 +107,7 @@ func (l Link) subscribe(ctx context.Context, conn *pgx.Conn, from starting, stat
 	if position != 0 {
 		statements = append(statements, fmt.Sprintf("select pg_replication_origin_advance('pg_' || oid, %s) "+
 			"from pg_subscription where subname = %s and subdbid = (select oid from pg_database "+
-			"where datname = current_database())", sql.Literal(position.String()), sql.Literal(l.Name)))
+			"where datname = current_database())", sql.Literal(position.String()), sql.Literal(s.Name)))
 	}
 	if then != "" {
 		statements = append(statements, then)
@@ -119,9 +119,9 @@ func (l Link) subscribe(ctx context.Context, conn *pgx.Conn, from starting, stat
 }
 
 // subscribed says whether a database has the subscription. All databases see those of all.
-func (l Link) subscribed(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
+func (s Subscriber) subscribed(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
 	err = conn.QueryRow(ctx, `select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
-		where d.datname = current_database() and subname = $1)`, l.Name).Scan(&there)
+		where d.datname = current_database() and subname = $1)`, s.Name).Scan(&there)
 	if err != nil {
 		return false, fmt.Errorf("look for the subscription: %w", err)
 	}
@@ -129,9 +129,9 @@ func (l Link) subscribed(ctx context.Context, conn *pgx.Conn) (there bool, err e
 }
 
 // runs says whether a database has the subscription, and it is enabled.
-func (l Link) runs(ctx context.Context, conn *pgx.Conn) (runs bool, err error) {
+func (s Subscriber) runs(ctx context.Context, conn *pgx.Conn) (runs bool, err error) {
 	err = conn.QueryRow(ctx, `select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
-		where d.datname = current_database() and subname = $1 and subenabled)`, l.Name).Scan(&runs)
+		where d.datname = current_database() and subname = $1 and subenabled)`, s.Name).Scan(&runs)
 	if err != nil {
 		return false, fmt.Errorf("look whether the subscription runs: %w", err)
 	}
@@ -139,14 +139,14 @@ func (l Link) runs(ctx context.Context, conn *pgx.Conn) (runs bool, err error) {
 }
 
 // Enable has the following side begin, or go on.
-func (l Link) Enable(ctx context.Context) error { return l.alter(ctx, "enable") }
+func (s Subscriber) Enable(ctx context.Context) error { return s.alter(ctx, "enable") }
 
 // Disable has the following side stop.
-func (l Link) Disable(ctx context.Context) error { return l.alter(ctx, "disable") }
+func (s Subscriber) Disable(ctx context.Context) error { return s.alter(ctx, "disable") }
 
-func (l Link) alter(ctx context.Context, how string) error {
-	return each(ctx, l.Following, func(conn *pgx.Conn, _ database) error {
-		return do(ctx, conn, how+" the subscription", fmt.Sprintf("alter subscription %s %s", l.Name, how))
+func (s Subscriber) alter(ctx context.Context, how string) error {
+	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
+		return do(ctx, conn, how+" the subscription", fmt.Sprintf("alter subscription %s %s", s.Name, how))
 	})
 }
 
@@ -241,19 +241,19 @@ func wait(ctx context.Context, what string, come func() (bool, error)) error {
 }
 
 // Broken says why the following side can't go on following, "" where it can: a slot is gone, or the WAL that it needs.
-func (l Link) Broken(ctx context.Context) (string, error) {
-	serving, err := databases(ctx, l.Serving)
+func (p Publisher) Broken(ctx context.Context) (string, error) {
+	serving, err := databases(ctx, p.Serving)
 	if err != nil {
 		return "", err
 	}
-	conn, err := l.Serving.Connect(ctx, "postgres")
+	conn, err := p.Serving.Connect(ctx, "postgres")
 	if err != nil {
 		return "", err
 	}
 	defer sql.HangUp(conn)
 	names := map[string]string{}
 	for _, d := range serving {
-		names[l.slot(d)] = d.Name
+		names[p.slot(d)] = d.Name
 	}
 	usable, err := texts(ctx, conn, "look for the slots", `select slot_name::text from pg_replication_slots
 		where slot_type = 'logical' and wal_status <> 'lost' and not coalesce(conflicting, false)`)
@@ -265,7 +265,7 @@ func (l Link) Broken(ctx context.Context) (string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Values(names)) {
 		return fmt.Sprintf("%s has no WAL any more from where the other side is in the database %s: its slot was lost "+
-			"with its instance, or would have kept too much", l.Serving.Name, name), nil
+			"with its instance, or would have kept too much", p.Serving.Name, name), nil
 	}
 	return "", nil
 }
@@ -288,16 +288,16 @@ func (l Link) Behind(ctx context.Context) (bytes int64, err error) {
 
 // Failures is how often the following side has failed to apply what it was sent, since its statistics began. It tries
 // again by itself, and says in its log why it failed.
-func (l Link) Failures(ctx context.Context) (n int64, err error) {
-	conn, err := l.Following.Connect(ctx, "postgres")
+func (s Subscriber) Failures(ctx context.Context) (n int64, err error) {
+	conn, err := s.Following.Connect(ctx, "postgres")
 	if err != nil {
 		return 0, err
 	}
 	defer sql.HangUp(conn)
 	err = conn.QueryRow(ctx, `select coalesce(sum(apply_error_count), 0)::bigint from pg_stat_subscription_stats
-		where subname = $1`, l.Name).Scan(&n)
+		where subname = $1`, s.Name).Scan(&n)
 	if err != nil {
-		return 0, fmt.Errorf("ask how often %s has failed: %w", l.Following.Name, err)
+		return 0, fmt.Errorf("ask how often %s has failed: %w", s.Following.Name, err)
 	}
 	return n, nil
 }

@@ -18,9 +18,9 @@ const progress = `create table if not exists toban_sides.progress (link text pri
 
 // Leave has the following side stop, and forget its subscriptions. Where each was is noted, in the transaction that
 // removes it. The slots of the serving side stay: Return goes on there.
-func (l Link) Leave(ctx context.Context) error {
-	return each(ctx, l.Following, func(conn *pgx.Conn, _ database) error {
-		there, err := l.subscribed(ctx, conn)
+func (s Subscriber) Leave(ctx context.Context) error {
+	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
+		there, err := s.subscribed(ctx, conn)
 		if err != nil || !there {
 			return err
 		}
@@ -28,10 +28,10 @@ func (l Link) Leave(ctx context.Context) error {
 			return err
 		}
 		if err := do(ctx, conn, "disable the subscription",
-			fmt.Sprintf("alter subscription %s disable", l.Name)); err != nil {
+			fmt.Sprintf("alter subscription %s disable", s.Name)); err != nil {
 			return err
 		}
-		if err := l.awaitIdle(ctx, conn); err != nil {
+		if err := s.awaitIdle(ctx, conn); err != nil {
 			return err
 		}
 		return do(ctx, conn, "note where the subscription is, and remove it", progress,
@@ -40,25 +40,25 @@ func (l Link) Leave(ctx context.Context) error {
 				select s.subname, coalesce(pg_replication_origin_progress('pg_' || s.oid, true), '0/0')
 				from pg_subscription s join pg_database d on d.oid = s.subdbid
 				where d.datname = current_database() and s.subname = %s
-				on conflict (link) do update set lsn = excluded.lsn`, sql.Literal(l.Name)),
-			fmt.Sprintf("alter subscription %s set (slot_name = none)", l.Name), "drop subscription "+l.Name)
+				on conflict (link) do update set lsn = excluded.lsn`, sql.Literal(s.Name)),
+			fmt.Sprintf("alter subscription %s set (slot_name = none)", s.Name), "drop subscription "+s.Name)
 	})
 }
 
 // Subscribed says that the following side has a subscription in each database: it has not begun to leave.
-func (l Link) Subscribed(ctx context.Context) (bool, error) {
-	there, err := gather(ctx, l.Following, func(conn *pgx.Conn, _ database) (bool, error) {
-		return l.subscribed(ctx, conn)
+func (s Subscriber) Subscribed(ctx context.Context) (bool, error) {
+	there, err := gather(ctx, s.Following, func(conn *pgx.Conn, _ database) (bool, error) {
+		return s.subscribed(ctx, conn)
 	})
 	return !slices.Contains(there, false), err
 }
 
 // awaitIdle waits until nobody applies what the subscription of a database brings: then its progress stays.
-func (l Link) awaitIdle(ctx context.Context, conn *pgx.Conn) error {
+func (s Subscriber) awaitIdle(ctx context.Context, conn *pgx.Conn) error {
 	return wait(ctx, "wait until the subscription is idle", func() (idle bool, err error) {
 		err = conn.QueryRow(ctx, `select not exists (select from pg_stat_subscription x
 			join pg_subscription s on s.oid = x.subid join pg_database d on d.oid = s.subdbid
-			where s.subname = $1 and d.datname = current_database() and x.pid is not null)`, l.Name).Scan(&idle)
+			where s.subname = $1 and d.datname = current_database() and x.pid is not null)`, s.Name).Scan(&idle)
 		if err != nil {
 			return false, fmt.Errorf("look for who applies: %w", err)
 		}
@@ -68,11 +68,11 @@ func (l Link) awaitIdle(ctx context.Context, conn *pgx.Conn) error {
 
 // Return makes the subscriptions anew that Leave has removed. Each begins where it was. They are not enabled.
 func (l Link) Return(ctx context.Context) error {
-	return l.make(ctx, l.left)
+	return l.make(ctx, l.Subscriber().left)
 }
 
 // left is where the subscription of a database was, with the statement that forgets it.
-func (l Link) left(ctx context.Context, conn *pgx.Conn) (at wal.LSN, then string, err error) {
+func (s Subscriber) left(ctx context.Context, conn *pgx.Conn) (at wal.LSN, then string, err error) {
 	if err := mustOwn(ctx, conn); err != nil {
 		return 0, "", err
 	}
@@ -83,7 +83,7 @@ func (l Link) left(ctx context.Context, conn *pgx.Conn) (at wal.LSN, then string
 	}
 	var lsn string
 	if there {
-		err = conn.QueryRow(ctx, "select lsn::text from toban_sides.progress where link = $1", l.Name).Scan(&lsn)
+		err = conn.QueryRow(ctx, "select lsn::text from toban_sides.progress where link = $1", s.Name).Scan(&lsn)
 	}
 	if !there || errors.Is(err, pgx.ErrNoRows) {
 		return 0, "", fmt.Errorf("%w: nobody has noted where the other side was", ErrMissing)
@@ -92,5 +92,5 @@ func (l Link) left(ctx context.Context, conn *pgx.Conn) (at wal.LSN, then string
 		return 0, "", fmt.Errorf("look for where the subscription was: %w", err)
 	}
 	at, err = wal.ParseLSN(lsn)
-	return at, "delete from toban_sides.progress where link = " + sql.Literal(l.Name), err
+	return at, "delete from toban_sides.progress where link = " + sql.Literal(s.Name), err
 }

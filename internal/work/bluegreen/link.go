@@ -33,6 +33,24 @@ type Link struct {
 	Mark string
 }
 
+// Publisher is what the serving side has of a link: publications and slots.
+type Publisher struct {
+	Serving    Side
+	Name, Mark string
+}
+
+// Publisher is that of the link.
+func (l Link) Publisher() Publisher { return Publisher{l.Serving, l.Name, l.Mark} }
+
+// Subscriber is what the following side has of a link: subscriptions.
+type Subscriber struct {
+	Following Side
+	Name      string
+}
+
+// Subscriber is that of the link.
+func (l Link) Subscriber() Subscriber { return Subscriber{l.Following, l.Name} }
+
 // The names of the links in both directions.
 const (
 	nameForward = "toban_to_green"
@@ -52,7 +70,7 @@ type database struct {
 }
 
 // slot is the name of the slot of a database on the serving side.
-func (l Link) slot(d database) string { return fmt.Sprintf("%s_%d", l.Name, d.OID) }
+func (p Publisher) slot(d database) string { return fmt.Sprintf("%s_%d", p.Name, d.OID) }
 
 // databases are those that are carried. A subscription would keep others from copying a template.
 func databases(ctx context.Context, side Side) ([]database, error) {
@@ -116,6 +134,16 @@ func in[T any](ctx context.Context, side Side, d database, do func(*pgx.Conn, da
 func each(ctx context.Context, side Side, do func(*pgx.Conn, database) error) error {
 	_, err := gather(ctx, side, func(conn *pgx.Conn, d database) (struct{}, error) { return struct{}{}, do(conn, d) })
 	return err
+}
+
+// doOn runs statements in the database postgres of a side.
+func doOn(ctx context.Context, side Side, what string, statements ...string) error {
+	conn, err := side.Connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer sql.HangUp(conn)
+	return do(ctx, conn, what, statements...)
 }
 
 // do runs statements, as one message: several are one transaction.

@@ -99,7 +99,7 @@ func secretly(ctx context.Context, conn *pgx.Conn) error {
 // Reconnect has the subscriptions that are there connect as Reach of the serving side says.
 func (l Link) Reconnect(ctx context.Context) error {
 	return each(ctx, l.Following, func(conn *pgx.Conn, d database) error {
-		there, err := l.subscribed(ctx, conn)
+		there, err := l.Subscriber().subscribed(ctx, conn)
 		if err != nil || !there {
 			return err
 		}

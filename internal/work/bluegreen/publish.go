@@ -84,8 +84,8 @@ const refusing = `if n > 0 and tg_tag <> 'REFRESH MATERIALIZED VIEW'
 
 // HoldSchema has the serving side refuse to change its schema: the following one would not have the change, and there
 // would be no way back. Superusers may change it all the same.
-func (l Link) HoldSchema(ctx context.Context) error {
-	return each(ctx, l.Serving, func(conn *pgx.Conn, _ database) error {
+func (p Publisher) HoldSchema(ctx context.Context) error {
+	return each(ctx, p.Serving, func(conn *pgx.Conn, _ database) error {
 		there, err := hasNotes(ctx, conn)
 		if err != nil || !there {
 			return err
@@ -100,13 +100,13 @@ func (l Link) HoldSchema(ctx context.Context) error {
 // A table whose CREATE was under way when the tables were listed is in no list, and nobody has noted it; but it is in
 // the copy, because a slot waits for the transactions that were under way. So once the slots are there the tables are
 // looked at again, and where one is missing it begins anew: no other can come without a note.
-func (l Link) Publish(ctx context.Context, patience time.Duration) (position wal.LSN, err error) {
+func (p Publisher) Publish(ctx context.Context, patience time.Duration) (position wal.LSN, err error) {
 	for range beginnings {
-		position, missing, err := l.publishOnce(ctx, patience)
+		position, missing, err := p.publishOnce(ctx, patience)
 		if err != nil || len(missing) == 0 {
 			return position, err
 		}
-		if err := l.beginAnew(ctx); err != nil {
+		if err := p.beginAnew(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -117,53 +117,53 @@ func (l Link) Publish(ctx context.Context, patience time.Duration) (position wal
 const beginnings = 5
 
 // publishOnce makes what is missing, and returns the tables that are not published for all that.
-func (l Link) publishOnce(ctx context.Context, patience time.Duration) (at wal.LSN, missing []string, err error) {
-	err = each(ctx, l.Serving, func(conn *pgx.Conn, d database) error { return l.publish(ctx, conn, d) })
+func (p Publisher) publishOnce(ctx context.Context, patience time.Duration) (at wal.LSN, missing []string, err error) {
+	err = each(ctx, p.Serving, func(conn *pgx.Conn, d database) error { return p.publish(ctx, conn, d) })
 	if err != nil {
 		return 0, nil, err
 	}
-	starts, err := gather(ctx, l.Serving, func(conn *pgx.Conn, d database) (wal.LSN, error) {
-		return l.makeSlot(ctx, conn, d, patience)
+	starts, err := gather(ctx, p.Serving, func(conn *pgx.Conn, d database) (wal.LSN, error) {
+		return p.makeSlot(ctx, conn, d, patience)
 	})
 	if err != nil {
 		return 0, nil, err
 	}
-	lacking, err := gather(ctx, l.Serving, func(conn *pgx.Conn, _ database) ([]string, error) {
-		return l.unpublished(ctx, conn)
+	lacking, err := gather(ctx, p.Serving, func(conn *pgx.Conn, _ database) ([]string, error) {
+		return p.unpublished(ctx, conn)
 	})
 	if missing = slices.Concat(lacking...); err != nil || len(missing) > 0 {
 		return 0, missing, err
 	}
-	return slices.Max(starts), nil, l.pass(ctx)
+	return slices.Max(starts), nil, p.pass(ctx)
 }
 
 // beginAnew drops the slots, which begin too early for a table that is to be published: what was written there before
 // would be neither in the copy nor sent. The publications go after them, so that whoever comes next sees the same,
 // wherever this one was cut off. Where somebody reads a slot, it is too late for that.
-func (l Link) beginAnew(ctx context.Context) error {
-	conn, err := l.Serving.Connect(ctx, "postgres")
+func (p Publisher) beginAnew(ctx context.Context) error {
+	conn, err := p.Serving.Connect(ctx, "postgres")
 	if err != nil {
 		return err
 	}
 	defer sql.HangUp(conn)
 	var read bool
-	if err := conn.QueryRow(ctx, "select exists (select "+slotsOfLink+" and active)", l.Name).Scan(&read); err != nil {
+	if err := conn.QueryRow(ctx, "select exists (select "+slotsOfLink+" and active)", p.Name).Scan(&read); err != nil {
 		return fmt.Errorf("look for who reads the slots: %w", err)
 	}
 	if read {
 		return InTheWay{TablesDiffer, "a table is not published, and the other side follows already"}
 	}
-	gone := func() (bool, error) { return l.dropSlots(ctx, conn) }
-	if err := wait(ctx, "remove the slots of "+l.Serving.Name, gone); err != nil {
+	gone := func() (bool, error) { return p.dropSlots(ctx, conn) }
+	if err := wait(ctx, "remove the slots of "+p.Serving.Name, gone); err != nil {
 		return err
 	}
-	return each(ctx, l.Serving, func(conn *pgx.Conn, _ database) error {
-		return do(ctx, conn, "remove the publication", "drop publication if exists "+l.Name)
+	return each(ctx, p.Serving, func(conn *pgx.Conn, _ database) error {
+		return do(ctx, conn, "remove the publication", "drop publication if exists "+p.Name)
 	})
 }
 
 // publish makes the notes and the publication of one database, where they are missing.
-func (l Link) publish(ctx context.Context, conn *pgx.Conn, d database) error {
+func (p Publisher) publish(ctx context.Context, conn *pgx.Conn, d database) error {
 	noted, err := own(ctx, conn)
 	if errors.Is(err, errForeign) { // whoever owns a publication says what is sent
 		return InTheWay{upgrade.NameTaken, conn.Config().Database + ": " + err.Error()}
@@ -172,12 +172,12 @@ func (l Link) publish(ctx context.Context, conn *pgx.Conn, d database) error {
 		return err
 	}
 	var published bool
-	err = conn.QueryRow(ctx, "select exists (select from pg_publication where pubname = $1)", l.Name).Scan(&published)
+	err = conn.QueryRow(ctx, "select exists (select from pg_publication where pubname = $1)", p.Name).Scan(&published)
 	if err != nil {
 		return fmt.Errorf("look for the publication: %w", err)
 	}
 	if !noted {
-		statements := fmt.Sprintf(notes, sql.Literal(markPrefix+l.Mark), fmt.Sprintf(noting, ""))
+		statements := fmt.Sprintf(notes, sql.Literal(markPrefix+p.Mark), fmt.Sprintf(noting, ""))
 		if err := do(ctx, conn, "make the notes", statements); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (l Link) publish(ctx context.Context, conn *pgx.Conn, d database) error {
 	if published {
 		return nil
 	}
-	missing, err := l.unpublished(ctx, conn)
+	missing, err := p.unpublished(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -193,11 +193,11 @@ func (l Link) publish(ctx context.Context, conn *pgx.Conn, d database) error {
 		return err
 	}
 	return do(ctx, conn, "make the publication",
-		fmt.Sprintf("create publication %s for table only %s", l.Name, strings.Join(missing, ", only ")))
+		fmt.Sprintf("create publication %s for table only %s", p.Name, strings.Join(missing, ", only ")))
 }
 
 // makeSlot makes the slot of a database, if it is not there, and returns where it starts.
-func (l Link) makeSlot(ctx context.Context, conn *pgx.Conn, d database, patience time.Duration) (wal.LSN, error) {
+func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, patience time.Duration) (wal.LSN, error) {
 	major, err := majorOf(ctx, conn)
 	if err != nil {
 		return 0, err
@@ -208,18 +208,18 @@ func (l Link) makeSlot(ctx context.Context, conn *pgx.Conn, d database, patience
 	}
 	var start string
 	err = conn.QueryRow(ctx, "select confirmed_flush_lsn::text from pg_replication_slots where slot_name = $1",
-		l.slot(d)).Scan(&start)
+		p.slot(d)).Scan(&start)
 	if errors.Is(err, pgx.ErrNoRows) {
 		limit := fmt.Sprintf("set statement_timeout = %d", patience.Milliseconds())
 		if err := do(ctx, conn, "limit the time", limit); err != nil {
 			return 0, err
 		}
 		err = conn.QueryRow(ctx, fmt.Sprintf("select lsn::text from pg_create_logical_replication_slot(%s, "+
-			"'pgoutput'%s)", sql.Literal(l.slot(d)), failover)).Scan(&start)
+			"'pgoutput'%s)", sql.Literal(p.slot(d)), failover)).Scan(&start)
 	}
 	const canceled = "57014"
 	if sql.Code(err) == canceled && ctx.Err() == nil {
-		return 0, fmt.Errorf("%w: %s", ErrLongTransaction, oldest(ctx, l.Serving))
+		return 0, fmt.Errorf("%w: %s", ErrLongTransaction, oldest(ctx, p.Serving))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("make a slot: %w", err)
@@ -245,21 +245,11 @@ func oldest(ctx context.Context, side Side) string {
 }
 
 // pass writes something behind the position, so that a server that replays up to it comes to know that it is there.
-func (l Link) pass(ctx context.Context) error {
-	conn, err := l.Serving.Connect(ctx, "postgres")
-	if err != nil {
-		return err
-	}
-	defer sql.HangUp(conn)
-	return do(ctx, conn, "write behind the position", "select pg_logical_emit_message(true, 'toban', 'position')")
+func (p Publisher) pass(ctx context.Context) error {
+	return doOn(ctx, p.Serving, "write behind the position", "select pg_logical_emit_message(true, 'toban', 'position')")
 }
 
 // SwitchWAL ends the file of WAL that a side writes, so that the archive gets it.
 func SwitchWAL(ctx context.Context, side Side) error {
-	conn, err := side.Connect(ctx, "postgres")
-	if err != nil {
-		return err
-	}
-	defer sql.HangUp(conn)
-	return do(ctx, conn, "switch the WAL", "select pg_switch_wal()")
+	return doOn(ctx, side, "switch the WAL", "select pg_switch_wal()")
 }

@@ -28,12 +28,12 @@ const (
 )
 
 // unpublished are the tables of a database, with the barrier, that the link does not publish.
-func (l Link) unpublished(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+func (p Publisher) unpublished(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	present, err := texts(ctx, conn, "look for tables", queryPresent+" order by 1")
 	if err != nil {
 		return nil, err
 	}
-	published, err := texts(ctx, conn, "look for what is published", queryPublished, l.Name)
+	published, err := texts(ctx, conn, "look for what is published", queryPublished, p.Name)
 	return without(present, published), err
 }
 

@@ -70,12 +70,15 @@ func TestAForgedSchemaOfAnUpgradeIsNotTouched(t *testing.T) {
 		}
 	}
 	for name, touch := range map[string]func(context.Context) error{
-		"Publish":        func(ctx context.Context) error { _, err := forward.Publish(ctx, time.Second); return err },
+		"Publish": func(ctx context.Context) error {
+			_, err := forward.Publisher().Publish(ctx, time.Second)
+			return err
+		},
 		"CatchUp":        forward.CatchUp,
-		"HoldSchema":     forward.HoldSchema,
+		"HoldSchema":     forward.Publisher().HoldSchema,
 		"Noted":          func(ctx context.Context) error { _, err := bluegreen.Noted(ctx, blue); return err },
 		"CarryRefreshes": func(ctx context.Context) error { _, err := forward.CarryRefreshes(ctx); return err },
-		"Adopt":          back.Adopt,
+		"Adopt":          back.Subscriber().Adopt,
 		"Look":           forward.Look,
 	} {
 		if err := touch(within(n, deadline)); err == nil || !strings.Contains(err.Error(), "toban_sides") {

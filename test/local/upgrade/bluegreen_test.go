@@ -59,7 +59,7 @@ func TestLongSidesChangeAndChangeBack(t *testing.T) {
 // schemaIsHeld looks whether green refuses a change of the schema while blue follows, and nothing else.
 func (s *sides) schemaIsHeld() {
 	s.Helper()
-	must(s, s.back.HoldSchema(s.ctx))
+	must(s, s.back.Publisher().HoldSchema(s.ctx))
 	conn, err := s.green.dial("shop")
 	must(s, err)
 	defer conn.Close(context.WithoutCancel(s.ctx))

@@ -24,7 +24,7 @@ func TestATableThatIsBeingMadeIsCarried(t *testing.T) {
 	position := make(chan wal.LSN, 1)
 	s.forward = bluegreen.Forward(s.blue.side("blue"), bluegreen.Side{}, "test")
 	go func() {
-		at, err := s.forward.Publish(s.ctx, deadline)
+		at, err := s.forward.Publisher().Publish(s.ctx, deadline)
 		if err != nil {
 			t.Error(err)
 		}
@@ -65,7 +65,7 @@ func TestATableWithoutAKeyThatIsBeingMadeIsRefused(t *testing.T) {
 	s.blue.do("shop", "drop publication toban_to_green")
 	s.blue.do("shop", "create publication toban_to_green for table only toban_sides.barrier, only app.orders")
 	s.blue.do("shop", "create table app.late (n int);\ninsert into app.late values (1)")
-	_, err := s.forward.Publish(s.ctx, deadline)
+	_, err := s.forward.Publisher().Publish(s.ctx, deadline)
 	if !inTheWay(err, upgrade.NoReplicaIdentity, "app.late") {
 		t.Errorf("it says %v", err)
 	}
@@ -181,10 +181,10 @@ func TestTheClosedSideHasTheLastWord(t *testing.T) {
 	must(t, err)
 
 	// Green serves from now on. One who was not seen commits on blue; and blue stops for a moment to be read.
-	must(t, s.forward.Disable(s.ctx))
+	must(t, s.forward.Subscriber().Disable(s.ctx))
 	s.blue.do("shop", "insert into app.acknowledged values (9, 1)")
 	s.green.do("shop", "insert into app.acknowledged values (8, 1)")
-	must(t, s.forward.Enable(s.ctx))
+	must(t, s.forward.Subscriber().Enable(s.ctx))
 	for range 2 { // whoever was cut off does it again
 		must(t, s.forward.Turn(s.ctx, s.back))
 	}
@@ -200,9 +200,9 @@ func TestTheClosedSideHasTheLastWord(t *testing.T) {
 	must(t, s.back.Prepare(s.ctx, s.forward, deadline))
 	_, err = s.back.Hand(s.ctx)
 	must(t, err)
-	must(t, s.back.Disable(s.ctx))
+	must(t, s.back.Subscriber().Disable(s.ctx))
 	s.green.do("shop", "insert into app.acknowledged values (7, 1)")
-	must(t, s.back.Enable(s.ctx))
+	must(t, s.back.Subscriber().Enable(s.ctx))
 	must(t, s.back.LastWord(s.ctx))
 	must(t, bluegreen.Cancel(s.ctx, s.blue.side("blue")))
 	if got := s.blue.ask("shop", "select count(*) from app.acknowledged where writer = 7"); got != "1" {

@@ -24,9 +24,9 @@ func TestLongASideLeavesIsUpgradedAndReturns(t *testing.T) {
 	s.change(c, s.forward, s.back, s.green)
 	s.untilWritten(c, 100)
 
-	cuts := s.cutOff(s.back.Leave)
+	cuts := s.cutOff(s.back.Subscriber().Leave)
 	left := s.blue.ask("shop", "select lsn from toban_sides.progress where link = 'toban_to_blue'")
-	must(t, s.back.Leave(s.ctx)) // again, and nothing is forgotten
+	must(t, s.back.Subscriber().Leave(s.ctx)) // again, and nothing is forgotten
 	if got := s.blue.ask("shop", "select lsn from toban_sides.progress"); got != left || got == "0/0" {
 		t.Errorf("it is noted at %q, and was at %q", got, left)
 	}
@@ -47,7 +47,7 @@ func TestLongASideLeavesIsUpgradedAndReturns(t *testing.T) {
 
 	cuts += s.cutOff(s.back.Return)
 	t.Logf("cut off %d times", cuts)
-	must(t, s.back.Enable(s.ctx))
+	must(t, s.back.Subscriber().Enable(s.ctx))
 	must(t, s.back.CatchUp(s.ctx))
 	t.Logf("home, while it is written: %+v", s.same(s.back))
 	c.stop()
@@ -59,7 +59,7 @@ func TestLongASideLeavesIsUpgradedAndReturns(t *testing.T) {
 		t.Errorf("there are %s notes of where it was", n)
 	}
 	// A side that has not left can't return.
-	must(t, s.back.RemoveFollowing(s.ctx))
+	must(t, s.back.Subscriber().Remove(s.ctx))
 	if err := s.back.Return(s.ctx); !errors.Is(err, bluegreen.ErrMissing) {
 		t.Errorf("it says %v", err)
 	}

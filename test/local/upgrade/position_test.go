@@ -78,14 +78,14 @@ func TestLongALinkThatIsCutOffIsMadeWhole(t *testing.T) {
 	s.forward = bluegreen.Forward(s.blue.side("blue"), bluegreen.Side{}, "test")
 	var position wal.LSN
 	cuts := s.cutOff(func(ctx context.Context) (err error) {
-		position, err = s.forward.Publish(ctx, deadline)
+		position, err = s.forward.Publisher().Publish(ctx, deadline)
 		return err
 	})
 	s.copyTo(position, 17)
 	for _, make := range []func(context.Context) error{
-		s.forward.Adopt,
+		s.forward.Subscriber().Adopt,
 		func(ctx context.Context) error { return s.forward.Follow(ctx, position) },
-		s.forward.Enable,
+		s.forward.Subscriber().Enable,
 		func(ctx context.Context) error { return s.forward.Prepare(ctx, s.back, deadline) },
 	} {
 		cuts += s.cutOff(make)

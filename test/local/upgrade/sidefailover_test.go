@@ -34,7 +34,7 @@ func TestLongALinkOutlivesAFailover(t *testing.T) {
 			s.stopBlue(syscall.SIGQUIT)
 			standby.ask("postgres", "select pg_promote()")
 			s.forward.Serving = standby.side("blue")
-			broken, err := s.forward.Broken(s.ctx)
+			broken, err := s.forward.Publisher().Broken(s.ctx)
 			must(t, err)
 			if !along {
 				if !strings.Contains(broken, "has no WAL any more") {
@@ -65,7 +65,7 @@ func (s *sides) expectCopies(along bool) {
 		patience, cancel = context.WithTimeout(s.ctx, 3*time.Second)
 	}
 	defer cancel()
-	err := s.forward.AwaitCopies(patience, func(string) {})
+	err := s.forward.Publisher().AwaitCopies(patience, func(string) {})
 	if along {
 		must(s, err)
 	} else if err == nil || !strings.Contains(err.Error(), "the standby walreceiver has copies") {

@@ -123,7 +123,7 @@ func (i *instance) side(name string) bluegreen.Side {
 func (s *sides) publish() wal.LSN {
 	s.Helper()
 	s.forward = bluegreen.Forward(s.blue.side("blue"), bluegreen.Side{}, "test")
-	position, err := s.forward.Publish(s.ctx, deadline)
+	position, err := s.forward.Publisher().Publish(s.ctx, deadline)
 	must(s, err)
 	return position
 }
@@ -169,9 +169,9 @@ update pg_attribute set attoptions = null where attoptions::text ~ 'pg_attver'`)
 
 func (s *sides) follow(position wal.LSN) {
 	s.Helper()
-	must(s, s.forward.Adopt(s.ctx))
+	must(s, s.forward.Subscriber().Adopt(s.ctx))
 	must(s, s.forward.Follow(s.ctx, position))
-	must(s, s.forward.Enable(s.ctx))
+	must(s, s.forward.Subscriber().Enable(s.ctx))
 }
 
 // closes has a side closed to clients, or open, as far as an agent does that by its settings.

@@ -225,7 +225,7 @@ func TestLongThePodsOfSidesDoTheirWork(t *testing.T) {
 	}
 	// One whose slots are gone is broken.
 	s.green.do("postgres", "select pg_terminate_backend(active_pid) from pg_replication_slots")
-	must(t, s.back.RemoveServing(s.ctx))
+	must(t, s.back.Publisher().Remove(s.ctx))
 	if r := p.ends(protocol.SidesFollow, true); r.Done || r.Broken == "" {
 		t.Errorf("%+v", r)
 	}
