@@ -329,8 +329,8 @@ func (a *Agent) beginElections(life context.Context, before *resumed) {
 	a.peers.CountFrom(a.elections.began)
 	a.ballots = &ballots{find: a.members.find, peers: a.peers, post: a.post, log: a.options.Log}
 	a.data = &dataWatch{
-		folder: volume.NewDataFolder(a.server.Directory(), a.server.Incomplete), control: a.server.Control, status: a.status,
-		post: a.post, log: a.options.Log, life: life,
+		folder: volume.NewDataFolder(a.server.Directory(), a.server.Incomplete), control: a.server.Control,
+		status: a.status, post: a.post, log: a.options.Log, life: life,
 	}
 	a.archiver = a.newArchiver()
 	a.demands = &demands{server: a.server, post: a.post, primary: ruleOfPrimary(&a.current), enforced: a.commitsWait}

@@ -18,8 +18,8 @@ const stateShutDown = "shut down"
 // recover has the old server replay its WAL where it was not stopped in order. Data of a standby is marked as forked
 // before: if it is given back, it has to follow the leader anew.
 func (u *upgrade) recover(ctx context.Context) error {
-	server := &postgres.Server{Programs: u.Former, Data: postgres.DataDirectory{Volume: u.Volume}}
-	if err := server.Data.EndOrphans(ctx); err != nil {
+	data := postgres.DataDirectory{Volume: u.Volume}
+	if err := data.EndOrphans(ctx); err != nil {
 		return err
 	}
 	control, err := u.old.control(ctx)
@@ -40,7 +40,7 @@ func (u *upgrade) recover(ctx context.Context) error {
 		return err
 	}
 	if standby || strings.Contains(state, "recovery") && state != "in crash recovery" {
-		if err := server.Data.MarkForked(); err != nil {
+		if err := data.MarkForked(); err != nil {
 			return err
 		}
 	}

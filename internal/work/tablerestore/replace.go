@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -180,7 +179,8 @@ func (r *run) lockTables(ctx context.Context, conn *pgx.Conn, plans []*plan) (oi
 		if err != nil {
 			return nil, err
 		}
-		if !reflect.DeepEqual(now, p) {
+		if now.oid != p.oid || !slices.Equal(now.restored, p.restored) || !slices.Equal(now.now, p.now) ||
+			!slices.Equal(now.statements, p.statements) {
 			return nil, fmt.Errorf("replace %s: %w", p.table, errChanged)
 		}
 	}

@@ -229,15 +229,15 @@ func lend(schemas, owners []string) (out []string) {
 
 // late are entries that come last, and without which the others are of use.
 func late(e entry) bool {
-	return slices.Contains([]string{"ACL", "DEFAULT ACL", "COMMENT", "FK CONSTRAINT", "TRIGGER", "POLICY", "ROW SECURITY",
-		"RULE", "MATERIALIZED VIEW DATA", "STATISTICS DATA"}, e.kind)
+	return slices.Contains([]string{"ACL", "DEFAULT ACL", "COMMENT", "FK CONSTRAINT", "TRIGGER", "POLICY",
+		"ROW SECURITY", "RULE", "MATERIALIZED VIEW DATA", "STATISTICS DATA"}, e.kind)
 }
 
 // never are entries that do not come along: what is made before, and what reaches out of a database.
 func never(e entry) bool {
 	return slices.Contains([]string{"SCHEMA", "EXTENSION", "PUBLICATION", "PUBLICATION TABLE",
-		"PUBLICATION TABLES IN SCHEMA", "SUBSCRIPTION", "SUBSCRIPTION TABLE", "EVENT TRIGGER", "DATABASE", "DATABASE PROPERTIES",
-		"ENCODING", "STDSTRINGS", "SEARCHPATH", "SECURITY LABEL"}, e.kind) ||
+		"PUBLICATION TABLES IN SCHEMA", "SUBSCRIPTION", "SUBSCRIPTION TABLE", "EVENT TRIGGER", "DATABASE",
+		"DATABASE PROPERTIES", "ENCODING", "STDSTRINGS", "SEARCHPATH", "SECURITY LABEL"}, e.kind) ||
 		e.kind == "COMMENT" && strings.HasPrefix(e.tag, "- EXTENSION ")
 }
 

@@ -98,7 +98,8 @@ func TestTheWayBackByHandToEachBranch(t *testing.T) {
 			if got := n.rows(); got != c.rows {
 				t.Errorf("it has the rows %s, expected %s", got, c.rows)
 			}
-			stop := exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data.Path(), "-m", "immediate", "stop")
+			stop := exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data.Path(), "-m", "immediate",
+				"stop")
 			must(t, stop.Run())
 		})
 	}

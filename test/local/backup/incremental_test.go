@@ -88,8 +88,9 @@ func (a *archive) verification(b backup.Backup) (backup.VerifyOptions, *node) {
 	a.Helper()
 	run := newNodeOf(a.T, a.source.Programs)
 	o := backup.VerifyOptions{
-		Bucket: a, Decoder: a.decoder, Chain: a.chain(b), Plan: a.plan(b), Folder: filepath.Join(run.Data.Volume, "scratch"),
-		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2,
+		Bucket: a, Decoder: a.decoder, Chain: a.chain(b), Plan: a.plan(b),
+		Folder: filepath.Join(run.Data.Volume, "scratch"),
+		Run:    run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2,
 	}
 	must(a, os.Mkdir(o.Folder, 0o700))
 	return o, run

@@ -100,7 +100,8 @@ func (n *node) whole() {
 func TestASnapshotOfAVolumeLeadsToAnyLaterMoment(t *testing.T) {
 	source := primary(t)
 	a := newArchive(t, source, newKey(t))
-	_, err := backup.BeginSession(t.Context(), backup.SessionOptions{Server: a.replication(), Volume: source.Data.Volume})
+	_, err := backup.BeginSession(t.Context(),
+		backup.SessionOptions{Server: a.replication(), Volume: source.Data.Volume})
 	if err == nil || !strings.Contains(err.Error(), "/space") {
 		t.Errorf("of a tablespace elsewhere is said: %v", err)
 	}

@@ -46,7 +46,7 @@ func TestLongAPositionIsExact(t *testing.T) {
 func (i *instance) commits(from wal.LSN) (all []wal.LSN) {
 	i.Helper()
 	end := i.ask("postgres", "select pg_current_wal_flush_lsn()")
-	out, err := exec.Command(filepath.Join(i.Programs.Dir, "pg_waldump"), "--path", filepath.Join(i.Data.Path(), "pg_wal"),
+	out, err := exec.Command(filepath.Join(i.Programs.Dir, "pg_waldump"), "--path", string(i.Data.WAL()),
 		"--start", from.String(), "--end", end).CombinedOutput()
 	if err != nil {
 		i.Fatalf("pg_waldump: %v\n%s", err, out)
