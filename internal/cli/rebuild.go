@@ -17,7 +17,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 type rebuildOptions struct {
@@ -113,7 +113,7 @@ func setAsideOn(db *v1.SampleDB, instance string, claim *corev1.PersistentVolume
 	if r := db.Status.Restore; r != nil && r.CompletedAt != nil {
 		restored = r.ID
 	}
-	aside := desired.DataAside(db, instance, restored, claim)
+	aside := volumes.DataAside(db, instance, restored, claim)
 	if aside.What == "" {
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 	"toban.dev/internal/protocol"
 )
 
@@ -65,7 +66,7 @@ func (w *world) installSnapshots() {
 func (w *world) snapshot(name string) *unstructured.Unstructured {
 	w.Helper()
 	out := &unstructured.Unstructured{}
-	out.SetGroupVersionKind(desired.VolumeSnapshotKind)
+	out.SetGroupVersionKind(volumes.VolumeSnapshotKind)
 	err := w.api.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, out)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -226,7 +227,7 @@ func (w *world) beginsWith(b *v1.DatabaseBackup) {
 	claim, other := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaim{}
 	w.read("data-again-0", claim)
 	w.read("data-again-1", other)
-	if !desired.IsMadeOf(claim, b.Status.Snapshot.Name) || other.Spec.DataSource != nil {
+	if !volumes.IsMadeOf(claim, b.Status.Snapshot.Name) || other.Spec.DataSource != nil {
 		w.Errorf("the volumes are made of %+v and %+v", claim.Spec.DataSource, other.Spec.DataSource)
 	}
 	w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonRestoring)

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // snapshotKind is the kind of external-snapshotter.
@@ -154,7 +154,7 @@ func (d snapshotDriver) provision(ctx context.Context) error {
 	}
 	for _, claim := range claims.Items {
 		source := claim.Spec.DataSource
-		if source == nil || source.Kind != desired.VolumeSnapshotKind.Kind || claim.Spec.VolumeName != "" {
+		if source == nil || source.Kind != volumes.VolumeSnapshotKind.Kind || claim.Spec.VolumeName != "" {
 			continue
 		}
 		name := d.label() + "-" + claim.Name

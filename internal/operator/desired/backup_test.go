@@ -523,3 +523,21 @@ func TestOnlyRetentionMayDelete(t *testing.T) {
 		})
 	}
 }
+
+func TestTheJobOfABackupBySnapshotHasTheFlag(t *testing.T) {
+	db := sampleDB("main", inS3)
+	backup := &v1.DatabaseBackup{
+		ObjectMeta: metav1.ObjectMeta{Name: "before-the-import", Namespace: "shop", UID: types.UID("1a2b")},
+		Spec: v1.DatabaseBackupSpec{
+			SampleDB: "main", Method: v1.MethodVolumeSnapshot, VolumeSnapshotClassName: "fast",
+		},
+	}
+	job := BackupJob(db, backup, settings, time.Hour)
+	c := job.Spec.Template.Spec.Containers[0]
+	if !slices.Contains(c.Command, "--"+naming.FlagSnapshot) {
+		t.Errorf("it runs %v", c.Command)
+	}
+	if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == naming.PathKey }) {
+		t.Error("it has the key of the archive, and reads nothing there")
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired/desiredtest"
 )
 
 // whole compares objects with the golden file of a name, which has all of them.
@@ -30,7 +31,7 @@ func whole(t *testing.T, name string, got []client.Object) {
 		out.WriteString("---\n")
 		out.Write(text)
 	}
-	compare(t, filepath.Join("testdata", name+".yaml"), out.Bytes())
+	desiredtest.Compare(t, filepath.Join("testdata", name+".yaml"), out.Bytes())
 }
 
 // base are objects of which all are in a golden file.
@@ -74,7 +75,7 @@ func (from base) different(t *testing.T, name string, got []client.Object) {
 			out = append(fmt.Appendf(out, "\n%s\n", object), lines...)
 		}
 	}
-	compare(t, filepath.Join("testdata", name+".diff"), out)
+	desiredtest.Compare(t, filepath.Join("testdata", name+".diff"), out)
 }
 
 // union are the keys of both, in order.

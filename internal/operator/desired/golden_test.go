@@ -1,10 +1,7 @@
 package desired
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,32 +9,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/desired/desiredtest"
 	"toban.dev/internal/protocol"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+// sampleDB makes a small SampleDB.
+var sampleDB = desiredtest.SampleDB
 
 var settings = Settings{
 	Image: "registry.example/toban:1", PostgreSQL: "docker.io/library/postgres", Namespace: "toban-system",
-}
-
-// sampleDB makes a small SampleDB, changed by the modifiers.
-func sampleDB(name string, modify ...func(*v1.SampleDB)) *v1.SampleDB {
-	db := &v1.SampleDB{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: "shop", UID: types.UID("0b5c"), CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0)),
-		},
-		Spec: v1.SampleDBSpec{Version: 17, Instances: 1, Storage: v1.StorageSpec{Size: "10Gi"}},
-	}
-	for _, m := range modify {
-		m(db)
-	}
-	return db
 }
 
 func three(db *v1.SampleDB) { db.Spec.Instances = 3 }
@@ -463,32 +447,4 @@ func checkName(t *testing.T, object client.Object) {
 			t.Errorf("label %s=%s: %v", key, value, errs)
 		}
 	}
-}
-
-func compare(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; run go test ./internal/operator/desired -update", err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s differs; look at git diff after go test ./internal/operator/desired -update\n%s",
-			file, firstDifference(want, got))
-	}
-}
-
-func firstDifference(want, got []byte) string {
-	w, g := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
-	for i := range min(len(w), len(g)) {
-		if w[i] != g[i] {
-			return "want " + w[i] + "\ngot  " + g[i]
-		}
-	}
-	return "one is longer than the other"
 }

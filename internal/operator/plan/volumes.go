@@ -12,6 +12,7 @@ import (
 	"toban.dev/internal/change/space"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // replaceVolumes is for what of spec.storage volumes can have only by being made anew.
@@ -37,7 +38,7 @@ func (c change) replaceVolumes() *Step {
 		step.Writes = WritesGoOn
 	}
 	what := fmt.Sprintf("each copies its data anew onto a volume of %s", size.String())
-	if slices.Contains(anew, desired.AnewClass) {
+	if slices.Contains(anew, volumes.AnewClass) {
 		what += ", of the class " + *c.after.Spec.Storage.StorageClassName
 	}
 	step.Message = what + ", one at a time, the standbys first; then the primary hands over. " + c.fits(size)
@@ -53,7 +54,7 @@ func (c change) aside(due []string) string {
 	}
 	for _, name := range due {
 		ordinal, _ := naming.Ordinal(name)
-		if has := desired.DataAside(db, name, restored, c.claim(ordinal)); has.What != "" {
+		if has := volumes.DataAside(db, name, restored, c.claim(ordinal)); has.What != "" {
 			return fmt.Sprintf("nothing happens: the volume of %s has %s, and nobody else has it. %s", name, has.What,
 				has.Until)
 		}
@@ -63,7 +64,7 @@ func (c change) aside(due []string) string {
 
 // anew are the instances that are to have volumes made anew, the size of these, and why.
 func (c change) anew() (size resource.Quantity, due, why []string) {
-	after := desired.Asked(c.after)
+	after := volumes.Asked(c.after)
 	size, err := resource.ParseQuantity(after.Size)
 	if err != nil {
 		return size, nil, nil
@@ -73,7 +74,7 @@ func (c change) anew() (size resource.Quantity, due, why []string) {
 			due, why = append(due, name), append(why, anew...)
 		}
 	}
-	if in, err := desired.Size(c.after); err == nil && !slices.Contains(why, desired.AnewSize) {
+	if in, err := desired.Size(c.after); err == nil && !slices.Contains(why, volumes.AnewSize) {
 		size = in // only the class is another one
 	}
 	return size, due, why
@@ -83,7 +84,7 @@ func (c change) anew() (size resource.Quantity, due, why []string) {
 func (c change) claim(ordinal int) *corev1.PersistentVolumeClaim {
 	name := naming.Claim(c.before.Name, ordinal)
 	for i := range c.seen.Claims {
-		if claim := &c.seen.Claims[i]; claim.Name == name && desired.Asked(c.before).HasNoted(claim) {
+		if claim := &c.seen.Claims[i]; claim.Name == name && volumes.Asked(c.before).HasNoted(claim) {
 			return claim
 		}
 	}
@@ -91,7 +92,7 @@ func (c change) claim(ordinal int) *corev1.PersistentVolumeClaim {
 	if err != nil {
 		return &corev1.PersistentVolumeClaim{}
 	}
-	desired.NoteStorage(made, desired.Asked(c.before).Note())
+	volumes.NoteStorage(made, volumes.Asked(c.before).Note())
 	return made
 }
 

@@ -9,6 +9,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // holds has the status say of each volume how full it is.
@@ -54,7 +55,7 @@ func TestThePlanLooksAtTheVolumes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		desired.NoteStorage(claim, desired.Asked(db).Note())
+		volumes.NoteStorage(claim, volumes.Asked(db).Note())
 		if ordinal > 0 {
 			claim.Spec.StorageClassName = &fast
 		}

@@ -17,6 +17,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 )
@@ -71,7 +72,7 @@ func (s *archiveTopic) applyArchive(ctx context.Context) error {
 func (s *archiveTopic) sparedSnapshots(path string) (out []protocol.Snapshot) {
 	for i := range s.seen.snapshots {
 		b := &s.seen.snapshots[i]
-		if x := desired.Snapshot(b); x != nil && b.Status.Archive != nil && b.Status.Archive.Path == path {
+		if x := volumes.Snapshot(b); x != nil && b.Status.Archive != nil && b.Status.Archive.Path == path {
 			x.Label = "" // retention needs to know of WAL alone
 			out = append(out, *x)
 		}

@@ -13,6 +13,7 @@ import (
 	"toban.dev/internal/change/space"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 	"toban.dev/internal/protocol"
 )
 
@@ -21,7 +22,7 @@ import (
 // and the volumes alone too. Where the user has lowered the size, the former one stays in force until it is decided
 // that the data fits.
 func (s *storageTopic) takeSizeInForce() {
-	s.wrote = desired.Asked(s.db)
+	s.wrote = volumes.Asked(s.db)
 	size, err := desired.Size(s.db)
 	if err != nil {
 		return // the storage phase reports it

@@ -10,6 +10,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // one is one of several.
@@ -175,7 +176,7 @@ func (s *story) rebuild() {
 	ordinal, instance := naming.Ordinal(claim.Name)
 	name, d := naming.Instance(modelDB, ordinal), s.disks[claim.UID]
 	spare := d == nil || d.of == nil || s.elsewhere(d.of, claim.UID)
-	if instance && spare && desired.DataAside(db, name, restored, claim).What == "" {
+	if instance && spare && volumes.DataAside(db, name, restored, claim).What == "" {
 		s.remove(kindClaim, claim.Name, byRebuild, metav1.DeletePropagationBackground)
 	}
 }

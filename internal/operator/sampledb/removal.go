@@ -11,7 +11,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // The reasons of decisions about the volume of an instance.
@@ -153,8 +153,8 @@ func usedBy(pod *corev1.Pod, users map[string]string) {
 }
 
 // dataAside is the former data that is on the volume of an instance and nowhere else.
-func (s *storageTopic) dataAside(ordinal int) desired.Aside {
-	return desired.DataAside(s.db, naming.Instance(s.db.Name, ordinal), s.config.Restored, s.seen.claims[ordinal])
+func (s *storageTopic) dataAside(ordinal int) volumes.Aside {
+	return volumes.DataAside(s.db, naming.Instance(s.db.Name, ordinal), s.config.Restored, s.seen.claims[ordinal])
 }
 
 // isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and older
@@ -174,7 +174,7 @@ func (s *storageTopic) isFormer(ordinal int) bool {
 
 // markSetAside notes on a claim which restore in place has left replaced data on its volume.
 func (s *storageTopic) markSetAside(claim *corev1.PersistentVolumeClaim, ordinal int) {
-	id := desired.RestoreAside(s.db, naming.Instance(s.db.Name, ordinal), s.config.Restored, s.seen.claims[ordinal])
+	id := volumes.RestoreAside(s.db, naming.Instance(s.db.Name, ordinal), s.config.Restored, s.seen.claims[ordinal])
 	if id == "" {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/space"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // The reasons of decisions about volumes that are made anew ("Smaller volumes, and another class" in docs/sampledb.md),
@@ -59,7 +59,7 @@ type replacingInstance struct {
 	due          []string
 	going, bound bool
 	// aside is former data that goes with the volume.
-	aside desired.Aside
+	aside volumes.Aside
 	// exists says that its Pod is there and not ending, ready that it does what its role asks, counts that its vote
 	// and its acknowledgement do, with the data that is on this volume.
 	exists, ready, counts bool
@@ -112,17 +112,17 @@ func decideReplacing(v replacingView) replacingStep {
 }
 
 // setAsideOf is the first of some instances whose volume has former data, as far as it is not going already.
-func setAsideOf(due []replacingInstance) (name string, aside desired.Aside) {
+func setAsideOf(due []replacingInstance) (name string, aside volumes.Aside) {
 	for _, i := range due {
 		if i.aside.What != "" && !i.going {
 			return i.name, i.aside
 		}
 	}
-	return "", desired.Aside{}
+	return "", volumes.Aside{}
 }
 
 // keeps is the step in the place of one with which the former data of an instance would go.
-func (d replacingStep) keeps(name string, aside desired.Aside) replacingStep {
+func (d replacingStep) keeps(name string, aside volumes.Aside) replacingStep {
 	d.reason = replacingSetAside
 	d.message = fmt.Sprintf("no volume is touched: that of %s has %s, and nobody else has it. %s; or copy it from "+
 		"there first, or write the former values again", name, aside.What, aside.Until)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/change/space"
-	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // threeDue are three instances, of which the second one leads and all volumes are to be smaller.
@@ -17,7 +17,7 @@ func threeDue(edit ...func(*replacingView)) replacingView {
 	}
 	for _, name := range []string{"x-0", "x-1", "x-2"} {
 		v.instances = append(v.instances, replacingInstance{
-			name: name, due: []string{desired.AnewSize}, bound: true, exists: true, ready: true, counts: true,
+			name: name, due: []string{volumes.AnewSize}, bound: true, exists: true, ready: true, counts: true,
 		})
 	}
 	for _, e := range edit {
@@ -61,23 +61,23 @@ func TestDecideAnew(t *testing.T) {
 		},
 		"one of them has what a restore has replaced": {
 			threeDue(of(0, func(i *replacingInstance) {
-				i.aside = desired.Aside{What: "the former",
+				i.aside = volumes.Aside{What: "the former",
 					Until: "Delete"}
 			})),
 			replacingSetAside, "x-2", "that of x-0 has the former",
 		},
 		"so has the primary, and its turn is last": {
 			threeDue(replacedAlready(0, 2),
-				of(1, func(i *replacingInstance) { i.aside = desired.Aside{What: "the former", Until: "Delete"} })),
+				of(1, func(i *replacingInstance) { i.aside = volumes.Aside{What: "the former", Until: "Delete"} })),
 			replacingSetAside, "x-1", "that of x-1 has the former",
 		},
 		"one that has it stays": {
 			threeDue(replacedAlready(0), of(0,
-				func(i *replacingInstance) { i.aside = desired.Aside{What: "the former"} })),
+				func(i *replacingInstance) { i.aside = volumes.Aside{What: "the former"} })),
 			replacingReplaced, "x-2", "x-2 is copied",
 		},
 		"somebody has deleted the claim that had it": {
-			threeDue(of(0, func(i *replacingInstance) { i.going, i.aside = true, desired.Aside{What: "the former"} })),
+			threeDue(of(0, func(i *replacingInstance) { i.going, i.aside = true, volumes.Aside{What: "the former"} })),
 			replacingReplaced, "x-0", "x-0 is copied",
 		},
 		"the class does not exist": {

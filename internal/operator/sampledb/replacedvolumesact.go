@@ -17,6 +17,7 @@ import (
 	"toban.dev/internal/change/space"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // volumesTopic replaces volumes by others of another size or class.
@@ -85,8 +86,8 @@ func (s *storageFacts) asksAnother(claim *corev1.PersistentVolumeClaim) []string
 		return nil
 	}
 	due := s.wrote.Anew(size, claim)
-	if s.keepsFormerSize() && s.wrote.Smaller(claim) && !slices.Contains(due, desired.AnewSize) {
-		due = append(due, desired.AnewSize)
+	if s.keepsFormerSize() && s.wrote.Smaller(claim) && !slices.Contains(due, volumes.AnewSize) {
+		due = append(due, volumes.AnewSize)
 	}
 	return due
 }
@@ -107,7 +108,7 @@ func (s *volumesTopic) noteStorage(claim *corev1.PersistentVolumeClaim, ordinal 
 	if current := s.seen.claims[ordinal]; len(s.asksAnother(current)) > 0 {
 		note = current.Annotations[naming.AnnotationStorage]
 	}
-	desired.NoteStorage(claim, note)
+	volumes.NoteStorage(claim, note)
 }
 
 // replacingView is what the scope knows of volumes that are to be made anew.
@@ -226,7 +227,7 @@ func (s *volumesTopic) lookAgain(ctx context.Context, d replacingStep) (replacin
 			return d, err
 		}
 		if name == d.target {
-			aside := desired.DataAside(s.db, name, s.config.Restored, claim)
+			aside := volumes.DataAside(s.db, name, s.config.Restored, claim)
 			if aside.What != "" && claim != nil && claim.DeletionTimestamp == nil {
 				return d.keeps(name, aside), nil
 			}

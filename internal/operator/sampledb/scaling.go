@@ -10,6 +10,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // fleetTopic makes the Pods of instances, and restarts or replaces them one by one.
@@ -200,7 +201,7 @@ func (s *fleetTopic) applyInstances(ctx context.Context) error {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
 	if s.seen.set == nil {
-		desired.NoteStorage(&set.Spec.VolumeClaimTemplates[0], s.storageNote())
+		volumes.NoteStorage(&set.Spec.VolumeClaimTemplates[0], s.storageNote())
 	}
 	if err := s.apply(ctx, s.db, set); err != nil {
 		return err

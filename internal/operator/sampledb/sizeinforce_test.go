@@ -10,6 +10,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // claimOf is a claim of a size that has noted another, "" for none.
@@ -17,7 +18,7 @@ func claimOf(has, noted string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{}
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(has)}
 	if noted != "" {
-		desired.NoteStorage(claim, "1 "+noted)
+		volumes.NoteStorage(claim, "1 "+noted)
 	}
 	return claim
 }

@@ -11,6 +11,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 )
 
 // firstSnapshot is the backup by a snapshot of a volume that spec.restoreFrom names for a database which is not there
@@ -33,7 +34,7 @@ func (s *restoreTopic) firstSnapshot(ctx context.Context) (*v1.DatabaseBackup, e
 func (s *restoreTopic) madeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	if current := s.seen.claims[0]; current != nil {
 		if name := current.Annotations[naming.AnnotationMadeOf]; name != "" && s.config.SystemIdentifier == "" {
-			desired.NoteMadeOf(claim, name)
+			volumes.NoteMadeOf(claim, name)
 		}
 		return nil
 	}
@@ -48,7 +49,7 @@ func (s *restoreTopic) madeOf(ctx context.Context, claim *corev1.PersistentVolum
 	if err := largeEnough(backup, claim); err != nil {
 		return err
 	}
-	desired.MadeOf(claim, backup.Status.Snapshot.Name)
+	volumes.MadeOf(claim, backup.Status.Snapshot.Name)
 	return nil
 }
 
@@ -100,7 +101,7 @@ func snapshotSource(backup *v1.DatabaseBackup) (desired.Source, error) {
 	source := desired.Source{
 		Archive: *backup.Status.Archive.DeepCopy(), Backup: backup.Status.Snapshot.ID,
 		Major:    desired.MajorOf(backup.Status.ServerVersion),
-		Snapshot: desired.Snapshot(backup), VolumeSnapshot: backup.Status.Snapshot.Name,
+		Snapshot: volumes.Snapshot(backup), VolumeSnapshot: backup.Status.Snapshot.Name,
 	}
 	if source.Archive.Claim == "" {
 		source.Archive.Claim = naming.Archive(backup.Spec.SampleDB)
@@ -118,7 +119,7 @@ func (s *restoreTopic) madeOfSource(x desired.Restore, source desired.Source) er
 	switch {
 	case claim == nil:
 		return &problem{v1.ReasonRestoring, "waits for its volume", waitRestore}
-	case desired.IsMadeOf(claim, source.VolumeSnapshot):
+	case volumes.IsMadeOf(claim, source.VolumeSnapshot):
 		return nil
 	}
 	return &problem{v1.ReasonRestoreFailed, fmt.Sprintf("PersistentVolumeClaim %s was there before, and was not made "+

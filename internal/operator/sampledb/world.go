@@ -7,6 +7,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 	"toban.dev/internal/protocol"
 )
 
@@ -89,7 +90,7 @@ type core struct {
 	// config is what the agents should run with.
 	config protocol.Config
 	// wrote is spec.storage as the user wrote it.
-	wrote desired.AskedStorage
+	wrote volumes.AskedStorage
 
 	// problem is the first that the reconcile met, nil if none. It has blocked what comes after where blocked is true.
 	problem *problem

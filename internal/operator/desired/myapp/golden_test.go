@@ -2,8 +2,6 @@ package myapp
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,9 +21,8 @@ import (
 	v1 "toban.dev/api/myapp/v1"
 	toban "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired/desiredtest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // article is the MyApp of the article, with what the CRD adds to it, changed by the modifiers.
 func article(name string, modify ...func(*v1.MyApp)) *v1.MyApp {
@@ -112,7 +109,7 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 				out.WriteString("---\n")
 				out.Write(text)
 			}
-			compare(t, filepath.Join("testdata", name+".yaml"), out.Bytes())
+			desiredtest.Compare(t, filepath.Join("testdata", name+".yaml"), out.Bytes())
 		})
 	}
 }
@@ -161,22 +158,5 @@ func checkName(t *testing.T, object client.Object) {
 		if errs := validation.IsValidLabelValue(value); len(errs) > 0 {
 			t.Errorf("label %s=%s: %v", key, value, errs)
 		}
-	}
-}
-
-func compare(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; run go test ./internal/operator/desired/myapp -update", err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s differs; look at git diff after go test ./internal/operator/desired/myapp -update", file)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/volumes"
 	"toban.dev/internal/operator/order"
 	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/protocol"
@@ -134,7 +134,7 @@ func (s *scope) observeSnapshots(ctx context.Context) error {
 	if !s.Object.BySnapshot() {
 		return nil
 	}
-	kind := desired.VolumeSnapshotKind
+	kind := volumes.VolumeSnapshotKind
 	_, err := s.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		return nil
@@ -205,7 +205,7 @@ func (s *scope) actSnapshot(ctx context.Context, d order.Decision) error {
 	}
 	switch pod := s.Run.Newest(); {
 	case steps.create && s.seen.db != nil:
-		want := desired.VolumeSnapshot(s.seen.db, s.Object, s.seen.progress.Instance, view.session)
+		want := volumes.VolumeSnapshot(s.seen.db, s.Object, s.seen.progress.Instance, view.session)
 		err := s.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create VolumeSnapshot %s: %w", want.GetName(), err)

@@ -1,4 +1,6 @@
-package desired
+// Package volumes is what follows from specs for the volumes of claims: of what they are made, which are made anew, and
+// what lies on them that would be lost with them.
+package volumes
 
 import (
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 )
 
 // What of spec.storage a volume can have only by being made anew (docs/sampledb.md).
@@ -56,7 +59,7 @@ func (s AskedStorage) noted(claim *corev1.PersistentVolumeClaim) (v1.StorageSpec
 func NoteStorage(claim *corev1.PersistentVolumeClaim, note string) {
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, naming.AnnotationStorage, note)
 	if applied := claim.Annotations[naming.AnnotationApplied]; applied != "" {
-		claim.Annotations[naming.AnnotationApplied] = applied + "-" + Hash(note)
+		claim.Annotations[naming.AnnotationApplied] = applied + "-" + desired.Hash(note)
 	}
 }
 

@@ -1,10 +1,8 @@
-package desired
+package volumes
 
 import (
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +12,8 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/desiredtest"
 )
 
 func snapshotOf(db string) *v1.DatabaseBackup {
@@ -26,37 +26,25 @@ func snapshotOf(db string) *v1.DatabaseBackup {
 }
 
 func TestAVolumeSnapshot(t *testing.T) {
-	got := VolumeSnapshot(sampleDB("main"), snapshotOf("main"), "main-1", "20261120T031500Z-3f2a")
+	got := VolumeSnapshot(desiredtest.SampleDB("main"), snapshotOf("main"), "main-1", "20261120T031500Z-3f2a")
 	text, err := yaml.Marshal(got.Object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, "testdata/volumesnapshot.yaml", text)
+	desiredtest.Compare(t, "testdata/volumesnapshot.yaml", text)
 	backup := snapshotOf("main")
 	backup.Name, backup.Spec.VolumeSnapshotClassName = strings.Repeat("b", 57), ""
-	longest := VolumeSnapshot(sampleDB(strings.Repeat("d", 40)), backup, "d-1", "20261120T031500Z-3f2a")
+	longest := VolumeSnapshot(desiredtest.SampleDB(strings.Repeat("d", 40)), backup, "d-1", "20261120T031500Z-3f2a")
 	_, named, err := unstructured.NestedString(longest.Object, "spec", "volumeSnapshotClassName")
 	if err != nil || named || len(longest.GetName()) > 253 {
 		t.Errorf("it is %+v", longest.Object)
 	}
 }
 
-func TestTheJobOfABackupBySnapshotHasTheFlag(t *testing.T) {
-	db := sampleDB("main", inS3)
-	job := BackupJob(db, snapshotOf("main"), settings, time.Hour)
-	c := job.Spec.Template.Spec.Containers[0]
-	if !slices.Contains(c.Command, "--"+naming.FlagSnapshot) {
-		t.Errorf("it runs %v", c.Command)
-	}
-	if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == naming.PathKey }) {
-		t.Error("it has the key of the archive, and reads nothing there")
-	}
-}
-
 // A claim says for as long as it is there what it was made of, and is noted only until its data is a database.
 func TestAClaimThatIsMadeOfASnapshot(t *testing.T) {
-	db := sampleDB("main")
-	claim, err := Claim(db, 0, nil)
+	db := desiredtest.SampleDB("main")
+	claim, err := desired.Claim(db, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +56,7 @@ func TestAClaimThatIsMadeOfASnapshot(t *testing.T) {
 	}
 	group := "snapshot.storage.k8s.io"
 	claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: "s-1"}
-	again, err := Claim(db, 0, claim)
+	again, err := desired.Claim(db, 0, claim)
 	if err != nil {
 		t.Fatal(err)
 	}

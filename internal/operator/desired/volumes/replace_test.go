@@ -1,4 +1,4 @@
-package desired
+package volumes
 
 import (
 	"slices"
@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/desiredtest"
 )
 
 // asks is spec.storage with a size and, where it is given, a class.
@@ -75,8 +77,8 @@ func TestAVolumeIsMadeAnewForAnEditOnly(t *testing.T) {
 }
 
 func TestAStatefulSetThatWouldMakeOtherClaimsIsMadeAnew(t *testing.T) {
-	db := sampleDB("x")
-	set, err := StatefulSet(db, Settings{}, Config(db, Known{}), 1, nil)
+	db := desiredtest.SampleDB("x")
+	set, err := desired.StatefulSet(db, desired.Settings{}, desired.Config(db, desired.Known{}), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +102,7 @@ func TestAStatefulSetThatWouldMakeOtherClaimsIsMadeAnew(t *testing.T) {
 // What a claim notes is written when it changes, and only then.
 func TestANoteOnAClaimIsWritten(t *testing.T) {
 	applied := func(note string) string {
-		claim, err := Claim(sampleDB("x"), 0, nil)
+		claim, err := desired.Claim(desiredtest.SampleDB("x"), 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

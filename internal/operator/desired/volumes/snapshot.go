@@ -1,4 +1,4 @@
-package desired
+package volumes
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +8,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
 )
 
@@ -61,7 +62,7 @@ func MadeOf(claim *corev1.PersistentVolumeClaim, snapshot string) {
 // NoteMadeOf notes on a claim what it was made of.
 func NoteMadeOf(claim *corev1.PersistentVolumeClaim, snapshot string) {
 	claim.Annotations[naming.AnnotationMadeOf] = snapshot
-	claim.Annotations[naming.AnnotationApplied] = Hash([]any{claim.OwnerReferences, snapshot})
+	claim.Annotations[naming.AnnotationApplied] = desired.Hash([]any{claim.OwnerReferences, snapshot})
 }
 
 // IsMadeOf says that a claim was made of a VolumeSnapshot.
