@@ -38,7 +38,8 @@ const (
 func (s *Server) Clone(
 	ctx context.Context, source Upstream, mayDiscard func(whole bool) error, progress io.Writer,
 ) error {
-	args := []string{"--pgdata", s.Data.incoming(), "--dbname", s.keys().copyingInfo(source, nameClone),
+	from := s.keys().copyingInfo(source, nameClone)
+	args := []string{"--pgdata", s.Data.incoming(), "--dbname", from,
 		"--checkpoint", "fast", "--wal-method", "stream", "--no-sync", "--verbose"}
 	if source.Slot != "" {
 		args = append(args, "--slot", source.Slot)
@@ -51,7 +52,7 @@ func (s *Server) Clone(
 		c := &copying{programs: s.Programs, data: s.Data, mayDiscard: mayDiscard}
 		err := c.run(ctx, args, progress)
 		if err != nil && c.slotLost.yes() {
-			err = c.withNewSlot(ctx, source, args, progress)
+			err = c.withNewSlot(ctx, from, source.Slot, args, progress)
 		}
 		if err == nil {
 			err = mayDiscard(true)
@@ -107,11 +108,10 @@ func (c *copying) run(ctx context.Context, args []string, progress io.Writer) er
 // by such a slot, and each copy begins with a checkpoint of the source, and with a segment of its own. So nothing is
 // won by trying until the source has made the slot anew: that checkpoint may cost it again, and slots of others too.
 // This one is made after the checkpoint.
-func (c *copying) withNewSlot(ctx context.Context, source Upstream, args []string, progress io.Writer) error {
-	drop := c.Programs.command(ctx, "pg_receivewal", "--drop-slot", "--slot", source.Slot,
-		"--dbname", c.copyingInfo(source, nameClone))
+func (c *copying) withNewSlot(ctx context.Context, from, slot string, args []string, progress io.Writer) error {
+	drop := c.programs.command(ctx, "pg_receivewal", "--drop-slot", "--slot", slot, "--dbname", from)
 	if err := run(drop, progress); err != nil {
-		return fmt.Errorf("drop the replication slot %s, which is lost: %w", source.Slot, err)
+		return fmt.Errorf("drop the replication slot %s, which is lost: %w", slot, err)
 	}
 	return c.run(ctx, append(slices.Clip(args), "--create-slot"), progress)
 }
