@@ -252,12 +252,18 @@ func (s *story) killWork(work protocol.SidesWork) bool {
 	return s.killNamed(pods)
 }
 
-// killNamed kills Pods, and says whether there were any.
+// killNamed kills Pods, and says whether one was still there.
 func (s *story) killNamed(pods []string) bool {
 	s.Helper()
-	if len(pods) > 0 {
-		s.run(append([]string{"delete", "--wait=false", "--grace-period=0", "--force"}, pods...)...)
-		s.Logf("killed: %s", strings.Join(pods, " "))
+	if len(pods) == 0 {
+		return false
 	}
-	return len(pods) > 0
+	killed, err := s.Kubectl(s.ctx, append([]string{
+		"delete", "--wait=false", "--grace-period=0", "--force", "--ignore-not-found", "-o", "name",
+	}, pods...)...)
+	must(s.T, err)
+	if killed != "" {
+		s.Logf("killed: %s", strings.TrimSpace(killed))
+	}
+	return killed != ""
 }
