@@ -44,9 +44,12 @@ func (w *world) restoreInPlace() {
 	if err != nil {
 		w.fatal("restore in place: %v", err)
 	}
-	history, timeline := upTo(choice.TermHistory, at), wal.Timeline(0)
-	for _, s := range history {
+	history, timeline := begunBefore(choice.TermHistory, at), wal.Timeline(0)
+	for _, s := range upTo(history, at) {
 		timeline = max(timeline, s.Timeline)
+	}
+	if w.former.IntN(3) == 0 {
+		history = upTo(history, at)
 	}
 	newest := slices.Max(slices.Collect(maps.Keys(c.Terms)))
 	for _, l := range w.leaders {

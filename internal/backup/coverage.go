@@ -64,8 +64,10 @@ func (w walOf) add(all []WAL, history []ha.TermStart, end wal.LSN, term int) {
 	}
 }
 
-// parting is up to where two term histories have the same WAL, 0 for nowhere.
+// parting is up to where two term histories have the same WAL, 0 for nowhere. Terms without WAL of their own do not
+// matter: a restore in place by a former version left them out of the term history that it began.
 func parting(a, b []ha.TermStart) wal.LSN {
+	a, b = upTo(a, wal.MaxLSN), upTo(b, wal.MaxLSN)
 	n := 0
 	for n < min(len(a), len(b)) && a[n].Term == b[n].Term && a[n].LSN == b[n].LSN {
 		n++
@@ -254,10 +256,8 @@ func (c Catalogue) historyFile(of ha.TermStart, leaders []ha.TermStart) string {
 
 // In says whether a backup's data is the beginning of a term history's.
 func (c Catalogue) In(b Backup, history []ha.TermStart) bool {
-	if own := c.termHistoryOf(b, history); len(own) > 0 {
-		return ha.CanFollow(own, b.StopLSN, history)
-	}
-	return false
+	end := parting(c.termHistoryOf(b, history), history)
+	return end > 0 && b.StopLSN <= end
 }
 
 // termHistoryOf is the term history of the term in which a backup was taken. Its leader may not have come to

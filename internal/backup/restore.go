@@ -290,18 +290,31 @@ func (r *restoring) finish(ctx context.Context) error {
 		return err
 	}
 	r.restored.Begins = ha.TermStart{LSN: lsn, Timeline: control.Timeline}
-	r.restored.TermHistory = upTo(r.restored.Choice.TermHistory, lsn)
+	r.restored.TermHistory = begunBefore(r.restored.Choice.TermHistory, lsn)
 	r.restored.SystemIdentifier = control.SystemIdentifier
 	return errors.Join(syncFileSystem(r.Folder), postgres.SyncData(r.server.Data.Path()))
 }
 
-// upTo are the terms of a term history that have WAL before an LSN.
+// begunBefore is the beginning of a term history, up to the last term that begins before an LSN. Whoever goes on there
+// has it with all its terms, also those without WAL of their own: a term history without them would part from others
+// where the first of them began.
+func begunBefore(history []ha.TermStart, lsn wal.LSN) []ha.TermStart {
+	end := len(history)
+	for end > 0 && history[end-1].LSN >= lsn {
+		end--
+	}
+	return slices.Clone(history[:end])
+}
+
+// upTo are the terms of a term history that have WAL of their own before an LSN. They say what the WAL is; term
+// histories that differ in other terms have the same.
 func upTo(history []ha.TermStart, lsn wal.LSN) []ha.TermStart {
 	var out []ha.TermStart
-	for i, s := range history {
-		if s.LSN < min(lsn, cutoff(history, i)) {
-			out = append(out, s)
+	for _, s := range slices.Backward(history) {
+		if s.LSN < lsn {
+			out, lsn = append(out, s), s.LSN // it begins where those before it end
 		}
 	}
+	slices.Reverse(out)
 	return out
 }

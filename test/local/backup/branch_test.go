@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,27 @@ func TestABackupIsOfTheTermThatWroteItsEnd(t *testing.T) {
 	must(t, err)
 	if taken.Term != a.term || len(c.Backups) != 1 || c.Backups[0].Term != a.term {
 		t.Errorf("it is of term %d, in the archive %+v, and %d wrote its WAL", taken.Term, c.Backups, a.term)
+	}
+}
+
+// Who goes on after a restore in place has all terms that have begun before that place, also one without WAL: the
+// leader of term 3 had taken over the term history of that of term 2, and not its WAL.
+func TestARestoreGoesOnFromAWholeTermHistory(t *testing.T) {
+	a := newArchive(t, primary(t), "")
+	a.term = 3
+	must(t, a.Put(t.Context(), backup.TermFolder(a.term)+backup.FileLineage, []byte(`{"term": 3, "starts": [`+
+		`{"term": 1, "lsn": "0/0", "timeline": 1}, {"term": 2, "lsn": "0/900", "timeline": 1},`+
+		`{"term": 3, "lsn": "0/800", "timeline": 1}]}`)))
+	a.take()
+	n := newNodeOf(t, a.source.Programs)
+	out, err := backup.Restore(t.Context(), backup.RestoreOptions{Bucket: a, Decoder: a.decoder,
+		Wanted: backup.Wanted{Now: time.Now()}, Folder: n.Volume, Run: n.Server.Run, Programs: n.Programs, Workers: 3,
+		Tablespaces: filepath.Join(filepath.Dir(n.Volume), "spaces"), Log: n.log})
+	must(t, err)
+	want := []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 0x900, Timeline: 1},
+		{Term: 3, LSN: 0x800, Timeline: 1}}
+	if !slices.Equal(out.TermHistory, want) || out.Begins.Timeline != 2 {
+		t.Errorf("it goes on after %v, at %+v", out.TermHistory, out.Begins)
 	}
 }
 
