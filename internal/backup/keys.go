@@ -72,14 +72,15 @@ func parseKeyNote(name string) (keyNote, bool) {
 	return keyNote{number, wal.LSN(from), wal.LSN(ahead), m[4]}, number > 0
 }
 
-// noteKey writes for whom it is encrypted from here on, before anything is, unless the last note says the same.
+// noteKey writes for whom it is encrypted from here on, before anything is, unless the last note says the same. It does
+// not where the leader goes on before its place: the server may still have WAL that retention has removed.
 func (a *Archiver) noteKey(ctx context.Context, from, ahead wal.LSN) error {
 	recipient := a.Encoder.Recipient()
 	if recipient == "" {
 		return nil
 	}
 	last, began, err := a.lastKey(ctx)
-	if err != nil || last.Recipient == recipient {
+	if err != nil || last.Recipient == recipient && last.From <= from {
 		return err
 	}
 	note := keyNote{last.Number + 1, from, ahead, recipient}

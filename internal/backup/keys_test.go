@@ -3,6 +3,7 @@ package backup
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,37 @@ func TestKeyIsNotedOnce(t *testing.T) {
 	f, s := first.Recipient(), second.Recipient()
 	if want := []string{f, s, f, s, f}; !slices.Equal(got, want) {
 		t.Errorf("the notes are for %v, want %v", got, want)
+	}
+}
+
+// A server may have WAL for longer than the archive. What its leader archives once more is encrypted for the present
+// key, and that is noted, whether that key is new or not.
+func TestTheKeyIsNotedOfWALThatIsArchivedOnceMore(t *testing.T) {
+	b, _, second := rotated(t)
+	for name := range b.objects {
+		if plain, _, _ := PlainName(name); strings.HasPrefix(plain, TermFolder(1)+segmentOf(1, 3).String()) {
+			delete(b.objects, name) // as retention does
+		}
+	}
+	source := &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: wal.LSN(11 * segmentSize),
+		oldest: wal.LSN(3 * segmentSize)}
+	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: second, Source: source,
+		TermHistory: source.history, Secret: []byte("nonce"), Now: func() time.Time { return b.clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustStep(t, a)
+	c, err := Read(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(c.Terms[1].WAL, func(w WAL) bool { return w.Segment.Number == 3 })
+	if i < 0 {
+		t.Fatal("it was not archived once more")
+	}
+	of := recipientsOf(c.Terms[1].keyNotes(), c.Terms[1].WAL[i].Piece)
+	if !slices.Contains(of, second.Recipient()) {
+		t.Errorf("it is told to need %v, and needs %s", of, second.Recipient())
 	}
 }
 
