@@ -9,6 +9,7 @@ import (
 
 // checker is what an observer who sees everything remembers.
 type checker struct {
+	w       *World
 	acks    []acknowledged
 	wins    []won
 	changes int
@@ -39,92 +40,92 @@ type won struct {
 // strong says whether a quorum promises durability.
 func strong(q ha.Quorum) bool { return q.Acknowledgements > len(q.Voters)/2 }
 
-// wins notes that an instance won a term: nobody else may have, and it must have
+// wonBy notes that an instance won a term: nobody else may have, and it must have
 // all that was acknowledged before.
-func (w *World) wins(n *node, term uint64) {
+func (c *checker) wonBy(n *node, term uint64) {
 	if promised := n.mem.Ballot.Term; promised > term {
-		w.fail("who wins a term has promised no later one",
+		c.w.fail("who wins a term has promised no later one",
 			"%s wins term %d, and has promised %d", n.name, term, promised)
 	}
-	for _, o := range w.check.wins {
+	for _, o := range c.wins {
 		if o.term == term && (o.node != n || term > 1) {
-			w.fail("a term is won once", "term %d by %s and %s", term, o.node.name, n.name)
+			c.w.fail("a term is won once", "term %d by %s and %s", term, o.node.name, n.name)
 		}
 	}
 	n.asked = false // until it has; one that takes its leader for ended does not ask
-	w.check.wins = append(w.check.wins, won{term, n, n.wal[:len(n.wal):len(n.wal)], n.role() == ha.ServerPrimary})
+	c.wins = append(c.wins, won{term, n, n.wal[:len(n.wal):len(n.wal)], n.role() == ha.ServerPrimary})
 	n.checkTermHistory()
-	w.checkComplete(n, term)
+	c.complete(n, term)
 }
 
-// checkLeader checks a primary that begins.
-func (w *World) checkLeader(n *node) { w.checkComplete(n, n.mem.Won) }
+// leads checks a primary that begins.
+func (c *checker) leads(n *node) { c.complete(n, n.mem.Won) }
 
-// checkComplete checks that a leader has every acknowledged write of earlier terms.
-func (w *World) checkComplete(n *node, term uint64) {
-	for _, a := range w.check.acks {
+// complete checks that a leader has every acknowledged write of earlier terms.
+func (c *checker) complete(n *node, term uint64) {
+	for _, a := range c.acks {
 		if a.kept && a.since <= term && sumAt(n.wal, a.index+1) != a.sum {
-			w.fail("no acknowledged write is lost", "%s leads term %d with %d, but lacks %d of term %d",
+			c.w.fail("no acknowledged write is lost", "%s leads term %d with %d, but lacks %d of term %d",
 				n.name, term, len(n.wal), a.index, a.term)
 			return
 		}
 	}
 }
 
-// checkComesBack checks that a leader which lets clients in again has not been overtaken. With a witness it looks there
+// comesBack checks that a leader which lets clients in again has not been overtaken. With a witness it looks there
 // for a later term only now and then. That its agent hangs is not held against it.
-func (w *World) checkComesBack(n *node) {
-	if l := n.lead(); l.strong && l.proven < l.began && !w.breaks(OpensUnasked) {
-		w.fail("a leader that comes back shows what is proven", "%s opens with %d, of which %d are",
+func (c *checker) comesBack(n *node) {
+	if l := n.lead(); l.strong && l.proven < l.began && !c.w.breaks(OpensUnasked) {
+		c.w.fail("a leader that comes back shows what is proven", "%s opens with %d, of which %d are",
 			n.name, l.began, l.proven)
 	}
 	if n.mem.Configuration.Witnesses(witnessID) || n.busy() {
 		return
 	}
-	for _, a := range w.check.acks {
+	for _, a := range c.acks {
 		if a.kept && a.term > n.mem.Won {
-			w.fail("a leader that comes back reads nothing stale",
+			c.w.fail("a leader that comes back reads nothing stale",
 				"%s opens in term %d, and %d was acknowledged in term %d", n.name, n.mem.Won, a.index, a.term)
 			return
 		}
 	}
 }
 
-// checkPreempted checks that nobody can read any more at a primary of an earlier term what an acknowledgement preempts.
+// preempted checks that nobody can read any more at a primary of an earlier term what an acknowledgement preempts.
 // A pause is not held against it, nor that the leader could not ask at the API who has the read lease: then the one
 // that has it is stopped when it has it no more, which takes some milliseconds.
-func (w *World) checkPreempted(n *node, a acknowledged) {
-	for _, o := range w.nodes {
+func (c *checker) preempted(n *node, a acknowledged) {
+	for _, o := range c.w.nodes {
 		serves := o != n && o.up && o.lead() != nil && o.server.open && o.lead().term < a.term
-		leased := serves && (w.now < o.leaseGone || o.machine.View().Local.HasReadLease)
-		if !serves || w.now < max(o.excused, w.excused) || !n.asked && leased || n.onWord && o.cameBack {
+		leased := serves && (c.w.now < o.leaseGone || o.machine.View().Local.HasReadLease)
+		if !serves || c.w.now < max(o.excused, c.w.excused) || !n.asked && leased || n.onWord && o.cameBack {
 			continue
 		}
-		w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d",
+		c.w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d",
 			o.name, o.lead().term, n.name, a.term)
 	}
 }
 
 // acknowledge notes that a client was told of a commit.
-func (w *World) acknowledge(n *node, index int) {
+func (c *checker) acknowledge(n *node, index int) {
 	if n.role() != ha.ServerPrimary {
-		w.fail("only a primary acknowledges", "%s is none", n.name)
+		c.w.fail("only a primary acknowledges", "%s is none", n.name)
 	}
 	sum := n.wal[index].sum
 	a := acknowledged{index: index, sum: sum, term: n.lead().term, kept: n.lead().strong, since: n.lead().term}
 	if a.kept {
-		w.checkPreempted(n, a)
-		w.checkLater(n, a)
-		w.checkBehind(n, a)
+		c.preempted(n, a)
+		c.later(n, a)
+		c.behind(n, a)
 	}
-	w.check.acks = append(w.check.acks, a)
-	w.check.lastAck, w.check.last = w.now, n
+	c.acks = append(c.acks, a)
+	c.lastAck, c.last = c.w.now, n
 }
 
-// checkLater checks that an acknowledgement that comes late is of a write that
+// later checks that an acknowledgement that comes late is of a write that
 // later leaders have.
-func (w *World) checkLater(n *node, a acknowledged) {
-	for _, o := range w.check.wins {
+func (c *checker) later(n *node, a acknowledged) {
+	for _, o := range c.wins {
 		if o.term <= a.term {
 			continue
 		}
@@ -133,50 +134,50 @@ func (w *World) checkLater(n *node, a acknowledged) {
 			wal = o.node.wal
 		}
 		if sumAt(wal, a.index+1) != a.sum {
-			w.fail("no acknowledgement after a later term without its having the write",
+			c.w.fail("no acknowledgement after a later term without its having the write",
 				"%s acknowledges %d in term %d, but %s won %d without it", n.name, a.index, a.term, o.node.name, o.term)
 			return
 		}
 	}
 }
 
-// checkBehind checks that a voter which lacks an acknowledged write would also be
+// behind checks that a voter which lacks an acknowledged write would also be
 // told so by its position: else it could be elected.
-func (w *World) checkBehind(n *node, a acknowledged) {
+func (c *checker) behind(n *node, a acknowledged) {
 	at := n.mem.Position(wal.LSN(a.index + 1)) //nolint:gosec // small
 	for _, v := range n.mem.Configuration.Voters() {
-		o := w.nodes[indexOf(v.Instance())]
+		o := c.w.nodes[indexOf(v.Instance())]
 		if o.mem.Voter != v || o.data != ha.DataPresent || sumAt(o.wal, a.index+1) == a.sum {
 			continue
 		}
 		if p := o.mem.Position(o.end()); !p.Before(at) {
-			w.fail("who lacks an acknowledged write has an earlier position",
+			c.w.fail("who lacks an acknowledged write has an earlier position",
 				"%s has %v, lacks %v of %s", o.name, p, at, n.name)
 		}
 	}
 }
 
-// checkDiscard checks that what an instance gives up for a copy is still on as many disks as is promised. That others
+// discards checks that what an instance gives up for a copy is still on as many disks as is promised. That others
 // have lost theirs a moment ago, which nobody can know yet, is not held against it.
-func (w *World) checkDiscard(n *node) {
-	record := w.newestConfiguration()
-	if !record.Has(n.mem.Voter) || n.data != ha.DataPresent || w.now < w.excused {
+func (c *checker) discards(n *node) {
+	record := c.w.newestConfiguration()
+	if !record.Has(n.mem.Voter) || n.data != ha.DataPresent || c.w.now < c.w.excused {
 		return
 	}
-	for _, a := range w.check.acks {
+	for _, a := range c.acks {
 		if !a.kept || sumAt(n.wal, a.index+1) != a.sum {
 			continue
 		}
 		have := 0
-		for _, o := range w.nodes {
+		for _, o := range c.w.nodes {
 			holds := o.data == ha.DataPresent && sumAt(o.wal, a.index+1) == a.sum
-			lately := o.lostAt > 0 && w.now-o.lostAt < 4*time.Second
+			lately := o.lostAt > 0 && c.w.now-o.lostAt < 4*time.Second
 			if o != n && o.exists && (holds || lately) {
 				have++
 			}
 		}
 		if have < record.Now.Acknowledgements {
-			w.fail("data that others need is not given up",
+			c.w.fail("data that others need is not given up",
 				"%s gives up %d of term %d, which is on %d other disks, of %d that are promised",
 				n.name, a.index, a.term, have, record.Now.Acknowledgements)
 			return
@@ -186,9 +187,9 @@ func (w *World) checkDiscard(n *node) {
 
 // inForce notes that a quorum is in force, and with it what is promised of the
 // writes that were acknowledged so far.
-func (w *World) inForce(n *node, r ha.Configuration) {
-	for i := range w.check.acks {
-		a := &w.check.acks[i]
+func (c *checker) inForce(n *node, r ha.Configuration) {
+	for i := range c.acks {
+		a := &c.acks[i]
 		has := sumAt(n.wal, a.index+1) == a.sum && (n.lead() == nil || a.index < n.lead().acked)
 		if strong(r.Now) && !a.kept && has {
 			a.since = n.mem.Won
@@ -230,31 +231,31 @@ func (n *node) checkIsolation() {
 
 // alive says whether the cluster is as it should be: one leader, all members
 // stream from it, all are voters, and writes are acknowledged.
-func (w *World) alive() bool {
-	n := w.check.last
-	if n == nil || w.check.lastAck <= w.check.healed+time.Second || w.now-w.check.lastAck > time.Second || !n.up ||
+func (c *checker) alive() bool {
+	n := c.last
+	if n == nil || c.lastAck <= c.healed+time.Second || c.w.now-c.lastAck > time.Second || !n.up ||
 		n.lead() == nil || !n.serves(n.lead().term) {
 		return false
 	}
 	r := n.mem.Configuration
-	if r.Next != nil || len(r.Now.Voters) != len(w.op.members) ||
-		strong(r.Now) == (w.op.async && len(w.op.members) > 1) {
+	if r.Next != nil || len(r.Now.Voters) != len(c.w.op.members) ||
+		strong(r.Now) == (c.w.op.async && len(c.w.op.members) > 1) {
 		return false
 	}
-	return w.allFollow(n)
+	return c.allFollow(n)
 }
 
 // allFollow says whether all members stream from a leader that is the only primary.
-func (w *World) allFollow(n *node) bool {
+func (c *checker) allFollow(n *node) bool {
 	r := n.mem.Configuration
-	for _, name := range w.op.members {
-		m := w.nodes[indexOf(name)]
+	for _, name := range c.w.op.members {
+		m := c.w.nodes[indexOf(name)]
 		if !r.Has(m.mem.Voter) ||
 			m != n && (!m.streaming() || m.conn().leader != n.index || m.server.following != n.lead().term) {
 			return false
 		}
 	}
-	for _, o := range w.nodes {
+	for _, o := range c.w.nodes {
 		if o != n && o.up && o.role() == ha.ServerPrimary {
 			return false
 		}
@@ -264,14 +265,14 @@ func (w *World) allFollow(n *node) bool {
 
 // lost says that so many voters lost their hard state or data that nobody can be
 // elected: for every one that may lead, a majority is missing or has more WAL.
-func (w *World) lost() bool {
-	newest := w.newestConfiguration()
-	for _, c := range w.nodes {
+func (c *checker) lost() bool {
+	newest := c.w.newestConfiguration()
+	for _, c := range c.w.nodes {
 		if !c.exists || c.data != ha.DataPresent || !newest.Has(c.mem.Voter) {
 			continue
 		}
 		votes := map[ha.Voter]bool{}
-		for _, n := range w.nodes {
+		for _, n := range c.w.nodes {
 			behind := c.mem.Position(c.end()).Before(n.mem.Position(n.end()))
 			votes[n.mem.Voter] = n.exists && n.data == ha.DataPresent && !behind
 		}
@@ -294,26 +295,26 @@ func (w *World) newestConfiguration() ha.Configuration {
 }
 
 // finish waits until the healed cluster is as it should be.
-func (w *World) finish() {
-	healed := w.now
-	for end := w.now + 120*time.Second; w.now < end && w.failure == ""; {
-		w.runUntil(w.now + 500*time.Millisecond)
-		if w.now-healed > 60*time.Second {
-			w.enlarge()
+func (c *checker) finish() {
+	healed := c.w.now
+	for end := c.w.now + 120*time.Second; c.w.now < end && c.w.failure == ""; {
+		c.w.runUntil(c.w.now + 500*time.Millisecond)
+		if c.w.now-healed > 60*time.Second {
+			c.w.enlarge()
 		}
-		if w.now-healed > 30*time.Second && w.lost() {
-			w.check.exempt = true
+		if c.w.now-healed > 30*time.Second && c.lost() {
+			c.exempt = true
 			return
 		}
-		if w.alive() {
-			w.finalCheck()
+		if c.alive() {
+			c.finalCheck()
 			return
 		}
 	}
-	if w.failure == "" {
-		if w.check.exempt = w.lost(); !w.check.exempt {
-			w.dump()
-			w.fail("a healed cluster works", "not within two minutes")
+	if c.w.failure == "" {
+		if c.exempt = c.lost(); !c.exempt {
+			c.w.dump()
+			c.w.fail("a healed cluster works", "not within two minutes")
 		}
 	}
 }
@@ -330,7 +331,7 @@ func (w *World) enlarge() {
 }
 
 // finalCheck checks the last leader.
-func (w *World) finalCheck() { w.checkComplete(w.check.last, w.check.last.lead().term) }
+func (c *checker) finalCheck() { c.complete(c.last, c.last.lead().term) }
 
 // dump logs the state of all.
 func (w *World) dump() {

@@ -1,36 +1,48 @@
 package simulation
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 )
 
+// nemesis is what breaks the world.
+type nemesis struct {
+	w *World
+	// firewall decides when one resets connections. It is a source of its own.
+	firewall *rand.Rand
+	// often is how often each fault happens, by its number.
+	often [19]int
+	// ambush says that something happens to the next leader.
+	ambush bool
+}
+
 // schedule plans the faults of a run.
-func (w *World) schedule() {
-	w.op.end = w.between(10*time.Second, 30*time.Second)
-	w.choose()
-	w.refuseReplication()
-	w.resetConnections()
-	for range 8 + w.rng.IntN(20) {
-		w.after(w.between(3*time.Second, w.op.end), w.fault)
+func (x *nemesis) schedule() {
+	x.w.op.end = x.w.between(10*time.Second, 30*time.Second)
+	x.choose()
+	x.refuseReplication()
+	x.resetConnections()
+	for range 8 + x.w.rng.IntN(20) {
+		x.w.after(x.w.between(3*time.Second, x.w.op.end), x.fault)
 	}
 }
 
 // refuseReplication has the leader take no replication for a while, in some runs: nobody streams from it or copies its
 // data, though the agents hear each other. It removes WAL meanwhile.
-func (w *World) refuseReplication() {
-	if !w.scarce {
+func (x *nemesis) refuseReplication() {
+	if !x.w.scarce {
 		return
 	}
-	at := 3*time.Second + time.Duration(w.volumes.Int64N(int64(w.op.end)))
-	lasts := time.Second + time.Duration(w.volumes.Int64N(int64(7*time.Second)))
-	w.after(at, func() {
-		for _, n := range w.nodes {
-			if n.up && n.lead() != nil && !w.op.healing {
+	at := 3*time.Second + time.Duration(x.w.volumes.Int64N(int64(x.w.op.end)))
+	lasts := time.Second + time.Duration(x.w.volumes.Int64N(int64(7*time.Second)))
+	x.w.after(at, func() {
+		for _, n := range x.w.nodes {
+			if n.up && n.lead() != nil && !x.w.op.healing {
 				n.log("takes no replication for %s", lasts)
-				n.deafUntil = w.now + lasts
+				n.deafUntil = x.w.now + lasts
 				n.hangUp()
 				n.lead().conns = [maxNodes]*downstreamConn{}
 				n.later(lasts/2, func() { n.oldest = max(n.oldest, len(n.wal)) })
@@ -41,16 +53,16 @@ func (w *World) refuseReplication() {
 
 // resetConnections has a firewall reset what is sent to a leader and by it for a while, in some runs: to the others it
 // looks as if it had ended, and they elect before it is fenced. So what is read there may be overtaken until it is.
-func (w *World) resetConnections() {
-	if w.firewall.Float64() < 0.7 {
+func (x *nemesis) resetConnections() {
+	if x.firewall.Float64() < 0.7 {
 		return
 	}
-	for range 1 + w.firewall.IntN(3) {
-		at := 3*time.Second + time.Duration(w.firewall.Int64N(int64(w.op.end)))
-		lasts := 300*ms + time.Duration(w.firewall.Int64N(int64(4*time.Second)))
-		w.after(at, func() {
-			for _, n := range w.nodes {
-				if n.up && n.lead() != nil && !w.op.healing {
+	for range 1 + x.firewall.IntN(3) {
+		at := 3*time.Second + time.Duration(x.firewall.Int64N(int64(x.w.op.end)))
+		lasts := 300*ms + time.Duration(x.firewall.Int64N(int64(4*time.Second)))
+		x.w.after(at, func() {
+			for _, n := range x.w.nodes {
+				if n.up && n.lead() != nil && !x.w.op.healing {
 					n.resetConnections(lasts)
 					return
 				}
@@ -80,104 +92,104 @@ func (n *node) resetConnections(lasts time.Duration) {
 
 // choose says how often each fault happens in this run: some never do, so that
 // others come thick and fast.
-func (w *World) choose() {
-	w.faults = [...]int{6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2, 4, 4, 4}
-	for i := range w.faults {
-		w.faults[i] *= pick(w, 3, 4, 0, 0, 2) // by 0, 1 or 4
+func (x *nemesis) choose() {
+	x.often = [...]int{6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2, 4, 4, 4}
+	for i := range x.often {
+		x.often[i] *= pick(x.w, 3, 4, 0, 0, 2) // by 0, 1 or 4
 	}
-	w.faults[w.rng.IntN(len(w.faults))]++
+	x.often[x.w.rng.IntN(len(x.often))]++
 }
 
 // pauseIsNoticedFor is when what was missed in a pause has been made up for.
 const pauseIsNoticedFor = 1500 * ms
 
 // fault does one random thing to the cluster.
-func (w *World) fault() {
-	if w.op.healing {
+func (x *nemesis) fault() {
+	if x.w.op.healing {
 		return
 	}
-	n := w.victim()
-	switch kind := pick(w, w.faults[:]...); kind {
+	n := x.victim()
+	switch kind := pick(x.w, x.often[:]...); kind {
 	case 0:
-		w.restart(n, w.between(50*ms, 6*time.Second))
+		x.restart(n, x.w.between(50*ms, 6*time.Second))
 	case 1:
-		w.endServer(n)
+		x.endServer(n)
 	case 2:
-		w.loseVolume(n)
+		x.loseVolume(n)
 	case 3:
-		w.loseData(n)
+		x.loseData(n)
 	case 4:
-		w.pause(n)
+		x.pause(n)
 	case 5:
-		w.isolate(n)
+		x.isolate(n)
 	case 6:
-		w.cutOneWay()
+		x.cutOneWay()
 	case 7:
-		w.disturb()
+		x.disturb()
 	case 8:
-		by := w.between(-5*time.Second, 10*time.Second)
+		by := x.w.between(-5*time.Second, 10*time.Second)
 		n.log("clock jumps by %s", by)
 		n.offset += by
-		w.excused = max(w.excused, w.now+15*time.Second)
-		n.lastContact = max(n.lastContact, w.now-min(by, 0))
+		x.w.excused = max(x.w.excused, x.w.now+15*time.Second)
+		n.lastContact = max(n.lastContact, x.w.now-min(by, 0))
 	default:
-		w.change(n, kind)
+		x.change(n, kind)
 	}
 }
 
 // change does what people and the API do.
-func (w *World) change(n *node, kind int) {
+func (x *nemesis) change(n *node, kind int) {
 	switch kind {
 	case 9:
-		w.loseAPI(n)
+		x.loseAPI(n)
 	case 10:
-		w.resize()
+		x.w.resize()
 	case 11:
-		w.leave(n)
+		x.leave(n)
 	case 12:
-		w.op.async = !w.op.async
-		w.log("CONFIG", "async %v", w.op.async)
+		x.w.op.async = !x.w.op.async
+		x.w.log("CONFIG", "async %v", x.w.op.async)
 	case 13:
-		w.switchOver()
+		x.switchOver()
 	case 14:
 		n.log("removes old WAL")
 		n.oldest = max(n.oldest, len(n.wal)-2)
 	case 15:
-		w.restartAll()
+		x.restartAll()
 	case 16:
-		w.ambush = true
+		x.ambush = true
 	case 18:
-		n.stall(w.between(500*ms, 8*time.Second))
+		n.stall(x.w.between(500*ms, 8*time.Second))
 	case 17:
-		d := w.between(500*ms, 6*time.Second)
+		d := x.w.between(500*ms, 6*time.Second)
 		n.log("its agent hangs for %s, its server goes on", d)
-		n.pause.busy = max(n.pause.busy, w.now+d)
-		n.excused = max(n.excused, w.now+d+pauseIsNoticedFor)
+		n.pause.busy = max(n.pause.busy, x.w.now+d)
+		n.excused = max(n.excused, x.w.now+d+pauseIsNoticedFor)
 	}
 }
 
 // victim is an instance that something is done to: often the leader.
-func (w *World) victim() *node {
-	if w.chance(0.4) {
-		for _, n := range w.nodes {
+func (x *nemesis) victim() *node {
+	if x.w.chance(0.4) {
+		for _, n := range x.w.nodes {
 			if n.up && n.role() == ha.ServerPrimary {
 				return n
 			}
 		}
 	}
 	for {
-		if n := w.nodes[w.rng.IntN(maxNodes)]; n.exists {
+		if n := x.w.nodes[x.w.rng.IntN(maxNodes)]; n.exists {
 			return n
 		}
 	}
 }
 
-func (w *World) restart(n *node, down time.Duration) {
+func (x *nemesis) restart(n *node, down time.Duration) {
 	if !n.up {
 		return
 	}
 	n.crash()
-	w.after(down, func() {
+	x.w.after(down, func() {
 		if n.exists && !n.up {
 			n.start()
 		}
@@ -186,31 +198,31 @@ func (w *World) restart(n *node, down time.Duration) {
 
 // begun does away with a new leader, where one was waited for: a term that has
 // begun and that few have seen is the hardest on all others.
-func (w *World) begun(n *node) {
-	if !w.ambush || w.op.healing {
+func (x *nemesis) begun(n *node) {
+	if !x.ambush || x.w.op.healing {
 		return
 	}
-	w.ambush = false
-	w.after(w.between(1*ms, 800*ms), func() {
+	x.ambush = false
+	x.w.after(x.w.between(1*ms, 800*ms), func() {
 		switch {
-		case w.op.healing:
-		case w.chance(0.5):
-			w.restart(n, w.between(time.Second, 10*time.Second))
+		case x.w.op.healing:
+		case x.w.chance(0.5):
+			x.restart(n, x.w.between(time.Second, 10*time.Second))
 		default:
-			w.isolate(n)
+			x.isolate(n)
 		}
 	})
 }
 
-func (w *World) restartAll() {
-	for _, n := range w.nodes {
+func (x *nemesis) restartAll() {
+	for _, n := range x.w.nodes {
 		if n.exists {
-			w.restart(n, w.between(100*ms, 4*time.Second))
+			x.restart(n, x.w.between(100*ms, 4*time.Second))
 		}
 	}
 }
 
-func (w *World) endServer(n *node) {
+func (x *nemesis) endServer(n *node) {
 	if !n.up || n.server == nil {
 		return
 	}
@@ -220,20 +232,20 @@ func (w *World) endServer(n *node) {
 	n.step(machine.ServerEnded{Run: run, Why: "the server has ended"})
 }
 
-func (w *World) loseVolume(n *node) {
-	if !n.up || w.op.system == "" || n.config.SystemIdentifier == "" || w.fragile(n) && w.chance(0.9) {
+func (x *nemesis) loseVolume(n *node) {
+	if !n.up || x.w.op.system == "" || n.config.SystemIdentifier == "" || x.fragile(n) && x.w.chance(0.9) {
 		return
 	}
 	n.log("loses its volume")
-	n.lostAt = w.now
+	n.lostAt = x.w.now
 	n.crash()
-	if w.breaks(VoterKept) {
+	if x.w.breaks(VoterKept) {
 		n.data, n.wal, n.maxTerms = ha.DataPresent, nil, [2]uint64{}
 		n.mem = ha.HardState{Voter: n.mem.Voter, Configuration: n.mem.Configuration}
 	} else {
 		n.create()
 	}
-	w.after(w.between(100*ms, 3*time.Second), func() {
+	x.w.after(x.w.between(100*ms, 3*time.Second), func() {
 		if n.exists && !n.up {
 			n.start()
 		}
@@ -241,9 +253,9 @@ func (w *World) loseVolume(n *node) {
 }
 
 // fragile says that another loss could be one too many.
-func (w *World) fragile(n *node) bool {
+func (x *nemesis) fragile(n *node) bool {
 	count := 0
-	for _, o := range w.nodes {
+	for _, o := range x.w.nodes {
 		if o != n && o.exists && o.data == ha.DataPresent && o.mem.Configuration.Has(o.mem.Voter) &&
 			len(o.mem.Configuration.Now.Voters) > 1 {
 			count++
@@ -252,73 +264,73 @@ func (w *World) fragile(n *node) bool {
 	return count < 2
 }
 
-func (w *World) loseData(n *node) {
-	if !n.up || w.op.system == "" || n.config.SystemIdentifier == "" || w.fragile(n) && w.chance(0.9) {
+func (x *nemesis) loseData(n *node) {
+	if !n.up || x.w.op.system == "" || n.config.SystemIdentifier == "" || x.fragile(n) && x.w.chance(0.9) {
 		return
 	}
 	n.log("loses its data")
-	n.lostAt = w.now
+	n.lostAt = x.w.now
 	n.crash()
 	n.data, n.wal = ha.DataEmpty, nil
-	w.after(w.between(100*ms, 2*time.Second), func() {
+	x.w.after(x.w.between(100*ms, 2*time.Second), func() {
 		if n.exists && !n.up {
 			n.start()
 		}
 	})
 }
 
-func (w *World) pause(n *node) {
-	d := w.between(50*ms, 8*time.Second)
+func (x *nemesis) pause(n *node) {
+	d := x.w.between(50*ms, 8*time.Second)
 	n.log("pauses for %s", d)
-	n.pause.until = max(n.pause.until, w.now+d)
-	n.excused = max(n.excused, w.now+d+pauseIsNoticedFor)
+	n.pause.until = max(n.pause.until, x.w.now+d)
+	n.excused = max(n.excused, x.w.now+d+pauseIsNoticedFor)
 }
 
 // isolate cuts an instance off, from everybody or from some, perhaps also from the API.
-func (w *World) isolate(n *node) {
-	all, api := w.chance(0.6), w.chance(0.6)
+func (x *nemesis) isolate(n *node) {
+	all, api := x.w.chance(0.6), x.w.chance(0.6)
 	n.log("is cut off, API too: %v", api)
 	for i := range maxNodes {
-		if all || w.chance(0.5) {
-			w.net.cut[n.index][i], w.net.cut[i][n.index] = true, true
+		if all || x.w.chance(0.5) {
+			x.w.net.cut[n.index][i], x.w.net.cut[i][n.index] = true, true
 		}
 	}
-	w.api.away[n.index] = w.api.away[n.index] || api
-	w.after(w.between(300*ms, 9*time.Second), func() { w.join(n) })
+	x.w.api.away[n.index] = x.w.api.away[n.index] || api
+	x.w.after(x.w.between(300*ms, 9*time.Second), func() { x.join(n) })
 }
 
-func (w *World) join(n *node) {
+func (x *nemesis) join(n *node) {
 	n.log("is joined again")
 	for i := range maxNodes {
-		w.net.cut[n.index][i], w.net.cut[i][n.index] = false, false
+		x.w.net.cut[n.index][i], x.w.net.cut[i][n.index] = false, false
 	}
-	w.api.away[n.index] = false
+	x.w.api.away[n.index] = false
 }
 
-func (w *World) cutOneWay() {
-	a, b := w.victim(), w.victim()
+func (x *nemesis) cutOneWay() {
+	a, b := x.victim(), x.victim()
 	if a == b {
 		return
 	}
-	w.log(a.name, "can't send to %s", b.name)
-	w.net.cut[a.index][b.index] = true
-	w.after(w.between(300*ms, 9*time.Second), func() { w.net.cut[a.index][b.index] = false })
+	x.w.log(a.name, "can't send to %s", b.name)
+	x.w.net.cut[a.index][b.index] = true
+	x.w.after(x.w.between(300*ms, 9*time.Second), func() { x.w.net.cut[a.index][b.index] = false })
 }
 
 // disturb makes the network slow and lossy for a while.
-func (w *World) disturb() {
-	w.net.loss, w.net.slow = 0.3*w.rng.Float64(), w.between(20*ms, 1500*ms)
-	w.log("NET", "loses %.2f, delays up to %s", w.net.loss, w.net.slow)
-	w.after(w.between(time.Second, 6*time.Second), func() { w.net.loss, w.net.slow = 0, 0 })
+func (x *nemesis) disturb() {
+	x.w.net.loss, x.w.net.slow = 0.3*x.w.rng.Float64(), x.w.between(20*ms, 1500*ms)
+	x.w.log("NET", "loses %.2f, delays up to %s", x.w.net.loss, x.w.net.slow)
+	x.w.after(x.w.between(time.Second, 6*time.Second), func() { x.w.net.loss, x.w.net.slow = 0, 0 })
 }
 
-func (w *World) loseAPI(n *node) {
-	all := w.chance(0.5)
-	w.log("API", "is away for %s, all %v", n.name, all)
+func (x *nemesis) loseAPI(n *node) {
+	all := x.w.chance(0.5)
+	x.w.log("API", "is away for %s, all %v", n.name, all)
 	for i := range maxNodes {
 		if all || i == n.index {
-			w.api.away[i] = true
-			w.after(w.between(time.Second, 10*time.Second), func() { w.api.away[i] = false })
+			x.w.api.away[i] = true
+			x.w.after(x.w.between(time.Second, 10*time.Second), func() { x.w.api.away[i] = false })
 		}
 	}
 }
@@ -329,24 +341,24 @@ func (w *World) resize() {
 }
 
 // leave ends an instance in order.
-func (w *World) leave(n *node) {
+func (x *nemesis) leave(n *node) {
 	n.log("is asked to leave")
 	n.step(machine.LeaveAsked{})
 	epoch := n.epoch
-	w.after(w.between(500*ms, 4*time.Second), func() {
+	x.w.after(x.w.between(500*ms, 4*time.Second), func() {
 		if n.epoch == epoch {
-			w.restart(n, w.between(200*ms, 3*time.Second))
+			x.restart(n, x.w.between(200*ms, 3*time.Second))
 		}
 	})
 }
 
 // switchOver asks whoever leads to leave the lead to another.
-func (w *World) switchOver() {
-	for _, n := range w.nodes {
+func (x *nemesis) switchOver() {
+	for _, n := range x.w.nodes {
 		if n.up && n.lead() != nil {
 			to := ""
-			if w.chance(0.5) {
-				to = w.op.members[w.rng.IntN(len(w.op.members))]
+			if x.w.chance(0.5) {
+				to = x.w.op.members[x.w.rng.IntN(len(x.w.op.members))]
 			}
 			n.log("is asked to resign to %q", to)
 			n.step(machine.ResignAsked{To: to})
@@ -355,15 +367,15 @@ func (w *World) switchOver() {
 }
 
 // heal takes every fault back.
-func (w *World) heal() {
-	w.log("HEAL", "members %v, async %v", w.op.members, w.op.async)
-	w.op.healing = true
-	w.net = network{arrival: w.net.arrival}
-	w.api.away = [maxNodes]bool{}
-	w.check.healed = w.now
-	for _, n := range w.nodes {
-		n.deafUntil, n.stalledUntil = min(n.deafUntil, w.now), min(n.stalledUntil, w.now)
-		n.rewoundUntil = min(n.rewoundUntil, w.now)
+func (x *nemesis) heal() {
+	x.w.log("HEAL", "members %v, async %v", x.w.op.members, x.w.op.async)
+	x.w.op.healing = true
+	x.w.net = network{arrival: x.w.net.arrival}
+	x.w.api.away = [maxNodes]bool{}
+	x.w.check.healed = x.w.now
+	for _, n := range x.w.nodes {
+		n.deafUntil, n.stalledUntil = min(n.deafUntil, x.w.now), min(n.stalledUntil, x.w.now)
+		n.rewoundUntil = min(n.rewoundUntil, x.w.now)
 		n.pause.end()
 		if n.exists && !n.up {
 			n.start()

@@ -21,8 +21,8 @@ func (n *node) takeLead(term uint64) {
 	l := &leadership{term: term, acked: len(n.wal), strong: strong(n.mem.Configuration.Now), began: len(n.wal)}
 	n.server.lead = l
 	n.log("LEADS term %d at %d, rule %s", term, len(n.wal), n.server.rule)
-	n.w.checkLeader(n)
-	n.w.begun(n)
+	n.w.check.leads(n)
+	n.w.nemesis.begun(n)
 	n.write()
 	n.commit()
 }
@@ -58,7 +58,7 @@ func (n *node) configurationStored(before, now ha.Configuration) {
 	}
 	n.log("has the configuration %d.%d: %v next %v", now.Term, now.Version, now.Now, now.Next)
 	if before.Next != nil && now.Next == nil {
-		n.w.inForce(n, now)
+		n.w.check.inForce(n, now)
 	}
 	l := n.lead()
 	if l == nil {

@@ -166,7 +166,7 @@ func (n *node) store(m ha.HardState) {
 		if l := n.lead(); l != nil {
 			l.term = m.Won // it alone has a vote, and goes on
 		}
-		n.w.wins(n, m.Won)
+		n.w.check.wonBy(n, m.Won)
 	}
 	if old.Configuration.Version != m.Configuration.Version {
 		n.configurationStored(old.Configuration, m.Configuration)

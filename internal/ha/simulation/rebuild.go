@@ -99,7 +99,7 @@ func (n *node) discard() {
 		return
 	}
 	n.log("gives up its data of %d", len(n.wal))
-	n.w.checkDiscard(n)
+	n.w.check.discards(n)
 	n.data, n.wal = ha.DataEmpty, nil
 }
 

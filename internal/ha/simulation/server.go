@@ -186,7 +186,7 @@ func (n *node) open() {
 		return
 	}
 	n.server.open, n.cameBack = true, true
-	n.w.checkComesBack(n)
+	n.w.check.comesBack(n)
 	n.letClientsIn()
 }
 

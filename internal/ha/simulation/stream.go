@@ -187,7 +187,7 @@ func (n *node) commit() {
 	}
 	l.proven = max(l.proven, n.committed())
 	for i := l.acked; i < l.proven; i++ {
-		n.w.acknowledge(n, i)
+		n.w.check.acknowledge(n, i)
 		l.acked = i + 1
 	}
 }

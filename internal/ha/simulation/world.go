@@ -26,9 +26,7 @@ type World struct {
 	// its own, so that those stay as they are.
 	scarce  bool
 	volumes *rand.Rand
-	// firewall decides when one resets connections. It is a source of its own, too.
-	firewall *rand.Rand
-	broken   Breakage
+	broken  Breakage
 	// preVotes says that candidates ask before they stand. In most schedules they don't: no invariant may need it.
 	preVotes bool
 	now      time.Duration
@@ -40,10 +38,7 @@ type World struct {
 	net      network
 	op       operator
 	check    checker
-	// faults is how often each fault happens, by its number.
-	faults [19]int
-	// ambush says that something happens to the next leader.
-	ambush bool
+	nemesis  nemesis
 	// excused is until when clocks that have jumped may have voters elect too early.
 	excused time.Duration
 	// failure is the first invariant that did not hold.
@@ -73,16 +68,17 @@ func Run(seed uint64, broken Breakage, tracing bool) Result {
 		rng: rand.New(rand.NewPCG(seed, 1)), volumes: rand.New(rand.NewPCG(seed, 2)), broken: broken,
 		tracing: tracing, preVotes: seed%3 == 0,
 	}
-	w.firewall = rand.New(rand.NewPCG(seed, 4)) // #nosec G404 -- a simulation must be repeatable
+	w.check.w = w
+	w.nemesis = nemesis{w: w, firewall: rand.New(rand.NewPCG(seed, 4))} // #nosec G404 -- as above
 	w.queue = make([]event, 0, 256)
 	w.scarce = w.volumes.Float64() < 0.3
 	w.op.prefers = seed%16 == 9
 	w.build()
-	w.schedule()
+	w.nemesis.schedule()
 	w.runUntil(w.op.end)
 	if w.failure == "" {
-		w.heal()
-		w.finish()
+		w.nemesis.heal()
+		w.check.finish()
 	}
 	return Result{Failure: w.failure, Exempt: w.check.exempt, Trace: w.trace,
 		Acknowledged: len(w.check.acks), Terms: len(w.check.wins), Changes: w.check.changes, Time: w.now}
