@@ -48,9 +48,9 @@ func (n *node) carryOut(effect machine.Effect) {
 // storeLater puts a hard state on disk, which takes a while, and on a volume that stalls until that goes on.
 func (n *node) storeLater(e machine.Store) {
 	begun := n.w.now
-	takes := max(n.w.between(1*ms, 20*ms), n.stalledUntil-n.w.now)
+	takes := max(n.w.between(1*ms, 20*ms), n.disk.stalledUntil-n.w.now)
 	n.later(takes, func() {
-		if n.stalledUntil > n.w.now {
+		if n.disk.stalledUntil > n.w.now {
 			n.storeLater(e)
 			return
 		}
@@ -61,9 +61,9 @@ func (n *node) storeLater(e machine.Store) {
 		}
 		m := e.HardState
 		if !e.TermHistory {
-			m.TermHistory = n.mem.TermHistory // it lies with the data, which a copy may have replaced meanwhile
+			m.TermHistory = n.disk.mem.TermHistory // it lies with the data, which a copy may have replaced meanwhile
 		}
-		changes := m.Configuration.Newer(n.mem.Configuration) && n.w.now-begun < storesWithin && n.mayServe()
+		changes := m.Configuration.Newer(n.disk.mem.Configuration) && n.w.now-begun < storesWithin && n.mayServe()
 		n.store(n.breakStore(m))
 		n.step(machine.Stored{ID: e.ID})
 		if changes {
@@ -97,12 +97,12 @@ func (n *node) asks(event func(id uint64) machine.Event, answer func(machine.Eff
 func (n *node) askVote(e machine.AskVote) {
 	r := e.Request
 	if !r.PreVote && !r.Confirm {
-		n.onWord = r.Resigned > 0
+		n.election.onWord = r.Resigned > 0
 	}
 	if r.Confirm && n.w.breaks(OpensUnasked) {
 		n.later(ms, func() {
 			n.step(machine.VoteAnswered{
-				Round: e.Round, Voter: r.Voter, Reply: ha.VoteReply{Granted: true, Ballot: n.mem.Ballot},
+				Round: e.Round, Voter: r.Voter, Reply: ha.VoteReply{Granted: true, Ballot: n.disk.mem.Ballot},
 			})
 		})
 		return
@@ -186,7 +186,7 @@ func (n *node) seeData() {
 		n.later(n.pause.busy-n.w.now, n.seeData)
 		return
 	}
-	n.step(machine.DataSeen{Data: n.data, SystemIdentifier: n.system, Room: !n.cramped})
+	n.step(machine.DataSeen{Data: n.disk.data, SystemIdentifier: n.disk.system, Room: !n.disk.cramped})
 }
 
 // api is the Kubernetes API with its one object.
@@ -208,12 +208,12 @@ func (n *node) askWitness(e machine.AskWitness) {
 	answer := func(m ha.HardState, a ha.WitnessAnswer, failed bool) {
 		if !over {
 			over = true
-			n.asked = n.asked || e.Operation.Preempt != nil && !failed
+			n.election.asked = n.election.asked || e.Operation.Preempt != nil && !failed
 			n.step(machine.WitnessAnswered{ID: e.ID, Asked: asked, HardState: m, Answer: a, Failed: failed})
 		}
 	}
 	if e.Operation.Preempt != nil {
-		n.asked = false
+		n.election.asked = false
 		if n.w.breaks(PreemptsUnasked) {
 			n.later(ms, func() { answer(ha.HardState{}, ha.WitnessAnswer{Granted: true}, false) })
 			return

@@ -43,7 +43,7 @@ func strong(q ha.Quorum) bool { return q.Acknowledgements > len(q.Voters)/2 }
 // wonBy notes that an instance won a term: nobody else may have, and it must have
 // all that was acknowledged before.
 func (c *checker) wonBy(n *node, term uint64) {
-	if promised := n.mem.Ballot.Term; promised > term {
+	if promised := n.disk.mem.Ballot.Term; promised > term {
 		c.w.fail("who wins a term has promised no later one",
 			"%s wins term %d, and has promised %d", n.name, term, promised)
 	}
@@ -52,21 +52,21 @@ func (c *checker) wonBy(n *node, term uint64) {
 			c.w.fail("a term is won once", "term %d by %s and %s", term, o.node.name, n.name)
 		}
 	}
-	n.asked = false // until it has; one that takes its leader for ended does not ask
-	c.wins = append(c.wins, won{term, n, n.wal[:len(n.wal):len(n.wal)], n.role() == ha.ServerPrimary})
+	n.election.asked = false // until it has; one that takes its leader for ended does not ask
+	c.wins = append(c.wins, won{term, n, n.disk.wal[:len(n.disk.wal):len(n.disk.wal)], n.role() == ha.ServerPrimary})
 	n.checkTermHistory()
 	c.complete(n, term)
 }
 
 // leads checks a primary that begins.
-func (c *checker) leads(n *node) { c.complete(n, n.mem.Won) }
+func (c *checker) leads(n *node) { c.complete(n, n.disk.mem.Won) }
 
 // complete checks that a leader has every acknowledged write of earlier terms.
 func (c *checker) complete(n *node, term uint64) {
 	for _, a := range c.acks {
-		if a.kept && a.since <= term && sumAt(n.wal, a.index+1) != a.sum {
+		if a.kept && a.since <= term && sumAt(n.disk.wal, a.index+1) != a.sum {
 			c.w.fail("no acknowledged write is lost", "%s leads term %d with %d, but lacks %d of term %d",
-				n.name, term, len(n.wal), a.index, a.term)
+				n.name, term, len(n.disk.wal), a.index, a.term)
 			return
 		}
 	}
@@ -79,13 +79,13 @@ func (c *checker) comesBack(n *node) {
 		c.w.fail("a leader that comes back shows what is proven", "%s opens with %d, of which %d are",
 			n.name, l.began, l.proven)
 	}
-	if n.mem.Configuration.Witnesses(witnessID) || n.busy() {
+	if n.disk.mem.Configuration.Witnesses(witnessID) || n.busy() {
 		return
 	}
 	for _, a := range c.acks {
-		if a.kept && a.term > n.mem.Won {
+		if a.kept && a.term > n.disk.mem.Won {
 			c.w.fail("a leader that comes back reads nothing stale",
-				"%s opens in term %d, and %d was acknowledged in term %d", n.name, n.mem.Won, a.index, a.term)
+				"%s opens in term %d, and %d was acknowledged in term %d", n.name, n.disk.mem.Won, a.index, a.term)
 			return
 		}
 	}
@@ -98,7 +98,8 @@ func (c *checker) preempted(n *node, a acknowledged) {
 	for _, o := range c.w.nodes {
 		serves := o != n && o.up && o.lead() != nil && o.server.open && o.lead().term < a.term
 		leased := serves && (c.w.now < o.leaseGone || o.machine.View().Local.HasReadLease)
-		if !serves || c.w.now < max(o.excused, c.w.excused) || !n.asked && leased || n.onWord && o.cameBack {
+		if !serves || c.w.now < max(o.excused, c.w.excused) || !n.election.asked && leased ||
+			n.election.onWord && o.election.cameBack {
 			continue
 		}
 		c.w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d",
@@ -111,7 +112,7 @@ func (c *checker) acknowledge(n *node, index int) {
 	if n.role() != ha.ServerPrimary {
 		c.w.fail("only a primary acknowledges", "%s is none", n.name)
 	}
-	sum := n.wal[index].sum
+	sum := n.disk.wal[index].sum
 	a := acknowledged{index: index, sum: sum, term: n.lead().term, kept: n.lead().strong, since: n.lead().term}
 	if a.kept {
 		c.preempted(n, a)
@@ -131,7 +132,7 @@ func (c *checker) later(n *node, a acknowledged) {
 		}
 		wal := o.wal
 		if o.open {
-			wal = o.node.wal
+			wal = o.node.disk.wal
 		}
 		if sumAt(wal, a.index+1) != a.sum {
 			c.w.fail("no acknowledgement after a later term without its having the write",
@@ -144,13 +145,13 @@ func (c *checker) later(n *node, a acknowledged) {
 // behind checks that a voter which lacks an acknowledged write would also be
 // told so by its position: else it could be elected.
 func (c *checker) behind(n *node, a acknowledged) {
-	at := n.mem.Position(wal.LSN(a.index + 1)) //nolint:gosec // small
-	for _, v := range n.mem.Configuration.Voters() {
+	at := n.disk.mem.Position(wal.LSN(a.index + 1)) //nolint:gosec // small
+	for _, v := range n.disk.mem.Configuration.Voters() {
 		o := c.w.nodes[indexOf(v.Instance())]
-		if o.mem.Voter != v || o.data != ha.DataPresent || sumAt(o.wal, a.index+1) == a.sum {
+		if o.disk.mem.Voter != v || o.disk.data != ha.DataPresent || sumAt(o.disk.wal, a.index+1) == a.sum {
 			continue
 		}
-		if p := o.mem.Position(o.end()); !p.Before(at) {
+		if p := o.disk.mem.Position(o.disk.end()); !p.Before(at) {
 			c.w.fail("who lacks an acknowledged write has an earlier position",
 				"%s has %v, lacks %v of %s", o.name, p, at, n.name)
 		}
@@ -161,18 +162,18 @@ func (c *checker) behind(n *node, a acknowledged) {
 // have lost theirs a moment ago, which nobody can know yet, is not held against it.
 func (c *checker) discards(n *node) {
 	record := c.w.newestConfiguration()
-	if !record.Has(n.mem.Voter) || n.data != ha.DataPresent || c.w.now < c.w.excused {
+	if !record.Has(n.disk.mem.Voter) || n.disk.data != ha.DataPresent || c.w.now < c.w.excused {
 		return
 	}
 	for _, a := range c.acks {
-		if !a.kept || sumAt(n.wal, a.index+1) != a.sum {
+		if !a.kept || sumAt(n.disk.wal, a.index+1) != a.sum {
 			continue
 		}
 		have := 0
 		for _, o := range c.w.nodes {
-			holds := o.data == ha.DataPresent && sumAt(o.wal, a.index+1) == a.sum
-			lately := o.lostAt > 0 && c.w.now-o.lostAt < 4*time.Second
-			if o != n && o.exists && (holds || lately) {
+			holds := o.disk.data == ha.DataPresent && sumAt(o.disk.wal, a.index+1) == a.sum
+			lately := o.disk.lostAt > 0 && c.w.now-o.disk.lostAt < 4*time.Second
+			if o != n && o.disk.exists && (holds || lately) {
 				have++
 			}
 		}
@@ -190,9 +191,9 @@ func (c *checker) discards(n *node) {
 func (c *checker) inForce(n *node, r ha.Configuration) {
 	for i := range c.acks {
 		a := &c.acks[i]
-		has := sumAt(n.wal, a.index+1) == a.sum && (n.lead() == nil || a.index < n.lead().acked)
+		has := sumAt(n.disk.wal, a.index+1) == a.sum && (n.lead() == nil || a.index < n.lead().acked)
 		if strong(r.Now) && !a.kept && has {
-			a.since = n.mem.Won
+			a.since = n.disk.mem.Won
 		}
 		a.kept = strong(r.Now) && (a.kept || has)
 	}
@@ -200,13 +201,13 @@ func (c *checker) inForce(n *node, r ha.Configuration) {
 
 // checkTermHistory checks that an instance's term history tells who wrote the end of its WAL.
 func (n *node) checkTermHistory() {
-	if len(n.wal) == 0 {
+	if len(n.disk.wal) == 0 {
 		return
 	}
-	if p := n.mem.Position(n.end()); p.Term != n.wal[len(n.wal)-1].term {
+	if p := n.disk.mem.Position(n.disk.end()); p.Term != n.disk.wal[len(n.disk.wal)-1].term {
 		n.w.fail("a term history tells who wrote the WAL",
 			"%s takes its end %d for one of term %d, it is of term %d (%v)",
-			n.name, len(n.wal), p.Term, n.wal[len(n.wal)-1].term, n.mem.TermHistory)
+			n.name, len(n.disk.wal), p.Term, n.disk.wal[len(n.disk.wal)-1].term, n.disk.mem.TermHistory)
 	}
 }
 
@@ -237,7 +238,7 @@ func (c *checker) alive() bool {
 		n.lead() == nil || !n.serves(n.lead().term) {
 		return false
 	}
-	r := n.mem.Configuration
+	r := n.disk.mem.Configuration
 	if r.Next != nil || len(r.Now.Voters) != len(c.w.op.members) ||
 		strong(r.Now) == (c.w.op.async && len(c.w.op.members) > 1) {
 		return false
@@ -247,10 +248,10 @@ func (c *checker) alive() bool {
 
 // allFollow says whether all members stream from a leader that is the only primary.
 func (c *checker) allFollow(n *node) bool {
-	r := n.mem.Configuration
+	r := n.disk.mem.Configuration
 	for _, name := range c.w.op.members {
 		m := c.w.nodes[indexOf(name)]
-		if !r.Has(m.mem.Voter) ||
+		if !r.Has(m.disk.mem.Voter) ||
 			m != n && (!m.streaming() || m.conn().leader != n.index || m.server.following != n.lead().term) {
 			return false
 		}
@@ -268,13 +269,13 @@ func (c *checker) allFollow(n *node) bool {
 func (c *checker) lost() bool {
 	newest := c.w.newestConfiguration()
 	for _, c := range c.w.nodes {
-		if !c.exists || c.data != ha.DataPresent || !newest.Has(c.mem.Voter) {
+		if !c.disk.exists || c.disk.data != ha.DataPresent || !newest.Has(c.disk.mem.Voter) {
 			continue
 		}
 		votes := map[ha.Voter]bool{}
 		for _, n := range c.w.nodes {
-			behind := c.mem.Position(c.end()).Before(n.mem.Position(n.end()))
-			votes[n.mem.Voter] = n.exists && n.data == ha.DataPresent && !behind
+			behind := c.disk.mem.Position(c.disk.end()).Before(n.disk.mem.Position(n.disk.end()))
+			votes[n.disk.mem.Voter] = n.disk.exists && n.disk.data == ha.DataPresent && !behind
 		}
 		if newest.Elects(votes, true) {
 			return false
@@ -287,8 +288,8 @@ func (c *checker) lost() bool {
 func (w *World) newestConfiguration() ha.Configuration {
 	newest := w.api.memory.Configuration
 	for _, n := range w.nodes {
-		if n.exists && n.mem.Configuration.Newer(newest) {
-			newest = n.mem.Configuration
+		if n.disk.exists && n.disk.mem.Configuration.Newer(newest) {
+			newest = n.disk.mem.Configuration
 		}
 	}
 	return newest
@@ -322,9 +323,9 @@ func (c *checker) finish() {
 // enlarge does what an instance asks for that keeps its data, for want of room for a copy: its volume becomes larger.
 func (w *World) enlarge() {
 	for _, n := range w.nodes {
-		if n.cramped && n.up {
+		if n.disk.cramped && n.up {
 			n.log("has a larger volume")
-			n.cramped = false
+			n.disk.cramped = false
 			n.seeData()
 		}
 	}
@@ -336,10 +337,11 @@ func (c *checker) finalCheck() { c.complete(c.last, c.last.lead().term) }
 // dump logs the state of all.
 func (w *World) dump() {
 	for _, n := range w.nodes {
-		if n.exists {
+		if n.disk.exists {
 			d := ha.Decide(n.machine.View())
 			n.log("is %s/%s, hard state %+v, wal %d, known %v, streaming %v: %s %s %s %s",
-				n.data, n.role(), n.mem, len(n.wal), n.known(), n.streaming(), d.Action, d.Reason, d.Refusal, d.Message)
+				n.disk.data, n.role(), n.disk.mem, len(n.disk.wal), n.known(), n.streaming(), d.Action, d.Reason,
+				d.Refusal, d.Message)
 			n.log("the machine: %s", n.machine)
 			if l := n.lead(); l != nil {
 				n.log("leads: %+v, rule %s", *l, n.server.rule)
@@ -358,7 +360,7 @@ func (n *node) checkChange() {
 	}
 	if n.w.now > max(n.w.excused, n.excused) && n.leads() && !n.mayServe() {
 		n.w.fail("no change of the quorum stops its leader", "%s has the configuration %d.%d, and hears no majority",
-			n.name, n.mem.Configuration.Term, n.mem.Configuration.Version)
+			n.name, n.disk.mem.Configuration.Term, n.disk.mem.Configuration.Version)
 	}
 }
 

@@ -45,7 +45,7 @@ func (x *nemesis) refuseReplication() {
 				n.deafUntil = x.w.now + lasts
 				n.hangUp()
 				n.lead().conns = [maxNodes]*downstreamConn{}
-				n.later(lasts/2, func() { n.oldest = max(n.oldest, len(n.wal)) })
+				n.later(lasts/2, func() { n.disk.oldest = max(n.disk.oldest, len(n.disk.wal)) })
 			}
 		}
 	})
@@ -153,7 +153,7 @@ func (x *nemesis) change(n *node, kind int) {
 		x.switchOver()
 	case 14:
 		n.log("removes old WAL")
-		n.oldest = max(n.oldest, len(n.wal)-2)
+		n.disk.oldest = max(n.disk.oldest, len(n.disk.wal)-2)
 	case 15:
 		x.restartAll()
 	case 16:
@@ -178,7 +178,7 @@ func (x *nemesis) victim() *node {
 		}
 	}
 	for {
-		if n := x.w.nodes[x.w.rng.IntN(maxNodes)]; n.exists {
+		if n := x.w.nodes[x.w.rng.IntN(maxNodes)]; n.disk.exists {
 			return n
 		}
 	}
@@ -190,7 +190,7 @@ func (x *nemesis) restart(n *node, down time.Duration) {
 	}
 	n.crash()
 	x.w.after(down, func() {
-		if n.exists && !n.up {
+		if n.disk.exists && !n.up {
 			n.start()
 		}
 	})
@@ -216,7 +216,7 @@ func (x *nemesis) begun(n *node) {
 
 func (x *nemesis) restartAll() {
 	for _, n := range x.w.nodes {
-		if n.exists {
+		if n.disk.exists {
 			x.restart(n, x.w.between(100*ms, 4*time.Second))
 		}
 	}
@@ -237,16 +237,16 @@ func (x *nemesis) loseVolume(n *node) {
 		return
 	}
 	n.log("loses its volume")
-	n.lostAt = x.w.now
+	n.disk.lostAt = x.w.now
 	n.crash()
 	if x.w.breaks(VoterKept) {
-		n.data, n.wal, n.maxTerms = ha.DataPresent, nil, [2]uint64{}
-		n.mem = ha.HardState{Voter: n.mem.Voter, Configuration: n.mem.Configuration}
+		n.disk.data, n.disk.wal, n.disk.maxTerms = ha.DataPresent, nil, [2]uint64{}
+		n.disk.mem = ha.HardState{Voter: n.disk.mem.Voter, Configuration: n.disk.mem.Configuration}
 	} else {
 		n.create()
 	}
 	x.w.after(x.w.between(100*ms, 3*time.Second), func() {
-		if n.exists && !n.up {
+		if n.disk.exists && !n.up {
 			n.start()
 		}
 	})
@@ -256,8 +256,8 @@ func (x *nemesis) loseVolume(n *node) {
 func (x *nemesis) fragile(n *node) bool {
 	count := 0
 	for _, o := range x.w.nodes {
-		if o != n && o.exists && o.data == ha.DataPresent && o.mem.Configuration.Has(o.mem.Voter) &&
-			len(o.mem.Configuration.Now.Voters) > 1 {
+		if o != n && o.disk.exists && o.disk.data == ha.DataPresent && o.disk.mem.Configuration.Has(o.disk.mem.Voter) &&
+			len(o.disk.mem.Configuration.Now.Voters) > 1 {
 			count++
 		}
 	}
@@ -269,11 +269,11 @@ func (x *nemesis) loseData(n *node) {
 		return
 	}
 	n.log("loses its data")
-	n.lostAt = x.w.now
+	n.disk.lostAt = x.w.now
 	n.crash()
-	n.data, n.wal = ha.DataEmpty, nil
+	n.disk.data, n.disk.wal = ha.DataEmpty, nil
 	x.w.after(x.w.between(100*ms, 2*time.Second), func() {
-		if n.exists && !n.up {
+		if n.disk.exists && !n.up {
 			n.start()
 		}
 	})
@@ -374,10 +374,10 @@ func (x *nemesis) heal() {
 	x.w.api.away = [maxNodes]bool{}
 	x.w.check.healed = x.w.now
 	for _, n := range x.w.nodes {
-		n.deafUntil, n.stalledUntil = min(n.deafUntil, x.w.now), min(n.stalledUntil, x.w.now)
+		n.deafUntil, n.disk.stalledUntil = min(n.deafUntil, x.w.now), min(n.disk.stalledUntil, x.w.now)
 		n.rewoundUntil = min(n.rewoundUntil, x.w.now)
 		n.pause.end()
-		if n.exists && !n.up {
+		if n.disk.exists && !n.up {
 			n.start()
 		}
 	}

@@ -4,6 +4,13 @@ import (
 	"toban.dev/internal/ha"
 )
 
+// election is what is known of an instance's last election.
+type election struct {
+	asked    bool // it could ask at the API who has the read lease
+	onWord   bool // it was elected on its leader's word, which may be an old one
+	cameBack bool // it leads again in a term
+}
+
 // leadership is what a primary knows while it is one.
 type leadership struct {
 	term    uint64
@@ -18,9 +25,10 @@ type leadership struct {
 
 // takeLead begins to lead a term.
 func (n *node) takeLead(term uint64) {
-	l := &leadership{term: term, acked: len(n.wal), strong: strong(n.mem.Configuration.Now), began: len(n.wal)}
+	has := len(n.disk.wal)
+	l := &leadership{term: term, acked: has, strong: strong(n.disk.mem.Configuration.Now), began: has}
 	n.server.lead = l
-	n.log("LEADS term %d at %d, rule %s", term, len(n.wal), n.server.rule)
+	n.log("LEADS term %d at %d, rule %s", term, len(n.disk.wal), n.server.rule)
 	n.w.check.leads(n)
 	n.w.nemesis.begun(n)
 	n.write()
@@ -42,7 +50,7 @@ func (n *node) load(l *leadership) {
 func (n *node) caughtUp() []ha.Voter {
 	var all []ha.Voter
 	for _, c := range n.lead().conns {
-		if c != nil && n.clock()-c.last < streamLimit && c.acked+3 >= len(n.wal) {
+		if c != nil && n.clock()-c.last < streamLimit && c.acked+3 >= len(n.disk.wal) {
 			all = append(all, c.voter)
 		}
 	}
@@ -53,7 +61,7 @@ func (n *node) caughtUp() []ha.Voter {
 // change alone is in force then.
 func (n *node) configurationStored(before, now ha.Configuration) {
 	n.w.check.changes++
-	if now.Term != n.mem.Won || !n.leads() {
+	if now.Term != n.disk.mem.Won || !n.leads() {
 		return
 	}
 	n.log("has the configuration %d.%d: %v next %v", now.Term, now.Version, now.Now, now.Next)
@@ -71,5 +79,5 @@ func (n *node) configurationStored(before, now ha.Configuration) {
 // serves says whether the instance is the primary of a term.
 func (n *node) serves(term uint64) bool {
 	l := n.lead()
-	return l != nil && l.term == term && n.leads() && n.mem.Won == term
+	return l != nil && l.term == term && n.leads() && n.disk.mem.Won == term
 }

@@ -21,22 +21,13 @@ type node struct {
 	index int
 	name  string
 
-	// On the volume.
-	mem      ha.HardState
-	data     ha.Data
-	system   string
-	wal      []entry
-	oldest   int
-	exists   bool
-	cramped  bool          // there is no room for a copy beside the data
-	lostAt   time.Duration // when data or volume was lost by a fault, or a rewind began
-	maxTerms [2]uint64     // highest ballot and Won since the volume is there
+	disk     disk
+	election election
 
 	// The process.
 	up           bool
 	epoch        int
 	pause        pause
-	stalledUntil time.Duration // the volume: nothing gets on disk
 	deafUntil    time.Duration // its server takes no replication
 	rewoundUntil time.Duration // its server, which was rewound, is not consistent: it has no session for anybody
 	offset       time.Duration
@@ -49,11 +40,6 @@ type node struct {
 	// task is the command that is being carried out, demanded the rule that is being put in force; 0 for none.
 	task, demanded uint64
 	rebuild        *rebuild
-
-	// What is known of its last election.
-	asked    bool // it could ask at the API who has the read lease
-	onWord   bool // it was elected on its leader's word, which may be an old one
-	cameBack bool // it leads again in a term
 
 	lastContact time.Duration
 	lastTick    time.Duration
@@ -72,10 +58,10 @@ func (n *node) log(format string, args ...any) { n.w.log(n.name, format, args...
 // create makes the instance with an empty volume.
 func (n *node) create() {
 	n.w.ids++
-	n.mem = ha.HardState{Voter: ha.NewVoter(n.name, fmt.Sprintf("%08x", n.w.ids))}
-	n.data, n.system, n.wal, n.oldest, n.exists = ha.DataEmpty, "", nil, 0, true
-	n.maxTerms = [2]uint64{}
-	n.cramped = n.w.scarce && n.w.volumes.Float64() < 0.7
+	n.disk.mem = ha.HardState{Voter: ha.NewVoter(n.name, fmt.Sprintf("%08x", n.w.ids))}
+	n.disk.data, n.disk.system, n.disk.wal, n.disk.oldest, n.disk.exists = ha.DataEmpty, "", nil, 0, true
+	n.disk.maxTerms = [2]uint64{}
+	n.disk.cramped = n.w.scarce && n.w.volumes.Float64() < 0.7
 }
 
 // start starts the agent.
@@ -85,17 +71,18 @@ func (n *node) start() {
 	n.lastContact = n.w.now
 	n.endServer()
 	if n.w.breaks(TermForgotten) {
-		n.mem.Ballot = ha.Ballot{}
+		n.disk.mem.Ballot = ha.Ballot{}
 	}
 	seed := n.w.rng.Uint64()
 	n.replies = map[uint64]func(machine.Effect){}
 	n.machine = machine.New(machine.Options{
-		Name: n.name, Boot: fmt.Sprint(n.epoch), HardState: n.mem, Config: n.config,
+		Name: n.name, Boot: fmt.Sprint(n.epoch), HardState: n.disk.mem, Config: n.config,
 		Rules: n.rules(), Limits: ha.OwnLimits(),
 		Random: rand.New(rand.NewPCG(seed, 3)), Now: n.clock(), // #nosec G404 -- a simulation must be repeatable
 	})
-	n.log("starts: voter %s, ballot %v, won %d, record %d.%d, data %s of %d", n.mem.Voter, n.mem.Ballot, n.mem.Won,
-		n.mem.Configuration.Term, n.mem.Configuration.Version, n.data, len(n.wal))
+	n.log("starts: voter %s, ballot %v, won %d, record %d.%d, data %s of %d", n.disk.mem.Voter, n.disk.mem.Ballot,
+		n.disk.mem.Won,
+		n.disk.mem.Configuration.Term, n.disk.mem.Configuration.Version, n.disk.data, len(n.disk.wal))
 	n.later(n.w.between(1*ms, 200*ms), func() {
 		n.seeData()
 		n.seeVolume()
@@ -143,24 +130,24 @@ func (n *node) tick() {
 
 // store is what is on disk from now on.
 func (n *node) store(m ha.HardState) {
-	old := n.mem
+	old := n.disk.mem
 	switch {
 	case m.Voter != old.Voter:
-		n.maxTerms = [2]uint64{}
+		n.disk.maxTerms = [2]uint64{}
 		// By a clock that goes back, what was asked before seems to be asked later.
 		if n.w.broken == Whole && n.w.now > n.w.excused {
 			n.w.fail("nobody has forgotten what it promised", "%s was %s, and is %s", n.name, old.Voter, m.Voter)
 		}
-	case m.Ballot.Term < n.maxTerms[0]:
-		n.w.fail("terms never go back", "%s had the ballot %d, now %d", n.name, n.maxTerms[0], m.Ballot.Term)
-	case m.Won < n.maxTerms[1]:
-		n.w.fail("terms never go back", "%s had won %d, now %d", n.name, n.maxTerms[1], m.Won)
+	case m.Ballot.Term < n.disk.maxTerms[0]:
+		n.w.fail("terms never go back", "%s had the ballot %d, now %d", n.name, n.disk.maxTerms[0], m.Ballot.Term)
+	case m.Won < n.disk.maxTerms[1]:
+		n.w.fail("terms never go back", "%s had won %d, now %d", n.name, n.disk.maxTerms[1], m.Won)
 	case old.Configuration.Newer(m.Configuration):
 		n.w.fail("configurations never go back", "%s had the configuration %d.%d",
 			n.name, old.Configuration.Term, old.Configuration.Version)
 	}
-	n.maxTerms = [2]uint64{max(n.maxTerms[0], m.Ballot.Term), max(n.maxTerms[1], m.Won)}
-	n.mem = m
+	n.disk.maxTerms = [2]uint64{max(n.disk.maxTerms[0], m.Ballot.Term), max(n.disk.maxTerms[1], m.Won)}
+	n.disk.mem = m
 	if m.Won > old.Won {
 		n.lastContact = n.w.now // a majority has just answered
 		if l := n.lead(); l != nil {
@@ -174,18 +161,19 @@ func (n *node) store(m ha.HardState) {
 }
 
 // end is how far the WAL goes.
-func (n *node) end() wal.LSN { return wal.LSN(len(n.wal)) }
+func (d *disk) end() wal.LSN { return wal.LSN(len(d.wal)) }
 
 // leads says whether the instance won the term of its ballot.
 func (n *node) leads() bool {
-	return n.mem.Won > 0 && n.mem.Won == n.mem.Ballot.Term && n.mem.Ballot.Leader == n.name && n.data == ha.DataPresent
+	m := &n.disk.mem
+	return m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == n.name && n.disk.data == ha.DataPresent
 }
 
 // write appends one entry of the instance's own to its WAL.
 func (n *node) write() {
 	n.w.ids++
-	term := n.mem.Position(n.end() + 1).Term
-	n.wal = append(n.wal, entry{term, mix(sumAt(n.wal, len(n.wal)), n.w.ids)})
+	term := n.disk.mem.Position(n.disk.end() + 1).Term
+	n.disk.wal = append(n.disk.wal, entry{term, mix(sumAt(n.disk.wal, len(n.disk.wal)), n.w.ids)})
 }
 
 // sumAt is the sum of the first count entries.

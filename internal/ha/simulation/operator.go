@@ -73,21 +73,21 @@ func (w *World) config() machine.Config {
 // reconcile is a round of the operator.
 func (w *World) reconcile() {
 	for _, n := range w.nodes {
-		if n.up && n.data == ha.DataPresent && w.op.system == "" {
-			w.op.system = n.system
+		if n.up && n.disk.data == ha.DataPresent && w.op.system == "" {
+			w.op.system = n.disk.system
 		}
 	}
 	for _, n := range w.nodes {
 		member := slices.Contains(w.op.members, n.name)
 		switch {
-		case member && !n.exists:
+		case member && !n.disk.exists:
 			n.create()
 			n.config = w.config()
 			n.start()
-		case !member && n.exists:
+		case !member && n.disk.exists:
 			w.dismiss(n)
 		}
-		if n.exists && !w.api.away[n.index] && w.chance(0.8) {
+		if n.disk.exists && !w.api.away[n.index] && w.chance(0.8) {
 			c := w.config()
 			n.later(w.between(5*ms, 300*ms), func() {
 				n.config = c
@@ -104,15 +104,15 @@ func (w *World) dismiss(n *node) {
 		if !l.up || l.lead() == nil || !l.serves(l.lead().term) || l.pause.until > w.now || w.api.away[l.index] {
 			continue
 		}
-		r := l.mem.Configuration
+		r := l.disk.mem.Configuration
 		switch {
 		case l == n:
 			n.step(machine.ResignAsked{})
-		case r.Next == nil && l.mem.Configuration.Term >= w.newestTerm() &&
+		case r.Next == nil && l.disk.mem.Configuration.Term >= w.newestTerm() &&
 			!slices.ContainsFunc(r.Voters(), func(v ha.Voter) bool { return v.Instance() == n.name }):
 			n.log("is removed")
 			n.crash()
-			n.exists = false
+			n.disk.exists = false
 		}
 	}
 }
@@ -121,8 +121,8 @@ func (w *World) dismiss(n *node) {
 func (w *World) newestTerm() uint64 {
 	newest := w.api.memory.Configuration.Term
 	for _, n := range w.nodes {
-		if n.exists {
-			newest = max(newest, n.mem.Configuration.Term)
+		if n.disk.exists {
+			newest = max(newest, n.disk.mem.Configuration.Term)
 		}
 	}
 	return newest

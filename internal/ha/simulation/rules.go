@@ -117,12 +117,13 @@ func (n *node) breakVote(v *ha.Voting, r *ha.VoteRequest) {
 func (n *node) breakStore(m ha.HardState) ha.HardState {
 	switch n.w.broken {
 	case PromiseNotDurable:
-		if m.Ballot.Leader != n.name && m.Ballot.Term > n.mem.Ballot.Term {
-			m.Ballot = n.mem.Ballot
+		if m.Ballot.Leader != n.name && m.Ballot.Term > n.disk.mem.Ballot.Term {
+			m.Ballot = n.disk.mem.Ballot
 		}
 	case TermHistoryNotStored:
-		if m.Won == n.mem.Won && len(n.mem.TermHistory) > 0 && len(m.TermHistory) != len(n.mem.TermHistory) {
-			m.TermHistory = n.mem.TermHistory
+		had := n.disk.mem.TermHistory
+		if m.Won == n.disk.mem.Won && len(had) > 0 && len(m.TermHistory) != len(had) {
+			m.TermHistory = n.disk.mem.TermHistory
 		}
 	default:
 	}

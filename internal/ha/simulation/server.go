@@ -116,7 +116,7 @@ func (n *node) begin(c machine.Command) {
 	case machine.Clone, machine.Rewind:
 		n.startRebuild(c)
 	case machine.MarkForked:
-		n.soon(c, 1*ms, 20*ms, func() { n.data = ha.DataForked; n.seeData() })
+		n.soon(c, 1*ms, 20*ms, func() { n.disk.data = ha.DataForked; n.seeData() })
 	}
 }
 
@@ -142,7 +142,7 @@ func (n *node) soon(c machine.Command, low, high time.Duration, do func()) {
 func (n *node) endTask(c machine.Command, err string) {
 	if n.task == c.ID {
 		n.task = 0
-		n.done(machine.Done{ID: c.ID, Err: err, End: n.end()})
+		n.done(machine.Done{ID: c.ID, Err: err, End: n.disk.end()})
 	}
 }
 
@@ -170,9 +170,9 @@ func (n *node) startPrimary(c machine.Command) {
 		if n.server != s {
 			return
 		}
-		n.takeLead(n.mem.Won)
+		n.takeLead(n.disk.mem.Won)
 		if !c.Closed {
-			n.cameBack = true
+			n.election.cameBack = true
 			n.open()
 		}
 		n.seeServer()
@@ -185,7 +185,7 @@ func (n *node) open() {
 	if n.server == nil || n.server.role != ha.ServerPrimary || n.server.open {
 		return
 	}
-	n.server.open, n.cameBack = true, true
+	n.server.open, n.election.cameBack = true, true
 	n.w.check.comesBack(n)
 	n.letClientsIn()
 }
@@ -243,9 +243,9 @@ func (n *node) promote(c machine.Command) {
 // promoted is the moment in which the server takes writes.
 func (n *node) promoted(c machine.Command) {
 	n.server.role, n.server.rule, n.server.conn, n.server.following = ha.ServerPrimary, c.Rule, nil, 0
-	n.cameBack = false
+	n.election.cameBack = false
 	timeline := wal.Timeline(1)
-	for _, s := range n.mem.TermHistory {
+	for _, s := range n.disk.mem.TermHistory {
 		timeline = max(timeline, s.Timeline)
 	}
 	begins := n.begins(c.Term)
@@ -260,12 +260,12 @@ func (n *node) promoted(c machine.Command) {
 // begins is where the WAL of a term begins, as PostgreSQL's history of timelines tells it: also after a promotion that
 // nobody has heard of, and that was made again.
 func (n *node) begins(term uint64) wal.LSN {
-	for i, e := range n.wal {
+	for i, e := range n.disk.wal {
 		if e.term == term {
 			return wal.LSN(i)
 		}
 	}
-	return n.end()
+	return n.disk.end()
 }
 
 // checkpoint takes a while, and now and then a long one.
@@ -299,9 +299,9 @@ func (n *node) stop(c machine.Command) {
 // initialise makes the data.
 func (n *node) initialise() {
 	n.w.ids++
-	n.data, n.wal, n.system = ha.DataPresent, nil, nameOf(n.index)
-	if n.w.op.system != "" && n.w.op.system != n.system {
-		n.system = "other"
+	n.disk.data, n.disk.wal, n.disk.system = ha.DataPresent, nil, nameOf(n.index)
+	if n.w.op.system != "" && n.w.op.system != n.disk.system {
+		n.disk.system = "other"
 	}
 	n.seeData()
 }
@@ -325,7 +325,7 @@ func (n *node) demand(e machine.Demand) {
 		}
 		n.write()
 		n.push()
-		n.awaitBarrier(e.ID, len(n.wal), n.w.now+5*time.Second)
+		n.awaitBarrier(e.ID, len(n.disk.wal), n.w.now+5*time.Second)
 	})
 }
 
@@ -368,16 +368,16 @@ func (n *node) seeServer() {
 	if s == nil || n.machine == nil {
 		return
 	}
-	e := machine.ServerSeen{Run: s.run, Following: s.following, Oldest: wal.LSN(n.oldest)} //nolint:gosec // small
+	e := machine.ServerSeen{Run: s.run, Following: s.following, Oldest: wal.LSN(n.disk.oldest)} //nolint:gosec // small
 	switch {
 	case s.role == ha.ServerStandby && !n.consistent():
 	case s.role == ha.ServerStandby:
-		e.Answers, e.Streaming, e.Received, e.Known = true, n.streaming(), n.end(), n.known()
+		e.Answers, e.Streaming, e.Received, e.Known = true, n.streaming(), n.disk.end(), n.known()
 		if e.Known {
-			e.End = n.end()
+			e.End = n.disk.end()
 		}
 	case s.lead != nil:
-		e.Answers, e.Written, e.Standbys = true, n.end(), n.caughtUp()
+		e.Answers, e.Written, e.Standbys = true, n.disk.end(), n.caughtUp()
 	}
 	n.step(e)
 }

@@ -75,7 +75,7 @@ func (n *node) reconnect() {
 	n.w.ids++
 	c := &upstreamConn{id: n.w.ids, term: s.following, leader: s.upstream, last: n.clock()}
 	s.conn = c
-	from, voter, index := len(n.wal), n.mem.Voter, n.index
+	from, voter, index := len(n.disk.wal), n.disk.mem.Voter, n.index
 	closed := func() { n.disconnect(c.id) }
 	n.ask(c.leader, func(p *node, reply func(func())) {
 		if !p.accepts(c.term, from) {
@@ -90,7 +90,7 @@ func (n *node) reconnect() {
 // accepts says whether the instance can send WAL of a term from somewhere on.
 func (n *node) accepts(term uint64, from int) bool {
 	l := n.lead()
-	return !n.refuses() && l != nil && l.term == term && from <= len(n.wal) && from >= n.oldest
+	return !n.refuses() && l != nil && l.term == term && from <= len(n.disk.wal) && from >= n.disk.oldest
 }
 
 // refuses says that the server takes no replication, though its agent answers.
@@ -129,9 +129,9 @@ func (n *node) push() {
 			l.conns[i] = nil
 			continue
 		}
-		id, from, before, p := c.id, c.sent, sumAt(n.wal, c.sent), n.w.nodes[i]
-		entries := n.wal[from:len(n.wal):len(n.wal)]
-		c.sent = len(n.wal)
+		id, from, before, p := c.id, c.sent, sumAt(n.disk.wal, c.sent), n.w.nodes[i]
+		entries := n.disk.wal[from:len(n.disk.wal):len(n.disk.wal)]
+		c.sent = len(n.disk.wal)
 		n.w.sendInOrder(n.index, i, func() { p.receive(id, from, before, entries) })
 	}
 }
@@ -142,26 +142,26 @@ func (n *node) receive(id uint64, from int, before uint64, entries []entry) {
 	if c == nil || c.id != id || n.role() != ha.ServerStandby {
 		return
 	}
-	if n.stalledUntil > n.w.now {
-		n.w.after(n.stalledUntil-n.w.now, func() { n.receive(id, from, before, entries) })
+	if n.disk.stalledUntil > n.w.now {
+		n.w.after(n.disk.stalledUntil-n.w.now, func() { n.receive(id, from, before, entries) })
 		return
 	}
-	if from != len(n.wal) {
+	if from != len(n.disk.wal) {
 		n.disconnect(id)
 		return
 	}
-	if sumAt(n.wal, from) != before {
+	if sumAt(n.disk.wal, from) != before {
 		n.w.fail("a follower's WAL is the beginning of its leader's", "%s at %d, following %s in term %d",
 			n.name, from, nameOf(c.leader), c.term)
 		return
 	}
-	n.wal = append(n.wal, entries...)
+	n.disk.wal = append(n.disk.wal, entries...)
 	if len(entries) > 0 {
 		n.checkTermHistory()
 	}
 	began := !c.live
 	c.last, c.live = n.clock(), true
-	end, leader, index := len(n.wal), n.w.nodes[c.leader], n.index
+	end, leader, index := len(n.disk.wal), n.w.nodes[c.leader], n.index
 	n.w.sendInOrder(n.index, c.leader, func() { leader.acknowledged(index, id, end) })
 	if began {
 		n.seeServer()
@@ -195,11 +195,11 @@ func (n *node) commit() {
 // committed is how far the WAL meets the rule. What a volume that stalls does not take is not committed.
 func (n *node) committed() int {
 	l, rule := n.lead(), n.server.rule
-	if n.stalledUntil > n.w.now {
+	if n.disk.stalledUntil > n.w.now {
 		return l.acked
 	}
 	if rule.Count == 0 {
-		return len(n.wal)
+		return len(n.disk.wal)
 	}
 	var ends [maxNodes]int
 	count := 0

@@ -3,8 +3,24 @@ package simulation
 import (
 	"time"
 
+	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 )
+
+// disk is what an instance has on disk.
+type disk struct {
+	mem      ha.HardState
+	data     ha.Data
+	system   string
+	wal      []entry
+	oldest   int
+	exists   bool
+	cramped  bool          // there is no room for a copy beside the data
+	lostAt   time.Duration // when data or volume was lost by a fault, or a rewind began
+	maxTerms [2]uint64     // highest ballot and Won since the volume is there
+	// stalledUntil is until when nothing gets on disk.
+	stalledUntil time.Duration
+}
 
 // writeInterval is how long after a write to the volume the agent begins the next, writeLook how often it looks whether
 // that has come back.
@@ -17,19 +33,19 @@ const (
 func (n *node) stall(d time.Duration) {
 	n.log("its volume stalls for %s", d)
 	stalls := n.stalls()
-	n.stalledUntil = max(n.stalledUntil, n.w.now+d)
+	n.disk.stalledUntil = max(n.disk.stalledUntil, n.w.now+d)
 	if n.up && !stalls {
 		n.later(time.Duration(n.w.volumes.Int64N(int64(writeInterval))), n.seeVolume)
 	}
 }
 
 // stalls says that the volume takes no writes.
-func (n *node) stalls() bool { return n.stalledUntil > n.w.now }
+func (n *node) stalls() bool { return n.disk.stalledUntil > n.w.now }
 
 // whenWritten does something when the volume takes writes.
 func (n *node) whenWritten(do func()) {
 	if n.stalls() {
-		n.later(n.stalledUntil-n.w.now, func() { n.whenWritten(do) })
+		n.later(n.disk.stalledUntil-n.w.now, func() { n.whenWritten(do) })
 		return
 	}
 	do()
@@ -50,7 +66,7 @@ func (n *node) awaitWrite(began time.Duration) {
 		n.later(n.pause.busy-n.w.now, again)
 	case n.stalls():
 		n.step(machine.VolumeSeen{Unwritten: n.w.now - began})
-		n.later(min(writeLook, n.stalledUntil-n.w.now), again)
+		n.later(min(writeLook, n.disk.stalledUntil-n.w.now), again)
 	default:
 		n.step(machine.VolumeSeen{})
 	}
