@@ -246,7 +246,8 @@ func oldest(ctx context.Context, side Side) string {
 
 // pass writes something behind the position, so that a server that replays up to it comes to know that it is there.
 func (p Publisher) pass(ctx context.Context) error {
-	return doOn(ctx, p.Serving, "write behind the position", "select pg_logical_emit_message(true, 'toban', 'position')")
+	return doOn(ctx, p.Serving, "write behind the position",
+		"select pg_logical_emit_message(true, 'toban', 'position')")
 }
 
 // SwitchWAL ends the file of WAL that a side writes, so that the archive gets it.
