@@ -138,7 +138,7 @@ func (s *sides) wantsGreen(db *v1.SampleDB) *v1.SampleDB {
 	return s.step(s.step(db))
 }
 
-// live are the Jobs of a blue/green upgrade, by the words of their commands.
+// live are the Jobs of a blue/green upgrade, by the words of their commands after `toban work`.
 func (s *sides) live(db *v1.SampleDB) map[string]batchv1.Job {
 	s.Helper()
 	out := map[string]batchv1.Job{}
@@ -146,7 +146,7 @@ func (s *sides) live(db *v1.SampleDB) map[string]batchv1.Job {
 		if job.Labels[naming.LabelComponent] != naming.ComponentSides || job.DeletionTimestamp != nil {
 			continue
 		}
-		words := strings.Join(job.Spec.Template.Spec.Containers[0].Command[1:], " ")
+		words := strings.Join(job.Spec.Template.Spec.Containers[0].Command[2:], " ")
 		if _, twice := out[words]; twice {
 			s.Errorf("there are two Jobs for %q", words)
 		}
