@@ -61,14 +61,24 @@ func (c *cluster) leader(not ...string) string {
 // whole waits until one instance leads, all others stream from it, and all vote.
 func (c *cluster) whole() string {
 	c.Helper()
-	leader := c.leader()
-	for _, name := range c.names() {
-		if name != leader {
-			c.await(name, "streaming", streaming)
+	leader, all := "", c.names()
+	c.until("one leads, and all others are its standbys and have a vote", func() error {
+		leader = "" // another one may lead than a moment ago
+		for _, name := range all {
+			s, err := c.status(name)
+			switch {
+			case err != nil:
+				return err
+			case leading(s) && len(s.Standbys) == len(all)-1 && len(s.Voters) == len(all):
+				leader = name
+			case !streaming(s):
+				return fmt.Errorf("%s: %s: %s", name, s.Reason, s.Message)
+			}
 		}
-	}
-	c.await(leader, "primary with all as standbys and voters", func(s protocol.Status) bool {
-		return leading(s) && len(s.Standbys) == len(c.names())-1 && len(s.Voters) == len(c.names())
+		if leader == "" {
+			return errors.New("nobody leads them all")
+		}
+		return nil
 	})
 	return leader
 }
