@@ -34,7 +34,7 @@ var pinnedBy = map[string]string{
 	"internal/backup/inspect.go amcheck: pg_amcheck":        "internal/backup/session.go optionsVariable",
 	"internal/backup/snapshot.go BeginSession: pgconn":      "internal/work/takehost.go connection",
 	"internal/backup/stream.go openStream: pgconn":          "internal/work/takehost.go connection",
-	"internal/work/tablerestore/dump.go dump: pg_dump":      "internal/work/tablerestore/dump.go pgOptions",
+	"internal/work/tablerestore/dump.go write: pg_dump":     "internal/work/tablerestore/dump.go pgOptions",
 	"internal/work/tablerestore/dump.go loadAs: pg_restore": "internal/work/tablerestore/dump.go pgOptions",
 	"internal/cli/psql.go command: psql":                    "internal/cli/psql.go PSQLOptions",
 	"internal/work/initjob/connect.go open: pgx":            "internal/work/initjob/connect.go config",

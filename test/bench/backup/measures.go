@@ -36,7 +36,8 @@ func (b *bench) backups() []measure {
 	return []measure{
 		{name: "limit of a backup, processors: `tar` and `zstd -1` with all of them", way: wayBackup, limit: true,
 			do: func(ctx context.Context) error {
-				return b.shell(ctx, "tar -c --exclude=pg_wal -C %s . | zstd -q -1 -T0 > /dev/null", b.server.Data.Path())
+				return b.shell(ctx, "tar -c --exclude=pg_wal -C %s . | zstd -q -1 -T0 > /dev/null",
+					b.server.Data.Path())
 			}},
 		{name: "backup: Toban", way: wayBackup, tool: "Toban", prepare: b.emptyArchive, do: b.take},
 		{name: "backup: `pg_basebackup`, zstd with all processors, no manifest", way: wayBackup, tool: "pg_basebackup",
@@ -67,7 +68,8 @@ func (b *bench) restores() []measure {
 			}},
 		{name: "limit of a restore, disk: copying the files", way: wayRestore, limit: true,
 			do: func(ctx context.Context) error {
-				return b.shell(ctx, "cp -r %s %s && rm -r %s/data/pg_wal && sync -f %s", b.server.Data.Path(), b.restored(),
+				return b.shell(ctx, "cp -r %s %s && rm -r %s/data/pg_wal && sync -f %s",
+					b.server.Data.Path(), b.restored(),
 					b.restored(), b.restored())
 			}},
 		{name: "restore: Toban, the files", way: wayRestore, tool: "Toban", do: b.unpack},
@@ -96,7 +98,8 @@ func (b *bench) pgbackrest(ctx context.Context, command string, more ...string) 
 		"--lock-path=" + b.at("pgbackrest"), "--log-level-console=warn", "--config=/dev/null",
 	}
 	if command != "restore" {
-		args = append(args, "--pg1-path="+b.server.Data.Path(), "--pg1-socket-path="+b.server.Run, "--pg1-user=postgres")
+		args = append(args,
+			"--pg1-path="+b.server.Data.Path(), "--pg1-socket-path="+b.server.Run, "--pg1-user=postgres")
 	}
 	if command != "stanza-create" {
 		args = append(args, fmt.Sprintf("--process-max=%d", runtime.NumCPU()))

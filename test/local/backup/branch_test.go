@@ -72,7 +72,8 @@ func TestARestoreGoesOnFromAWholeTermHistory(t *testing.T) {
 	n := newNodeOf(t, a.source.Programs)
 	out, err := backup.Restore(t.Context(), backup.RestoreOptions{Bucket: a, Decoder: a.decoder,
 		Wanted: backup.Wanted{Now: time.Now()}, Folder: n.Data.Volume, Run: n.Server.Run,
-		Programs: n.Programs, Workers: 3, Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"), Log: n.log})
+		Programs: n.Programs, Workers: 3, Log: n.log,
+		Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces")})
 	must(t, err)
 	want := []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 0x900, Timeline: 1},
 		{Term: 3, LSN: 0x800, Timeline: 1}}
