@@ -142,10 +142,10 @@ const (
 	ReasonNoPrimary = "NoPrimary"
 
 	// ReasonElectionsInVain: no instance takes writes, and none is elected though instances campaign. The message says
-	// how often one has, in powers of two, and whether their machines are busy. Elections do not feed on each other:
-	// pauses between campaigns grow (docs/busy.md).
+	// whether their machines are busy. Elections do not feed on each other: pauses between campaigns grow
+	// (docs/busy.md).
 	// To do: wait a minute. If it stays, and the message says that machines are busy, do what it says; else
-	// `kubectl logs NAME-0` says which vote was refused, and why.
+	// `kubectl toban logs NAME` says which votes are refused, and why.
 	ReasonElectionsInVain = "ElectionsInVain"
 
 	// ReasonDataLost: no volume has the data of this SampleDB any more: every instance answers that its volume is a new
