@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -14,7 +13,6 @@ import (
 
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/work/bluegreen"
-	"toban.dev/test/local/aspostgres"
 )
 
 const (
@@ -132,13 +130,9 @@ func TestTheLinkGetsIntoAClosedServer(t *testing.T) {
 func TestSlotsOfALinkComeAlong(t *testing.T) {
 	for _, major := range []int{17, 18} {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
-			bin := aspostgres.Release(major)
-			if !filepath.IsAbs(bin) {
-				t.Skip(bin)
-			}
-			all := nodes(t, 2)
+			all := nodesOf(t, 2, major)
 			for _, n := range all {
-				n.Programs, n.along = postgres.Programs{Dir: bin, Major: major}, true
+				n.along = true
 			}
 			a, b := all[0], all[1]
 			a.found()

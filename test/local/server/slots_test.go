@@ -26,19 +26,26 @@ func TestTwoMakeTheSameSlotAtOnce(t *testing.T) {
 	}
 }
 
+// nodesOf are servers of a major version; the test is skipped where that is not here.
+func nodesOf(t *testing.T, n, major int) []*node {
+	t.Helper()
+	bin := aspostgres.Release(major)
+	if !filepath.IsAbs(bin) {
+		t.Skip(bin)
+	}
+	all := nodes(t, n)
+	for _, n := range all {
+		n.Programs = postgres.Programs{Dir: bin, Major: major}
+	}
+	return all
+}
+
 // PostgreSQL 18 and later send no WAL by a slot that is lost: a copy makes another one in its place. Slots keep so
 // little here that one which had been made before the copy would be lost by the checkpoint that it begins with.
 func TestACopyMakesItsSlotAnewThatIsLost(t *testing.T) {
 	for _, major := range []int{17, 18} {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
-			bin := aspostgres.Release(major)
-			if !filepath.IsAbs(bin) {
-				t.Skip(bin)
-			}
-			all := nodes(t, 2)
-			for _, n := range all {
-				n.Programs = postgres.Programs{Dir: bin, Major: major}
-			}
+			all := nodesOf(t, 2, major)
 			primary, copying := all[0], all[1]
 			primary.found()
 			primary.slots(copying)
