@@ -135,7 +135,10 @@ func (g *Gauge) note(by time.Duration, sure bool) {
 	}
 	if same {
 		last := &g.late[len(before)]
-		last.by, last.counts, last.until = max(last.by, came.by), max(last.counts, came.counts), came.until
+		last.by, last.counts = max(last.by, came.by), max(last.counts, came.counts)
+		if came.until.After(last.until) {
+			last.until = came.until
+		}
 		return
 	}
 	g.late = append(g.late, came)

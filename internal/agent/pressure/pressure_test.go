@@ -58,6 +58,21 @@ func TestAPauseOfTheAgentAloneIsNoSlack(t *testing.T) {
 	})
 }
 
+// What comes again a moment later, when nothing confirms it any more, takes no time from what was confirmed.
+func TestWhatComesAtOnceAgainShortensNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Gauge
+		g.Late(3 * time.Second)
+		time.Sleep(confirms - apart/2)
+		g.Late(3 * time.Second)
+		time.Sleep(apart * 3 / 4)
+		g.Late(3 * time.Second)
+		if time.Sleep(window + 5*time.Second); g.Slack() != 8*time.Second {
+			t.Errorf("the slack is %s", g.Slack())
+		}
+	})
+}
+
 // On a node that is well used tasks wait for some of the time. What they have waited before a pause of the agent alone
 // does not count for the pause.
 func TestAPauseOnANodeThatIsWellUsedIsNoSlack(t *testing.T) {
