@@ -89,26 +89,26 @@ func (g *Gauge) Run(ctx context.Context, seen func()) error {
 // LateAtLeast notes that something was given up after a time, which says that it came late only where tasks were lately
 // seen to wait: else it may have hung.
 func (g *Gauge) LateAtLeast(by time.Duration) {
-	if g == nil {
-		return
-	}
-	g.mutex.Lock()
-	sure := g.stalled(time.Now())
-	g.mutex.Unlock()
-	if sure {
+	if g.waits() {
 		g.note(by, true)
 	}
 }
 
 // Late notes that something came late.
 func (g *Gauge) Late(by time.Duration) {
+	if g != nil {
+		g.note(by, g.waits())
+	}
+}
+
+// waits says that tasks were lately seen to wait.
+func (g *Gauge) waits() bool {
 	if g == nil {
-		return
+		return false
 	}
 	g.mutex.Lock()
-	sure := g.stalled(time.Now())
-	g.mutex.Unlock()
-	g.note(by, sure)
+	defer g.mutex.Unlock()
+	return g.stalled(time.Now())
 }
 
 // note notes what came late, if it did, and whether that is sure.
