@@ -165,6 +165,11 @@ func (c Catalogue) NewestTermHistory() []ha.TermStart {
 	if all := c.TermHistories(); len(all) > 0 {
 		return all[0]
 	}
+	return LatestTermHistory(c)
+}
+
+// LatestTermHistory is that of the latest leader, whether it has written WAL yet or not; nil for an empty archive.
+func LatestTermHistory(c Catalogue) []ha.TermStart {
 	for _, term := range slices.Backward(slices.Sorted(maps.Keys(c.Terms))) {
 		if history := c.Terms[term].TermHistory; len(history) > 0 {
 			return history

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -205,6 +206,38 @@ func TestAParentOfTheBranchThatWasLeftIsNone(t *testing.T) {
 	other := &backup.Backup{ID: "other", Term: 1, StopLSN: 1100, StopTimeline: 1}
 	if err := mayContinue(c, other, history); !errors.Is(err, backup.ErrNoIncrement) {
 		t.Errorf("of the branch that was left: %v", err)
+	}
+}
+
+// A database was restored in place twice, to the same moment. The branch that was left has a timeline of the same
+// number as the one in use, and WAL beyond the end of the backup. That is none of the backup's.
+func TestABackupAwaitsTheWALOfItsOwnBranch(t *testing.T) {
+	archive := bucket.OpenFolder(t.TempDir())
+	fork, end := wal.LSN(wal.SegmentSize+0x100), wal.LSN(wal.SegmentSize+0x900)
+	put := func(name, content string) {
+		t.Helper()
+		if err := archive.Put(t.Context(), name, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	segment := wal.SegmentAt(2, fork, wal.SegmentSize).String() + ".zst"
+	for _, term := range []uint64{1002, 2003} {
+		put(backup.TermFolder(term)+backup.FileLineage, fmt.Sprintf(`{"term": %d, "starts": [{"term": 1, "lsn": "0/0",
+			"timeline": 1}, {"term": %[1]d, "lsn": %q, "timeline": 2}]}`, term, fork))
+	}
+	put(backup.TermFolder(1002)+segment, "WAL")
+	run := &take{pod: pod{log: slog.New(slog.DiscardHandler)}, archive: archive}
+	const found = "and it is not known that the primary does" // nobody can be asked
+	for _, archived := range []bool{false, true} {
+		if archived {
+			put(backup.TermFolder(2003)+segment, "WAL")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		term, err := run.awaitWAL(ctx, nil, 2, end)
+		cancel()
+		if step := run.progress.get().Step; err == nil || strings.Contains(step, found) != archived {
+			t.Errorf("its WAL is archived: %v; it says term %d, %v; %s", archived, term, err, step)
+		}
 	}
 }
 

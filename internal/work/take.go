@@ -404,7 +404,9 @@ func (t *take) awaitWAL(
 		}); err != nil {
 			return 0, err
 		}
-		history := catalogue.NewestTermHistory()
+		// A leader says what it continues before it archives WAL. Another branch may have a timeline of the same
+		// number, with WAL up to there.
+		history := backup.LatestTermHistory(catalogue)
 		term, other := termOf(history, lsn, timeline)
 		switch to, _ := catalogue.Covered(history, lsn-1); {
 		case to < lsn:
