@@ -40,9 +40,14 @@ func (s Subscriber) Adopt(ctx context.Context) error {
 }
 
 // Follow makes the subscriptions, which begin at a position, or where the slots are if it is 0. One that is there stays
-// as it is.
+// as it is. A note of where a former one was says nothing of them.
 func (l Link) Follow(ctx context.Context, position wal.LSN) error {
-	return l.make(ctx, func(context.Context, *pgx.Conn) (wal.LSN, string, error) { return position, "", nil })
+	return l.make(ctx, func(ctx context.Context, conn *pgx.Conn) (wal.LSN, string, error) {
+		if there, err := hasProgress(ctx, conn); err != nil || !there {
+			return position, "", err
+		}
+		return position, forget(l.Name), mustOwn(ctx, conn)
+	})
 }
 
 // starting says where the subscription of a database begins, and what is done in the transaction that makes it.
@@ -103,12 +108,11 @@ func (s Subscriber) subscribe(ctx context.Context, conn *pgx.Conn, from starting
 	if err != nil {
 		return err
 	}
-	statements := []string{statement}
-	if position != 0 {
-		statements = append(statements, fmt.Sprintf("select pg_replication_origin_advance('pg_' || oid, %s) "+
-			"from pg_subscription where subname = %s and subdbid = (select oid from pg_database "+
-			"where datname = current_database())", sql.Literal(position.String()), sql.Literal(s.Name)))
-	}
+	// Also to 0: an origin has the progress of one that bore its number, if the transaction was taken back that made
+	// that one.
+	statements := []string{statement, fmt.Sprintf("select pg_replication_origin_advance('pg_' || oid, %s) "+
+		"from pg_subscription where subname = %s and subdbid = (select oid from pg_database "+
+		"where datname = current_database())", sql.Literal(position.String()), sql.Literal(s.Name))}
 	if then != "" {
 		statements = append(statements, then)
 	}

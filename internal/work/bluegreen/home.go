@@ -16,8 +16,14 @@ import (
 // origin comes along when the data moves to another major version.
 const progress = `create table if not exists toban_sides.progress (link text primary key, lsn pg_lsn not null)`
 
-// Leave has the following side stop, and forget its subscriptions. Where each was is noted, in the transaction that
-// removes it. The slots of the serving side stay: Return goes on there.
+// whereItIs is where the subscription of a link is in a database, with its oid: null where it has applied nothing.
+const whereItIs = `select s.oid, s.subname, pg_replication_origin_progress('pg_' || s.oid, true) as lsn
+	from pg_subscription s join pg_database d on d.oid = s.subdbid
+	where d.datname = current_database() and s.subname = `
+
+// Leave has the following side stop, and forget its subscriptions. Where each was is noted before it is removed:
+// PostgreSQL drops its origin at once, and does not take that back with the transaction. So what is noted stays if
+// there is nothing to note any more. The slots of the serving side stay: Return goes on there.
 func (s Subscriber) Leave(ctx context.Context) error {
 	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
 		there, err := s.subscribed(ctx, conn)
@@ -34,14 +40,15 @@ func (s Subscriber) Leave(ctx context.Context) error {
 		if err := s.awaitIdle(ctx, conn); err != nil {
 			return err
 		}
-		return do(ctx, conn, "note where the subscription is, and remove it", progress,
+		if err := do(ctx, conn, "note where the subscription is", "set synchronous_commit = on", progress,
 			// One that has applied nothing yet goes on where its slot is.
-			fmt.Sprintf(`insert into toban_sides.progress
-				select s.subname, coalesce(pg_replication_origin_progress('pg_' || s.oid, true), '0/0')
-				from pg_subscription s join pg_database d on d.oid = s.subdbid
-				where d.datname = current_database() and s.subname = %s
-				on conflict (link) do update set lsn = excluded.lsn`, sql.Literal(s.Name)),
-			fmt.Sprintf("alter subscription %s set (slot_name = none)", s.Name), "drop subscription "+s.Name)
+			fmt.Sprintf(`insert into toban_sides.progress as noted
+				select subname, coalesce(lsn, '0/0') from (%s%s) as it on conflict (link) do update
+				set lsn = case excluded.lsn when '0/0' then noted.lsn else excluded.lsn end`,
+				whereItIs, sql.Literal(s.Name))); err != nil {
+			return err
+		}
+		return drop(ctx, conn, s.Name)
 	})
 }
 
@@ -66,9 +73,33 @@ func (s Subscriber) awaitIdle(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// Return makes the subscriptions anew that Leave has removed. Each begins where it was. They are not enabled.
+// Return makes the subscriptions anew that Leave has removed. Each begins where it was, also one that is there because
+// Leave was cut off. They are not enabled.
 func (l Link) Return(ctx context.Context) error {
-	return l.make(ctx, l.Subscriber().left)
+	s := l.Subscriber()
+	if err := each(ctx, s.Following, func(conn *pgx.Conn, _ database) error { return s.stay(ctx, conn) }); err != nil {
+		return err
+	}
+	return l.make(ctx, s.left)
+}
+
+// stay has a subscription of a link, if it is there, go on where it was when Leave noted that: its origin may have been
+// dropped since.
+func (s Subscriber) stay(ctx context.Context, conn *pgx.Conn) error {
+	there, err := s.subscribed(ctx, conn)
+	if err != nil || !there {
+		return err
+	}
+	at, then, err := s.left(ctx, conn)
+	if errors.Is(err, ErrMissing) { // it has never left
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return do(ctx, conn, "have the subscription stay where it was", fmt.Sprintf(
+		"select pg_replication_origin_advance('pg_' || oid, %s) from (%s%s) as it where lsn is null",
+		sql.Literal(at.String()), whereItIs, sql.Literal(s.Name)), then)
 }
 
 // left is where the subscription of a database was, with the statement that forgets it.
@@ -76,10 +107,9 @@ func (s Subscriber) left(ctx context.Context, conn *pgx.Conn) (at wal.LSN, then 
 	if err := mustOwn(ctx, conn); err != nil {
 		return 0, "", err
 	}
-	var there bool
-	err = conn.QueryRow(ctx, "select to_regclass('toban_sides.progress') is not null").Scan(&there)
+	there, err := hasProgress(ctx, conn)
 	if err != nil {
-		return 0, "", fmt.Errorf("look for where the subscription was: %w", err)
+		return 0, "", err
 	}
 	var lsn string
 	if there {
@@ -92,5 +122,19 @@ func (s Subscriber) left(ctx context.Context, conn *pgx.Conn) (at wal.LSN, then 
 		return 0, "", fmt.Errorf("look for where the subscription was: %w", err)
 	}
 	at, err = wal.ParseLSN(lsn)
-	return at, "delete from toban_sides.progress where link = " + sql.Literal(s.Name), err
+	return at, forget(s.Name), err
+}
+
+// hasProgress says whether a database may have notes of where subscriptions were.
+func hasProgress(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
+	err = conn.QueryRow(ctx, "select to_regclass('toban_sides.progress') is not null").Scan(&there)
+	if err != nil {
+		return false, fmt.Errorf("look for where the subscription was: %w", err)
+	}
+	return there, nil
+}
+
+// forget is the statement that forgets where a subscription was.
+func forget(subscription string) string {
+	return "delete from toban_sides.progress where link = " + sql.Literal(subscription)
 }

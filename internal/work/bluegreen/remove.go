@@ -56,16 +56,27 @@ func (p Publisher) dropSlots(ctx context.Context, conn *pgx.Conn) (gone bool, er
 	return gone, nil
 }
 
-// Remove removes the subscriptions. The serving side is not asked: its slots are removed by themselves.
+// Remove removes the subscriptions. The serving side is not asked: its slots are removed by themselves. Each
+// subscription is disabled before: if the removal is taken back, its origin is dropped all the same (Leave), and one
+// that runs would apply once more what it has applied since its slot last moved on.
 func (s Subscriber) Remove(ctx context.Context) error {
 	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
 		there, err := s.subscribed(ctx, conn)
 		if err != nil || !there {
 			return err
 		}
-		return do(ctx, conn, "remove the subscription", fmt.Sprintf("alter subscription %s disable", s.Name),
-			fmt.Sprintf("alter subscription %s set (slot_name = none)", s.Name), "drop subscription "+s.Name)
+		if err := do(ctx, conn, "disable the subscription",
+			fmt.Sprintf("alter subscription %s disable", s.Name)); err != nil {
+			return err
+		}
+		return drop(ctx, conn, s.Name)
 	})
+}
+
+// drop removes the subscription of a database, which is disabled.
+func drop(ctx context.Context, conn *pgx.Conn, subscription string) error {
+	return do(ctx, conn, "remove the subscription",
+		fmt.Sprintf("alter subscription %s set (slot_name = none)", subscription), "drop subscription "+subscription)
 }
 
 // RemoveNotes removes what notices changes of the schema. It takes nothing along that somebody has made depend on it.
