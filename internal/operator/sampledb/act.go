@@ -37,6 +37,7 @@ func (h *effects) create(ctx context.Context, db *v1.SampleDB, want client.Objec
 	return asProblem(h.writer().Create(ctx, owner(db), want))
 }
 
+// writer writes objects of SampleDBs.
 func (h *effects) writer() apply.Writer { return apply.Writer{Client: h.Client, Reader: h.Reader} }
 
 // owner is the SampleDB as the owner of its objects. A volume claim may outlive it,
@@ -88,6 +89,7 @@ func asProblem(err error) error {
 	return &problem{v1.ReasonCreating, p.Message, waitGone}
 }
 
+// jobs keeps Jobs of SampleDBs.
 func (h *effects) jobs() jobs.Runner { return jobs.Runner{Client: h.Client, Reader: h.Reader} }
 
 // keepJob is the component's Job of this name that lives, nil where there is none. Its others are removed: those of a
@@ -156,6 +158,7 @@ func (s *fleetTopic) resize(ctx context.Context, pod *corev1.Pod, why string) er
 	return nil
 }
 
+// replace deletes a Pod, so that the StatefulSet makes it anew, and says why.
 func (s *act) replace(ctx context.Context, pod *corev1.Pod, why string) error {
 	err := s.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -168,6 +171,7 @@ func (s *act) replace(ctx context.Context, pod *corev1.Pod, why string) error {
 	return nil
 }
 
+// restartServer asks the agent in a Pod to restart its server, and says why.
 func (s *act) restartServer(ctx context.Context, pod *corev1.Pod, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 
 // exchangeTopic gives agents the operator's program.
 type exchangeTopic struct {
-	base
+	fleetBase
 	// agents is which agents run the operator's program; agentsNext is when they are looked at again, zero for never.
 	agents     *v1.AgentsStatus
 	agentsNext time.Time
@@ -260,7 +260,7 @@ func (s *exchangeTopic) agentView(target protocol.Program) (agentView, error) {
 	switch {
 	case s.decision.action != actionNone || s.moving != "" || s.pulling() || s.restoreWanted() || s.asked():
 		v.busy = "something else is being done with the instances"
-	case ready(s.all).status != metav1.ConditionTrue || !s.healthy():
+	case s.others.readiness().status != metav1.ConditionTrue || !s.healthy():
 		v.busy = "the SampleDB is not ready"
 	}
 	leader := s.leader()
@@ -315,7 +315,7 @@ func (s *exchangeTopic) noteAgents(v agentView, d agentDecision) {
 	}
 	before := s.db.Status.Agents
 	if d.reason == agentsFailed && (before == nil || before.Message != d.message) {
-		s.events = append(s.events, event{corev1.EventTypeWarning, eventAgentFailed, d.message})
+		s.addWarning(eventAgentFailed, d.message)
 	}
 	s.agents = status
 }

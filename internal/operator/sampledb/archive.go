@@ -24,7 +24,7 @@ import (
 
 // archiveTopic writes what backups start from, and says what the archive has.
 type archiveTopic struct {
-	base
+	archiveBase
 	// retained is what the Job that removes what is not to be kept has said, nil where there is none, or none yet.
 	retained *retained
 }

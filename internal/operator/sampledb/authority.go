@@ -19,7 +19,7 @@ import (
 
 // authorityTopic rotates the certificate authority.
 type authorityTopic struct {
-	base
+	secretsBase
 	authoritySeen    bool
 	authorityRotated verdict
 	authorityNext    time.Time

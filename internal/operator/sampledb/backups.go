@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,7 @@ import (
 
 // backupsTopic takes backups when they are due, and says when the next one is.
 type backupsTopic struct {
-	base
+	archiveBase
 	// scheduled is the condition Scheduled, verifiesNext when the next verification
 	// is (zero where none will be).
 	scheduled    verdict
@@ -186,11 +185,11 @@ func archiveChanges(old, now v1.SampleDBStatus) []event {
 	}
 	if c := turned(old, now, v1.ConditionRetentionApplied); c != nil && c.Status == metav1.ConditionFalse &&
 		c.Reason != v1.ReasonRetentionHeld {
-		out = append(out, event{corev1.EventTypeWarning, eventNotRemoved, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
+		out = append(out, warning(eventNotRemoved, fmt.Sprintf("%s: %s", c.Reason, c.Message)))
 	}
 	out = append(out, copyChanges(old, now)...)
 	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
-		out = append(out, event{corev1.EventTypeWarning, scheduleEvents[c.Reason], c.Message})
+		out = append(out, warning(scheduleEvents[c.Reason], c.Message))
 	}
 	return out
 }
@@ -200,11 +199,11 @@ func archivingChanges(c *metav1.Condition) []event {
 	switch {
 	case c == nil:
 	case c.Status == metav1.ConditionTrue:
-		return []event{{corev1.EventTypeNormal, eventArchiving, c.Message}}
+		return []event{normal(eventArchiving, c.Message)}
 	case c.Reason == v1.ReasonArchiveGap:
-		return []event{{corev1.EventTypeWarning, eventArchiveGap, c.Message}}
+		return []event{warning(eventArchiveGap, c.Message)}
 	case c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonArchiveStarting:
-		return []event{{corev1.EventTypeWarning, eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message)}}
+		return []event{warning(eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message))}
 	}
 	return nil
 }
@@ -213,15 +212,15 @@ func archivingChanges(c *metav1.Condition) []event {
 // before.
 func backupChanges(old, now *v1.BackupStatus) (out []event) {
 	if moved := now.StoreSince; moved != nil && (old == nil || !moved.Equal(old.StoreSince)) {
-		out = append(out, event{corev1.EventTypeNormal, eventArchiving,
-			fmt.Sprintf("the archive is in another store, %s, and begins there with a full backup", now.Store)})
+		out = append(out, normal(eventArchiving,
+			fmt.Sprintf("the archive is in another store, %s, and begins there with a full backup", now.Store)))
 	} else if old != nil && old.Archive != "" && old.Archive != now.Archive {
-		out = append(out, event{corev1.EventTypeNormal, eventArchiving,
+		out = append(out, normal(eventArchiving,
 			fmt.Sprintf("the archive of PostgreSQL %d is %s, and begins with a full backup; what %s has stays until "+
-				"retention removes it", now.Version, now.Archive, old.Archive)})
+				"retention removes it", now.Version, now.Archive, old.Archive)))
 	}
 	if now.Retention != "" && (old == nil || old.Retention != now.Retention) {
-		out = append(out, event{corev1.EventTypeWarning, eventRetentionHeld, now.Retention})
+		out = append(out, warning(eventRetentionHeld, now.Retention))
 	}
 	return out
 }

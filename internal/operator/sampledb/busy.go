@@ -15,7 +15,7 @@ import (
 
 // machinesTopic says whether the instances' machines are busy, and whether elections are in vain.
 type machinesTopic struct {
-	base
+	fleetBase
 	// machines is the condition OnTime; nothing where that is not so.
 	machines verdict
 	// slack is the longest that is told, leaderlessFor for how long no leader has answered.

@@ -16,7 +16,7 @@ import (
 // That one was late is not said for ever because another, which was not, can't be heard.
 func TestOnTimeDoesNotStayFalseForOneThatIsSilent(t *testing.T) {
 	none, slack := time.Duration(0), 4*time.Second
-	s := threeOf(&protocol.Status{Slack: &none}, &protocol.Status{Slack: &slack}, nil)
+	s := three(&protocol.Status{Slack: &none}, &protocol.Status{Slack: &slack}, nil)
 	late := s.onTime()
 	if late.reason != v1.ReasonMachineBusy {
 		t.Fatalf("it says %+v", late)
@@ -35,9 +35,12 @@ func TestOnTimeDoesNotStayFalseForOneThatIsSilent(t *testing.T) {
 	}
 }
 
+// three is threeOf, with its topics.
+func three(answers ...*protocol.Status) *scope { return scopeOn(threeOf(answers...)) }
+
 // threeOf is a SampleDB of three instances whose Pods run, with what their agents answer; nil for one that does not.
-func threeOf(answers ...*protocol.Status) *scope {
-	s := scopeOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)})
+func threeOf(answers ...*protocol.Status) *act {
+	s := actOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)})
 	s.seen.answers, s.seen.pods = map[string]protocol.Status{}, map[int]*corev1.Pod{}
 	for i, a := range answers {
 		name := fmt.Sprintf("x-%d", i)
@@ -55,7 +58,7 @@ func threeOf(answers ...*protocol.Status) *scope {
 }
 
 // was gives the status a condition as it was since a time ago.
-func (s *scope) was(kind string, status metav1.ConditionStatus, reason string, ago time.Duration) *scope {
+func was(s *act, kind string, status metav1.ConditionStatus, reason string, ago time.Duration) *act {
 	s.db.Status.Conditions = append(s.db.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(s.now.Add(-ago)),
 	})
@@ -68,11 +71,11 @@ func slack(by time.Duration) *protocol.Status { return &protocol.Status{Slack: &
 func TestWhetherThingsComeOnTimeOnTheMachines(t *testing.T) {
 	earlier := func() *protocol.Status { return &protocol.Status{} }
 	before := func(s *scope) *scope {
-		s.was(v1.ConditionOnTime, "False", v1.ReasonMachineBusy, time.Minute)
+		was(s.act, v1.ConditionOnTime, "False", v1.ReasonMachineBusy, time.Minute)
 		condition(s.db.Status, v1.ConditionOnTime).Message = busySentence([]string{"x-1"}, time.Second, false)
 		return s
 	}
-	stopped := threeOf(nil, nil, nil)
+	stopped := three(nil, nil, nil)
 	stopped.stop = &v1.StopStatus{Step: v1.StopStopped}
 	for name, c := range map[string]struct {
 		s      *scope
@@ -80,32 +83,32 @@ func TestWhetherThingsComeOnTimeOnTheMachines(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"all do": {threeOf(slack(0), slack(0), slack(0)), "True", v1.ReasonOnTime, "nothing comes late"},
+		"all do": {three(slack(0), slack(0), slack(0)), "True", v1.ReasonOnTime, "nothing comes late"},
 		"not on one": {
-			threeOf(slack(0), slack(time.Second), slack(0)), "False", v1.ReasonMachineBusy,
+			three(slack(0), slack(time.Second), slack(0)), "False", v1.ReasonMachineBusy,
 			"the machine of x-1 is busy, or was in the last minutes: what happens there comes late, and a failover " +
 				"may take up to 2s longer",
 		},
 		"not on two, and the longest counts": {
-			threeOf(slack(2*time.Second), slack(0), slack(8*time.Second)), "False", v1.ReasonMachineBusy,
+			three(slack(2*time.Second), slack(0), slack(8*time.Second)), "False", v1.ReasonMachineBusy,
 			"the machines of x-0, x-2 are busy, or were in the last minutes: what happens there comes late, and a " +
 				"failover may take up to 16s longer",
 		},
 		"not on the only one": {
-			threeOf(slack(time.Second)), "False", v1.ReasonMachineBusy,
+			three(slack(time.Second)), "False", v1.ReasonMachineBusy,
 			"the machine of x-0 is busy, or was in the last minutes: what happens there comes late, and it takes " +
 				"longer until a server that hangs is noticed",
 		},
 		"not on one, and another is not heard": {
-			threeOf(nil, slack(time.Second), slack(0)), "False", v1.ReasonMachineBusy, "x-1",
+			three(nil, slack(time.Second), slack(0)), "False", v1.ReasonMachineBusy, "x-1",
 		},
-		"one is not heard, and nothing was known": {threeOf(slack(0), nil, slack(0)), "", "", ""},
+		"one is not heard, and nothing was known": {three(slack(0), nil, slack(0)), "", "", ""},
 		"the one that was late is not heard": {
-			before(threeOf(slack(0), nil, slack(0))), "False", v1.ReasonMachineBusy, "",
+			before(three(slack(0), nil, slack(0))), "False", v1.ReasonMachineBusy, "",
 		},
-		"nobody is heard":                 {before(threeOf(nil, nil, nil)), "False", v1.ReasonMachineBusy, ""},
-		"agents of an earlier release":    {before(threeOf(earlier(), earlier(), nil)), "", "", ""},
-		"one agent of an earlier release": {threeOf(earlier(), slack(0), slack(0)), "", "", ""},
+		"nobody is heard":                 {before(three(nil, nil, nil)), "False", v1.ReasonMachineBusy, ""},
+		"agents of an earlier release":    {before(three(earlier(), earlier(), nil)), "", "", ""},
+		"one agent of an earlier release": {three(earlier(), slack(0), slack(0)), "", "", ""},
 		"it is stopped":                   {before(stopped), "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/pki"
@@ -84,9 +82,9 @@ func certificateChanges(old, now v1.SampleDBStatus) []event {
 	switch {
 	case c == nil:
 	case c.Reason == v1.ReasonCertificateServed:
-		return []event{{corev1.EventTypeNormal, eventCertificateServed, c.Message}}
+		return []event{normal(eventCertificateServed, c.Message)}
 	case c.Reason == v1.ReasonCertificateRefused:
-		return []event{{corev1.EventTypeWarning, eventCertificateRefused, c.Message}}
+		return []event{warning(eventCertificateRefused, c.Message)}
 	}
 	return nil
 }

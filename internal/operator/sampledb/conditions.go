@@ -128,10 +128,10 @@ func (s *fleetFacts) explain(sentence string) string {
 	return sentence
 }
 
-// ready is true when everything is as the spec wants it. The first check that
+// readiness is true when everything is as the spec wants it. The first check that
 // fails is the reason.
-func ready(s *scope) verdict {
-	failed := unready(s)
+func (s *scope) readiness() verdict {
+	failed := s.unready()
 	if failed == nil {
 		failed = s.isUpgraded()
 	}
@@ -149,10 +149,10 @@ func ready(s *scope) verdict {
 }
 
 // unready is what keeps the SampleDB from being ready besides an upgrade, nil where nothing does.
-func unready(s *scope) *verdict {
+func (s *scope) unready() *verdict {
 	for _, check := range []func(*scope) *verdict{
-		notDeleting, (*scope).notStopped, notBlocked, hasPrimary, nothingInTheWay, allInstances, noneTooMany,
-		isInitialized, isConfigured, hasStorage, allVote, isCurrent,
+		notDeleting, (*scope).notStopped, notBlocked, hasPrimary, nothingInTheWay, (*scope).allInstances, noneTooMany,
+		isInitialized, isConfigured, hasStorage, (*scope).allVote, isCurrent,
 	} {
 		if failed := check(s); failed != nil {
 			return failed
@@ -191,7 +191,7 @@ func hasPrimary(s *scope) *verdict {
 
 func nothingInTheWay(s *scope) *verdict { return s.trouble() }
 
-func allInstances(s *scope) *verdict {
+func (s *fleetFacts) allInstances() *verdict {
 	missing := slices.DeleteFunc(s.fleet().instances, func(i instance) bool { return i.ready })
 	if len(missing) == 0 {
 		return nil
@@ -222,7 +222,7 @@ func allInstances(s *scope) *verdict {
 }
 
 // waitsToScale says what keeps instances that are too many, "" for nothing.
-func (s *scope) waitsToScale() string {
+func (s *fleetFacts) waitsToScale() string {
 	if s.scaling.message == "" {
 		return ""
 	}
@@ -253,7 +253,7 @@ func hasStorage(s *scope) *verdict    { return unlessTrue(storageReady(s)) }
 
 // allVote fails where some wanted instance does not count for commits and votes. A
 // lone instance counts by itself.
-func allVote(s *scope) *verdict {
+func (s *fleetFacts) allVote() *verdict {
 	if s.instances() == 1 {
 		return nil
 	}
@@ -268,7 +268,7 @@ func allVote(s *scope) *verdict {
 			missing = append(missing, m.Name)
 		}
 	}
-	if weak := durable(s); weak.reason == v1.ReasonWeakened {
+	if weak := s.durable(); weak.reason == v1.ReasonWeakened {
 		return &weak
 	}
 	if len(missing) == 0 {
@@ -336,7 +336,7 @@ func configurationApplied(s *scope) verdict {
 }
 
 // durable is true when losing one instance now would lose no acknowledged commit.
-func durable(s *scope) verdict {
+func (s *fleetFacts) durable() verdict {
 	primary := s.primary()
 	answer := s.seen.answers[primary]
 	switch {

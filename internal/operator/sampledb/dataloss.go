@@ -16,7 +16,7 @@ import (
 )
 
 // lossTopic says whether the data is lost, and what can be done.
-type lossTopic struct{ base }
+type lossTopic struct{ restoreBase }
 
 // The reasons of decisions about data that is lost for good (docs/lostdata.md), in the order in which they are checked.
 const (
@@ -235,7 +235,7 @@ func (s *lossTopic) beginAgain() {
 		ID: id, Cause: v1.CauseDataLost, Instance: s.loss.onto,
 		ArchiveEnd: archive.ArchivedLSN, ArchiveEndAt: archive.Latest,
 	}
-	s.events = append(s.events, event{corev1.EventTypeWarning, eventDataLost, s.lossSentence()})
+	s.addWarning(eventDataLost, s.lossSentence())
 }
 
 // lossSentence says what is lost, how far the archive reaches, and what becomes of it.

@@ -106,8 +106,8 @@ func TestWhatAnAgentSaysOfItsVolume(t *testing.T) {
 }
 
 // emptied is a SampleDB x of one instance whose volume is new, with an archive.
-func emptied() *scope {
-	s := scopeOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)})
+func emptied() *act {
+	s := actOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, now: time.Unix(1e9, 0)})
 	s.backup = &v1.BackupSpec{
 		WhenDataIsLost: v1.DataLostRestore, MaxLag: &metav1.Duration{Duration: 10 * time.Second},
 	}
@@ -154,7 +154,7 @@ func TestWhatIsKnownOfVolumes(t *testing.T) {
 		"the spec has no archive": {func(s *scope) { s.backup = nil }, lossNoArchive},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := emptied()
+			s := scopeOn(emptied())
 			c.change(s)
 			if got := decideLoss(s.lossView()); got.reason != c.want {
 				t.Errorf("decided %+v, want %s", got, c.want)
@@ -189,7 +189,7 @@ func TestWhatIsSaidOfLostData(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := emptied()
+			s := scopeOn(emptied())
 			c.change(s)
 			s.loss = decideLoss(s.lossView())
 			got := available(s)
@@ -203,7 +203,7 @@ func TestWhatIsSaidOfLostData(t *testing.T) {
 }
 
 func TestWhatMayBeMissingIsSaidAfterwards(t *testing.T) {
-	s := emptied()
+	s := scopeOn(emptied())
 	s.loss = decideLoss(s.lossView())
 	s.beginAgain()
 	if r := s.restore; r.Cause != v1.CauseDataLost || r.Instance != "x-0" || r.ArchiveEnd != "0/5000000" ||
@@ -239,7 +239,7 @@ func TestARestoreThatWasBegunByItselfGoesOn(t *testing.T) {
 		"not where spec.restore wants it": {func(s *scope) { s.db.Spec.Restore = &v1.InPlaceRestore{ID: "a"} }, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := emptied()
+			s := scopeOn(emptied())
 			s.db.Status.Restore = &v1.RestoreStatus{ID: "lost-1", Cause: v1.CauseDataLost}
 			c.change(s)
 			s.loss = decideLoss(s.lossView())

@@ -13,6 +13,7 @@ import (
 // action is what a decision about restarts asks for.
 type action string
 
+// The actions.
 const (
 	actionNone    action = "none"
 	actionWait    action = "wait"
@@ -94,20 +95,23 @@ func decide(f fleet) decision {
 		return decision{action: actionNone, reason: reasonCurrent}
 	}
 	if !f.observed {
-		return decision{actionWait, "", reasonNotObserved, "the StatefulSet is being updated"}
+		return decided(actionWait, "", reasonNotObserved, "the StatefulSet is being updated")
 	}
 	for _, i := range due {
 		if len(i.outdated) > 0 && i.exists && !i.running && !i.ready {
-			return decision{
-				actionReplace, i.name, reasonBroken,
-				"its Pod is not ready, and it is outdated: " + strings.Join(i.outdated, ", "),
-			}
+			return decided(actionReplace, i.name, reasonBroken,
+				"its Pod is not ready, and it is outdated: "+strings.Join(i.outdated, ", "))
 		}
 	}
 	if f.moving != "" {
-		return decision{actionWait, "", reasonMoving, f.moving}
+		return decided(actionWait, "", reasonMoving, f.moving)
 	}
 	return inTurn(f, next(due))
+}
+
+// decided is a decision about an instance, and why.
+func decided(a action, target, reason, message string) decision {
+	return decision{action: a, target: target, reason: reason, message: message}
 }
 
 // inTurn restarts the next instance when its turn has come.
@@ -116,35 +120,31 @@ func inTurn(f fleet, target instance) decision {
 		switch {
 		case other.name == target.name || other.ready && !other.joining:
 		case other.ready:
-			return decision{
-				actionWait, target.name, reasonOthersJoining,
-				fmt.Sprintf("%s restarts when %s counts for commits and votes", target.name, other.name),
-			}
+			return decided(actionWait, target.name, reasonOthersJoining,
+				fmt.Sprintf("%s restarts when %s counts for commits and votes", target.name, other.name))
 		case !other.known && other.running:
-			return decision{actionWait, target.name, reasonUnknown, fmt.Sprintf("%s restarts when %s is ready",
-				target.name, other.name)}
+			return decided(actionWait, target.name, reasonUnknown, fmt.Sprintf("%s restarts when %s is ready",
+				target.name, other.name))
 		default:
-			return decision{actionWait, target.name, reasonOthersUnready, fmt.Sprintf("%s restarts when %s is ready",
-				target.name, other.name)}
+			return decided(actionWait, target.name, reasonOthersUnready, fmt.Sprintf("%s restarts when %s is ready",
+				target.name, other.name))
 		}
 	}
 	switch {
 	case !target.exists:
-		return decision{actionWait, target.name, reasonEnding, "its Pod is ending"}
+		return decided(actionWait, target.name, reasonEnding, "its Pod is ending")
 	case target.resizing != "":
-		return decision{actionWait, target.name, reasonResizing, target.name + ": " + target.resizing}
+		return decided(actionWait, target.name, reasonResizing, target.name+": "+target.resizing)
 	case target.resizes:
-		return decision{actionResize, target.name, reasonOutdated, strings.Join(target.outdated, ", ") + " changed"}
+		return decided(actionResize, target.name, reasonOutdated, strings.Join(target.outdated, ", ")+" changed")
 	case len(target.outdated) > 0:
-		return decision{actionReplace, target.name, reasonOutdated, strings.Join(target.outdated, ", ") + " changed"}
+		return decided(actionReplace, target.name, reasonOutdated, strings.Join(target.outdated, ", ")+" changed")
 	case !target.ready:
-		return decision{actionWait, target.name, reasonRestarting, "its server is not back yet"}
+		return decided(actionWait, target.name, reasonRestarting, "its server is not back yet")
 	case len(target.pending) == 0:
-		return decision{actionRestart, target.name, reasonAsked, "a restart was asked for"}
+		return decided(actionRestart, target.name, reasonAsked, "a restart was asked for")
 	}
-	return decision{
-		actionRestart, target.name, reasonPending, "a restart is needed for " + strings.Join(target.pending, ", "),
-	}
+	return decided(actionRestart, target.name, reasonPending, "a restart is needed for "+strings.Join(target.pending, ", "))
 }
 
 // next is the one of those due that restarts first.

@@ -242,7 +242,7 @@ func TestDurableSaysWhatLosingOneInstanceWouldLose(t *testing.T) {
 					},
 				}
 			}
-			if v := durable(s); v.status != c.status || v.reason != c.reason || v.message == "" {
+			if v := s.durable(); v.status != c.status || v.reason != c.reason || v.message == "" {
 				t.Errorf("%+v, want %s for %s", v, c.status, c.reason)
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,7 +41,7 @@ func (s *greenTopic) endUpgrades(ctx context.Context) (waiting string, err error
 	if err := s.deleteServing(ctx, green); err != nil || desired.DeletionPolicy(s.db) != v1.DeletionSnapshot {
 		return "", err
 	}
-	return waitsForGreen(s.db.Name, green), s.all.keepUp(ctx)
+	return waitsForGreen(s.db.Name, green), s.others.keepUp(ctx)
 }
 
 // deleteFollowing deletes a second side that does not serve, by what is on record now: a cache may be late.
@@ -138,8 +137,8 @@ func (s *greenTopic) tellFinal(name string) {
 		s.addEvent(eventBackup, words)
 		return
 	}
-	s.events = append(s.events, event{corev1.EventTypeWarning, eventBackup, fmt.Sprintf("%s, and %s, which has "+
-		"served, has left no last backup: what was written there last may be missing", words, naming.Green(s.db.Name))})
+	s.addWarning(eventBackup, fmt.Sprintf("%s, and %s, which has "+
+		"served, has left no last backup: what was written there last may be missing", words, naming.Green(s.db.Name)))
 }
 
 // otherSideStays says where the last writes are of a SampleDB that goes and leaves its data, while its second side

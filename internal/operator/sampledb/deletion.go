@@ -18,7 +18,8 @@ import (
 
 // deletionTopic does what remains of a SampleDB that is being deleted.
 type deletionTopic struct {
-	base
+	*act
+	all *scope
 	// waiting says what a deletion waits for, "" when for nothing.
 	waiting string
 	// kept are the volumes that stay when the SampleDB goes, though spec.deletionPolicy is Snapshot.
@@ -95,6 +96,7 @@ func (s *deletionTopic) leaveAll(ctx context.Context) (bool, error) {
 	return true, s.writer().Disown(ctx, s.db, watched(), belongs(s.db)...)
 }
 
+// deleteObject deletes an object, and in the background what belongs to it.
 func (h *effects) deleteObject(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
 	err := h.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground),

@@ -20,7 +20,7 @@ import (
 
 // drillsTopic makes FaultDrills when they are due.
 type drillsTopic struct {
-	base
+	drillsBase
 	// drillPlanned is when a drill is due.
 	drillPlanned plannedDrill
 }

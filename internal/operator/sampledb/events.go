@@ -104,9 +104,18 @@ type event struct {
 	message string
 }
 
+// normal is an event that is as it should be.
+func normal(reason, message string) event { return event{corev1.EventTypeNormal, reason, message} }
+
+// warning is one about which somebody should do something.
+func warning(reason, message string) event { return event{corev1.EventTypeWarning, reason, message} }
+
 // addEvent keeps an event of something that the operator does.
-func (s *core) addEvent(reason, message string) {
-	s.events = append(s.events, event{corev1.EventTypeNormal, reason, message})
+func (s *core) addEvent(reason, message string) { s.events = append(s.events, normal(reason, message)) }
+
+// addWarning keeps one of something that it could not do.
+func (s *core) addWarning(reason, message string) {
+	s.events = append(s.events, warning(reason, message))
 }
 
 // changes are the events that a change of the status tells.
@@ -152,10 +161,10 @@ func changes(old, now v1.SampleDBStatus) []event {
 // rotationChanges tell of another password, and of each step to another authority.
 func rotationChanges(old, now v1.SampleDBStatus) (out []event) {
 	if c := turned(old, now, v1.ConditionPasswordRotated); c != nil && c.Status == metav1.ConditionTrue {
-		out = append(out, event{corev1.EventTypeNormal, eventPasswordRotated, c.Message})
+		out = append(out, normal(eventPasswordRotated, c.Message))
 	}
 	if c := turned(old, now, v1.ConditionAuthorityRotated); c != nil && c.Reason != v1.ReasonAuthorityWaits {
-		out = append(out, event{corev1.EventTypeNormal, eventAuthorityRotated, c.Reason + ": " + c.Message})
+		out = append(out, normal(eventAuthorityRotated, c.Reason+": "+c.Message))
 	}
 	return out
 }
@@ -187,9 +196,9 @@ func configChanges(old, now v1.SampleDBStatus) []event {
 	switch {
 	case c == nil:
 	case c.Reason == v1.ReasonParameterRejected:
-		return []event{{corev1.EventTypeWarning, eventRejected, c.Message}}
+		return []event{warning(eventRejected, c.Message)}
 	case c.Status == metav1.ConditionTrue:
-		return []event{{corev1.EventTypeNormal, eventApplied, c.Message}}
+		return []event{normal(eventApplied, c.Message)}
 	}
 	return nil
 }
@@ -200,11 +209,11 @@ func storageChanges(old, now v1.SampleDBStatus) []event {
 	switch {
 	case c == nil || was == nil:
 	case c.Reason == v1.ReasonResizeRefused:
-		return []event{{corev1.EventTypeWarning, eventResizeRefused, c.Message}}
+		return []event{warning(eventResizeRefused, c.Message)}
 	case c.Reason == v1.ReasonDataDoesNotFit, c.Reason == v1.ReasonNeedsAnotherInstance:
-		return []event{{corev1.EventTypeWarning, eventNotReplaced, c.Message}}
+		return []event{warning(eventNotReplaced, c.Message)}
 	case c.Status == metav1.ConditionTrue && was.Reason == v1.ReasonResizing:
-		return []event{{corev1.EventTypeNormal, eventResized, c.Message}}
+		return []event{normal(eventResized, c.Message)}
 	}
 	return nil
 }
@@ -215,9 +224,9 @@ func roomChanges(old, now v1.SampleDBStatus) []event {
 	switch {
 	case c == nil:
 	case c.Status == metav1.ConditionFalse:
-		return []event{{corev1.EventTypeWarning, eventVolumeShort, c.Reason + ": " + c.Message}}
+		return []event{warning(eventVolumeShort, c.Reason+": "+c.Message)}
 	case meta.IsStatusConditionFalse(old.Conditions, v1.ConditionHasRoom):
-		return []event{{corev1.EventTypeNormal, eventRoomAgain, c.Message}}
+		return []event{normal(eventRoomAgain, c.Message)}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // greenTopic makes the second side, and removes it.
-type greenTopic struct{ base }
+type greenTopic struct{ versionsBase }
 
 // branch is the archive's newest one, 0 where there is one only.
 func (s *greenTopic) branch() (newest int64) {

@@ -18,7 +18,7 @@ import (
 )
 
 // spaceTopic says how full the volumes are, and what keeps WAL on them.
-type spaceTopic struct{ base }
+type spaceTopic struct{ storageBase }
 
 const (
 	// nearlyFull is how much of a volume may be used, in hundredths, before it is told. It is no more told when it is

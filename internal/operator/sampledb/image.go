@@ -21,7 +21,7 @@ import (
 
 // imageTopic looks into the image, and updates to a newer minor version.
 type imageTopic struct {
-	base
+	versionsBase
 	updateNext time.Time
 }
 
@@ -276,7 +276,7 @@ func (s *imageTopic) versions() upgrade.View {
 	if s.update != nil {
 		view.Next = s.update.Message
 	}
-	for _, i := range s.all.instanceStatuses() {
+	for _, i := range s.others.instanceStatuses() {
 		one := upgrade.Instance{Name: i.Name, Version: i.Version, Digest: i.ImageID}
 		if desired.FixedImage(i.ImageID) {
 			one.Digest = desired.Digest(i.ImageID)

@@ -192,7 +192,7 @@ func (s *restoreTopic) takeOver(ctx context.Context) error {
 		s.stopped = &problem{v1.ReasonRestoring, s.restored.message, waitGone}
 		return nil
 	}
-	known, err := s.all.known()
+	known, err := s.others.known()
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (s *restoreTopic) takeOver(ctx context.Context) error {
 	}
 	s.config = desired.Config(s.db, known)
 	s.addEvent(eventRestoring, "the instances start with "+s.newData())
-	return s.all.applyConfig(ctx)
+	return s.others.applyConfig(ctx)
 }
 
 // newData names the data that the instances are to start with.

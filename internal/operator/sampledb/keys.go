@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -104,5 +103,5 @@ func keyChanges(old, now v1.SampleDBStatus) []event {
 		was.Status == metav1.ConditionFalse {
 		return nil
 	}
-	return []event{{corev1.EventTypeWarning, eventKeyMissing, is.Message}}
+	return []event{warning(eventKeyMissing, is.Message)}
 }

@@ -121,7 +121,7 @@ func newStory(t *testing.T, shared shared, seed uint64) *story {
 	s.direct = &direct
 	grows := true
 	s.put(kindClass, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard",
-		Annotations: map[string]string{annotationDefaultClass: "true"}}, AllowVolumeExpansion: &grows})
+		Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}}, AllowVolumeExpansion: &grows})
 	s.put(kindClass, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, AllowVolumeExpansion: &grows})
 	s.define()
 	s.boot()

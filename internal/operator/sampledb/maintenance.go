@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -21,7 +20,7 @@ import (
 
 // maintenanceTopic does what is left to do in the databases after a change of the image.
 type maintenanceTopic struct {
-	base
+	versionsBase
 	// finish is what is left to do in the databases after a change of the image, nil where there was none; finishSays
 	// is what becomes of it, finishNext when that changes by itself, zero for never. sortedBy is the image under which
 	// texts were last seen sorted as on record.
@@ -127,7 +126,7 @@ func (s *maintenanceTopic) finishSituation(permission upgrade.Permission, run jo
 	f := upgrade.Finish{
 		Now: s.now, Permission: permission, Due: s.finishDue(),
 		OnRequest: desired.FinishOnRequest(s.db),
-		Ready:     ready(s.all).status == metav1.ConditionTrue,
+		Ready:     s.others.readiness().status == metav1.ConditionTrue,
 		Works:     run.State() == jobs.Running,
 		Ended:     run.Ended(),
 	}
@@ -221,7 +220,7 @@ func (s *maintenanceTopic) takeFinish(run jobs.Run) {
 			message = result.Error
 		}
 		s.setFinishStep(v1.FinishFailed, cmp.Or(message, "the Pod has left no result"))
-		s.events = append(s.events, event{corev1.EventTypeWarning, eventFinishFailed, s.finish.Message})
+		s.addWarning(eventFinishFailed, s.finish.Message)
 		return
 	}
 	did := strings.Split(run.Job.Annotations[naming.AnnotationFinish], ",")
@@ -279,10 +278,8 @@ func (s *maintenanceTopic) noteSorting() {
 		return
 	}
 	runs := s.seen.answers[s.primary()].ServerVersion
-	for _, i := range s.all.instanceStatuses() {
-		if i.Name == s.primary() {
-			runs = cmp.Or(i.ImageID, runs)
-		}
+	if ordinal, known := naming.Ordinal(s.primary()); known && s.seen.pods[ordinal] != nil {
+		runs = cmp.Or(desired.ImageID(s.seen.pods[ordinal], naming.ContainerPostgreSQL), runs)
 	}
 	if !found.Changed() {
 		s.sortedBy = runs
@@ -396,9 +393,9 @@ func collationChanges(old, now v1.SampleDBStatus) []event {
 	switch {
 	case c == nil || c.Reason == v1.ReasonRebuilding:
 	case c.Status == metav1.ConditionFalse:
-		return []event{{corev1.EventTypeWarning, eventCollations, c.Reason + ": " + c.Message}}
+		return []event{warning(eventCollations, c.Reason+": "+c.Message)}
 	case c.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
-		return []event{{corev1.EventTypeNormal, eventCollations, c.Message}}
+		return []event{normal(eventCollations, c.Message)}
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // upgradeTopic upgrades to another major version in place.
-type upgradeTopic struct{ base }
+type upgradeTopic struct{ versionsBase }
 
 // Pods asks Pods how far they are, and tells those of upgrades to begin; package agents has the real one.
 type Pods interface {
@@ -168,7 +168,7 @@ func (s *upgradeTopic) upgradeWork(ctx context.Context, x desired.Upgrade) upgra
 	out.job, out.result = s.upgradeJob(job)
 	out.pod = jobs.Of(job, s.seen.upgradePods).Newest()
 	if out.job.Started {
-		s.all.askUpgrade(ctx, &out)
+		s.askUpgrade(ctx, &out)
 	}
 	return out
 }
@@ -326,7 +326,7 @@ func (s *upgradeTopic) majorView(w upgradeWork) (upgrade.MajorView, error) {
 	view := upgrade.MajorView{
 		Now: s.now, From: int(u.From), To: int(u.To), Phase: upgrade.Phase(u.Step), Since: u.Since.Time,
 		Failure: u.Failure, Tried: s.triedUpgrade(),
-		Ready: unready(s.all) == nil, Busy: s.busyBesides(u), Window: permission.Window,
+		Ready: s.others.unready() == nil, Busy: s.busyBesides(u), Window: permission.Window,
 		Asked: permission.Asked && !permission.InWindow,
 		Pull:  w.pull, Check: w.check, Backup: w.backup, Rehearsal: w.rehearsal.Work(),
 		Job: w.job, Waits: w.waits,

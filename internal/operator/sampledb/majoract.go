@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -48,7 +47,7 @@ func (s *upgradeTopic) actOnUpgrade(
 		return s.endUpgrade(ctx)
 	case upgrade.PhaseFailed:
 		if s.db.Status.Upgrade.Step != v1.UpgradeFailed {
-			s.events = append(s.events, event{corev1.EventTypeWarning, eventUpgradeFailed, s.upgrade.Message})
+			s.addWarning(eventUpgradeFailed, s.upgrade.Message)
 		}
 		if s.db.Status.Upgrade.Step == v1.UpgradeUpgrading {
 			// No instance starts before that is on record: what one of them undoes can't be taken over any more.
@@ -141,7 +140,7 @@ func (s *upgradeTopic) takeOverUpgrade(ctx context.Context, w upgradeWork) error
 	if err := s.stillUpgrades(ctx); err != nil {
 		return err
 	}
-	known, err := s.all.known()
+	known, err := s.others.known()
 	if err != nil {
 		return err
 	}
@@ -151,7 +150,7 @@ func (s *upgradeTopic) takeOverUpgrade(ctx context.Context, w upgradeWork) error
 	s.config = desired.Config(next, known)
 	s.addEvent(eventUpgrading, fmt.Sprintf("the data is that of PostgreSQL %s now (%s); the instances start with it",
 		u.Version, u.Method))
-	return s.all.applyConfig(ctx)
+	return s.others.applyConfig(ctx)
 }
 
 // stillUpgrades refuses where the upgrade has been given up already, by the record itself and not what the operator has

@@ -15,20 +15,22 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// backupOnVolume is the backup that movedArchive has.
 const backupOnVolume = "x-20261120-030000"
 
+// outside is the store into which the archive has moved.
 var outside = v1.StoreSpec{S3: &v1.S3Store{Bucket: "outside"}}
 
 // movedArchive is a SampleDB whose archive was on a volume, and is in a bucket since noon. Its last backup is of three
 // in the morning, and is on the volume.
-func movedArchive(schedule string, edit ...func(*v1.SampleDB)) *scope {
+func movedArchive(schedule string, edit ...func(*v1.SampleDB)) *act {
 	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x", UID: "12345678-9"}}
 	db.Spec.Backup = &v1.BackupSpec{Store: outside, Schedule: schedule}
 	done, begun := metav1.NewTime(at("2026-11-20 03:05:00")), metav1.NewTime(at("2026-11-01 00:00:00"))
 	db.Status.InitializedAt = &begun
 	db.Status.Conditions = []metav1.Condition{{Type: v1.ConditionArchiving, Status: metav1.ConditionTrue,
 		Reason: v1.ReasonArchiving, LastTransitionTime: begun}}
-	s := scopeOf(core{
+	s := actOf(core{
 		db: db, now: at("2026-11-20 12:00:10"), outcomes: outcomes{initializedAt: &begun},
 		config: protocol.Config{Major: 17, FirstMajor: 17, SystemIdentifier: "1"},
 	})
@@ -95,11 +97,11 @@ func TestAnotherStoreBeginsWithABackup(t *testing.T) {
 			db.Spec.Backup.Store = v1.StoreSpec{Volume: &v1.VolumeStore{Size: "20Gi"}}
 		}, nil, time.Time{}},
 	} {
-		s := movedArchive(c.schedule, func(db *v1.SampleDB) {
+		s := scopeOn(movedArchive(c.schedule, func(db *v1.SampleDB) {
 			if c.edit != nil {
 				c.edit(db)
 			}
-		})
+		}))
 		s.seen.backups = append(s.seen.backups, c.backups...)
 		if plan, err := s.backupPlan().decide(); err != nil || !c.due.IsZero() && !plan.due.IsZero() {
 			t.Errorf("%s: before the status says so, one is due at %s (%v)", name, plan.due, err)
@@ -114,7 +116,7 @@ func TestAnotherStoreBeginsWithABackup(t *testing.T) {
 
 // What the status says is about the store that is used now.
 func TestTheStatusForgetsTheFormerStore(t *testing.T) {
-	s := movedArchive("none").noticed()
+	s := scopeOn(movedArchive("none")).noticed()
 	is := s.backupStatus()
 	if is.Store != "s3://outside" || is.StoreSince == nil || is.LastBackup != "" || is.Earliest != nil ||
 		is.Latest != nil || len(is.Windows) > 0 || is.ArchivedLSN != "" || is.LastVerified != "" || len(is.Keys) > 0 ||
@@ -125,7 +127,7 @@ func TestTheStatusForgetsTheFormerStore(t *testing.T) {
 	if !again.StoreSince.Equal(is.StoreSince) {
 		t.Errorf("since %s, and later since %s", is.StoreSince, again.StoreSince)
 	}
-	same := movedArchive("none", func(db *v1.SampleDB) { db.Spec.Backup.Store = v1.StoreSpec{} })
+	same := scopeOn(movedArchive("none", func(db *v1.SampleDB) { db.Spec.Backup.Store = v1.StoreSpec{} }))
 	volume := same.noticed().db.Status.Backup
 	if volume.StoreSince != nil || volume.LastBackup != backupOnVolume || len(volume.Windows) != 1 {
 		t.Errorf("of the same store it says %+v", volume)
@@ -142,7 +144,7 @@ func TestTheWordOfAnAgentIsAboutAnArchive(t *testing.T) {
 		"this one":         {"s3://outside/n/x-12345678", true},
 		"a former release": {"", true},
 	} {
-		s := movedArchive("none")
+		s := scopeOn(movedArchive("none"))
 		s.config.Archive = desired.Archive(s.db, "", desired.VersionsOf(s.config))
 		s.seen.answers = map[string]protocol.Status{"x-0": {
 			Role: protocol.RolePrimary, Ready: true, Archive: &protocol.ArchiveStatus{Place: c.place, LSN: "0/A"},
@@ -156,7 +158,7 @@ func TestTheWordOfAnAgentIsAboutAnArchive(t *testing.T) {
 // What is pinned stays, whichever store it was taken into: the store may be the same one by another name, or the second
 // one has a copy.
 func TestWhatIsPinnedStaysWhicheverStoreItWasTakenInto(t *testing.T) {
-	s := movedArchive("none")
+	s := scopeOn(movedArchive("none"))
 	s.seen.backups = append(s.seen.backups, backupIn(outside, "x-here", "2026-11-20 12:00:10"))
 	for i := range s.seen.backups {
 		s.seen.backups[i].Spec.Keep = true
@@ -169,7 +171,7 @@ func TestWhatIsPinnedStaysWhicheverStoreItWasTakenInto(t *testing.T) {
 
 // A restore in place reads the store that is used now. A backup of another one is not there, whatever its folder.
 func TestARestoreInPlaceReadsTheStoreInUse(t *testing.T) {
-	s, model := movedArchive("none"), newStory(t, newShared(t), 1)
+	s, model := scopeOn(movedArchive("none")), newStory(t, newShared(t), 1)
 	s.seen.backups = append(s.seen.backups, backupIn(outside, "x-here", "2026-11-20 12:00:10"))
 	for i := range s.seen.backups {
 		model.put(kindBackup, &s.seen.backups[i])

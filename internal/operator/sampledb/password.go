@@ -14,7 +14,7 @@ import (
 
 // passwordTopic rotates the application's password.
 type passwordTopic struct {
-	base
+	secretsBase
 	// passwordSeen, passwordRotated is the condition, where another was asked for.
 	passwordSeen    bool
 	passwordRotated verdict
@@ -40,6 +40,7 @@ type rotation struct {
 // rotationStep is the whole of what a reconcile does about a password.
 type rotationStep string
 
+// The steps of a rotation.
 const (
 	rotationNone  rotationStep = "none"
 	rotationWait  rotationStep = "wait"  // nothing can be done now

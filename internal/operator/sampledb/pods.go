@@ -32,6 +32,7 @@ func (s *fleetTopic) trouble() *verdict {
 	return nil
 }
 
+// podTrouble is what keeps a Pod from working, nil where nothing does.
 func podTrouble(pod *corev1.Pod) *verdict {
 	if t := unusable(pod); t != nil {
 		return t

@@ -23,7 +23,7 @@ import (
 
 // frontTopic makes the poolers.
 type frontTopic struct {
-	base
+	frontBase
 	// poolerProblem is what keeps them from being made.
 	poolerProblem *problem
 }

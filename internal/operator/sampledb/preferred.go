@@ -22,9 +22,10 @@ const (
 	// handOverLag is how far a preferred instance may be behind the primary, in bytes of WAL: one segment, which it
 	// receives and replays within the time of the hand-over.
 	handOverLag = 16 << 20
-	// avoided is the rank of those that lead only where no other can. That of others is less.
-	avoided = 100
 )
+
+// avoided is the rank of those that lead only where no other can. That of others is less.
+const avoided = 100
 
 // candidate is an instance that may lead.
 type candidate struct {
@@ -41,6 +42,7 @@ type candidate struct {
 	behind int64
 }
 
+// words are the name of a candidate, and what it is preferred by.
 func (c candidate) words() string { return c.name + " (" + c.about + ")" }
 
 // preference is what a decision about a hand-over to a preferred instance is made of.

@@ -16,7 +16,7 @@ import (
 
 // handoverTopic hands over: to the instance that a user asks for, or to a preferred one.
 type handoverTopic struct {
-	base
+	fleetBase
 	// preferredNext is when a hand-over to a preferred instance may begin, zero where something tells.
 	preferredNext time.Time
 }
@@ -122,10 +122,10 @@ func (s *handoverTopic) behindPrimary(name string) int64 {
 // notWell is why the database is not as it should be, "" where it is: it is ready, and a commit is on as many disks as
 // the spec wants.
 func (s *handoverTopic) notWell() string {
-	if v := ready(s.all); v.status != metav1.ConditionTrue {
+	if v := s.others.readiness(); v.status != metav1.ConditionTrue {
 		return v.reason
 	}
-	if v := durable(s.all); v.status != metav1.ConditionTrue && v.reason != v1.ReasonAsynchronous {
+	if v := s.durable(); v.status != metav1.ConditionTrue && v.reason != v1.ReasonAsynchronous {
 		return v.reason
 	}
 	return s.moving

@@ -30,11 +30,10 @@ func TestWhetherQueriesAreAnswered(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := keeping("", 40)
+			s := scopeOf(core{db: &v1.SampleDB{}, seen: observed{answers: map[string]protocol.Status{
+				"x-0": {Name: "x-0", Role: protocol.RolePrimary, Ready: true, Queries: c.asked},
+			}}})
 			s.db.Spec.Metrics = c.spec
-			answer := s.seen.answers["x-0"]
-			answer.Queries = c.asked
-			s.seen.answers["x-0"] = answer
 			v := s.queriesAnswered()
 			if v.reason != c.reason || v.status != c.status || !strings.Contains(v.message, c.says) {
 				t.Errorf("it says %+v", v)

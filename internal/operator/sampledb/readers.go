@@ -26,7 +26,7 @@ import (
 
 // readersTopic makes the readers, as many as are wanted.
 type readersTopic struct {
-	base
+	fleetBase
 	// readers is how many readers there are to be, nil before that is decided.
 	readers *readersDecision
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // rehearsalTopic tries an upgrade on a copy.
-type rehearsalTopic struct{ base }
+type rehearsalTopic struct{ versionsBase }
 
 // rehearsed is how far a rehearsal is, and what was found.
 type rehearsed struct {

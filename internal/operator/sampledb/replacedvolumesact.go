@@ -22,7 +22,7 @@ import (
 
 // volumesTopic replaces volumes by others of another size or class.
 type volumesTopic struct {
-	base
+	storageBase
 	// anew is the next step towards volumes that it can have only by being
 	// made anew, replacingNext when that changes by itself, zero where something tells.
 	replacing     replacingStep

@@ -22,7 +22,7 @@ import (
 )
 
 // restoreTopic brings data back: into a new SampleDB, or in place.
-type restoreTopic struct{ base }
+type restoreTopic struct{ restoreBase }
 
 const (
 	// restoreRetry is how long after its end a failed restore is tried once more, in case what it needed outside the

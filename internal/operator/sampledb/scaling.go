@@ -15,7 +15,7 @@ import (
 
 // fleetTopic makes the Pods of instances, and restarts or replaces them one by one.
 type fleetTopic struct {
-	base
+	fleetBase
 	initial verdict
 }
 

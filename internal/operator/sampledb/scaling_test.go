@@ -34,7 +34,7 @@ func TestWhatScalingWaitsForIsTold(t *testing.T) {
 	if s.scaling.reason != scalingVoting || !strings.Contains(s.scaling.message, "x-1 has to be ready first") {
 		t.Errorf("%+v", s.scaling)
 	}
-	v := allInstances(s)
+	v := s.allInstances()
 	if v == nil || !strings.Contains(v.message, "waits to go from 3 to 2 instances: "+s.scaling.message) {
 		t.Errorf("not all instances are ready: %+v", v)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// at is a time in UTC.
 func at(text string) time.Time {
 	t, err := time.Parse("2006-01-02 15:04:05", text)
 	if err != nil {

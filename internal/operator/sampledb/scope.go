@@ -8,73 +8,47 @@ import (
 type scope struct {
 	*act
 
-	*fleetTopic
-	*exchangeTopic
-	*machinesTopic
-	*handoverTopic
-	*readersTopic
-	*storageTopic
-	*spaceTopic
-	*volumesTopic
-	*archiveTopic
-	*backupsTopic
-	*secondTopic
-	*restoreTopic
-	*lossTopic
-	*imageTopic
-	*maintenanceTopic
-	*upgradeTopic
-	*bluegreenTopic
-	*greenTopic
-	*rehearsalTopic
-	*secretsTopic
-	*passwordTopic
-	*authorityTopic
-	*stopTopic
-	*frontTopic
-	*drillsTopic
+	*fleetTopics
+	*storageTopics
+	*archiveTopics
+	*restoreTopics
+	*versionsTopics
+	*secretsTopics
+	*stopTopics
+	*frontTopics
+	*drillsTopics
 	*deletionTopic
 }
 
+// The topics, by the folder that each family of them has.
+type (
+	fleetTopics    = fleetAll
+	storageTopics  = storageAll
+	archiveTopics  = archiveAll
+	restoreTopics  = restoreAll
+	versionsTopics = versionsAll
+	secretsTopics  = secretsAll
+	stopTopics     = stopAll
+	frontTopics    = frontAll
+	drillsTopics   = drillsAll
+)
+
 func newScope(w *world, h *effects) *scope {
 	s, a := &scope{}, &act{w, h}
-	b := base{a, s}
 	*s = scope{
-		act:              a,
-		fleetTopic:       &fleetTopic{base: b},
-		exchangeTopic:    &exchangeTopic{base: b},
-		machinesTopic:    &machinesTopic{base: b},
-		handoverTopic:    &handoverTopic{base: b},
-		readersTopic:     &readersTopic{base: b},
-		storageTopic:     &storageTopic{base: b},
-		spaceTopic:       &spaceTopic{base: b},
-		volumesTopic:     &volumesTopic{base: b},
-		archiveTopic:     &archiveTopic{base: b},
-		backupsTopic:     &backupsTopic{base: b},
-		secondTopic:      &secondTopic{base: b},
-		restoreTopic:     &restoreTopic{base: b},
-		lossTopic:        &lossTopic{base: b},
-		imageTopic:       &imageTopic{base: b},
-		maintenanceTopic: &maintenanceTopic{base: b},
-		upgradeTopic:     &upgradeTopic{base: b},
-		bluegreenTopic:   &bluegreenTopic{base: b},
-		greenTopic:       &greenTopic{base: b},
-		rehearsalTopic:   &rehearsalTopic{base: b},
-		secretsTopic:     &secretsTopic{base: b},
-		passwordTopic:    &passwordTopic{base: b},
-		authorityTopic:   &authorityTopic{base: b},
-		stopTopic:        &stopTopic{base: b},
-		frontTopic:       &frontTopic{base: b},
-		drillsTopic:      &drillsTopic{base: b},
-		deletionTopic:    &deletionTopic{base: b},
+		act:            a,
+		fleetTopics:    newFleet(a, s),
+		storageTopics:  newStorage(a, s),
+		archiveTopics:  newArchive(a),
+		restoreTopics:  newRestore(a, s),
+		versionsTopics: newVersions(a, s),
+		secretsTopics:  newSecrets(a, s),
+		stopTopics:     newStop(a, s),
+		frontTopics:    newFront(a),
+		drillsTopics:   newDrills(a),
+		deletionTopic:  &deletionTopic{act: a, all: s},
 	}
 	return s
-}
-
-// base is what each topic has: what is known, what it acts with, and the other topics, to ask them for something.
-type base struct {
-	*act
-	all *scope
 }
 
 // phase is one step of a reconcile. It returns a problem (see there) where

@@ -1,4 +1,7 @@
 package sampledb
 
 // scopeOf is a reconcile that knows this, and can do nothing.
-func scopeOf(c core) *scope { return newScope(newWorld(&c), &effects{}) }
+func scopeOf(c core) *scope { return scopeOn(actOf(c)) }
+
+// scopeOn is a reconcile that knows and acts with this.
+func scopeOn(a *act) *scope { return newScope(a.world, a.effects) }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -101,5 +100,5 @@ func brokenChanges(old, now v1.SampleDBStatus) []event {
 	if is == nil || is.Status != metav1.ConditionFalse || was != nil && was.Message == is.Message {
 		return nil
 	}
-	return []event{{corev1.EventTypeWarning, eventArchiveBroken, is.Message}}
+	return []event{warning(eventArchiveBroken, is.Message)}
 }

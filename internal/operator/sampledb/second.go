@@ -8,7 +8,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +21,7 @@ import (
 
 // secondTopic has the archive copied into the second store.
 type secondTopic struct {
-	base
+	archiveBase
 	// copied is what the Pod of the last Job that copies into the second store has said, nil where there is none, or
 	// none yet.
 	copied *protocol.CopyResult
@@ -151,9 +150,9 @@ func copyChanges(old, now v1.SampleDBStatus) []event {
 	switch {
 	case c == nil || c.Reason == v1.ReasonCopyStarting:
 	case c.Status == metav1.ConditionTrue:
-		return []event{{corev1.EventTypeNormal, eventCopied, c.Message}}
+		return []event{normal(eventCopied, c.Message)}
 	default:
-		return []event{{corev1.EventTypeWarning, eventNotCopied, c.Reason + ": " + c.Message}}
+		return []event{warning(eventNotCopied, c.Reason+": "+c.Message)}
 	}
 	return nil
 }

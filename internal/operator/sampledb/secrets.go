@@ -22,7 +22,7 @@ import (
 )
 
 // secretsTopic creates the Secrets.
-type secretsTopic struct{ base }
+type secretsTopic struct{ secretsBase }
 
 // applySecrets creates the Secrets. The operator may create Secrets but neither
 // read nor change them, so it can't know whether they are there: it tries
@@ -43,7 +43,7 @@ func (s *secretsTopic) applySecrets(ctx context.Context) error {
 		more = append(more, s.all.createAppSecret)
 	}
 	if s.poolerWanted() {
-		more = append(more, s.all.createPoolSecret)
+		more = append(more, s.others.createPoolSecret)
 	}
 	for _, create := range more {
 		one, err := create(ctx)
@@ -170,6 +170,7 @@ func (s *act) revisionInTheWay(
 	return have, mayWrite(have, s.db, "ControllerRevision")
 }
 
+// deleteRevision deletes a revision, and with it the Secret that belongs to it.
 func (s *act) deleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
 	err := s.Client.Delete(ctx, revision, client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &revision.UID})

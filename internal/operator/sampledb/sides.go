@@ -24,7 +24,7 @@ import (
 
 // bluegreenTopic upgrades to another major version by a second side.
 type bluegreenTopic struct {
-	base
+	versionsBase
 	// turns says that the next step of a change of sides is due at once.
 	turns bool
 }
@@ -136,7 +136,7 @@ func (s *bluegreenTopic) sidesView() (upgrade.SidesView, error) {
 	view := upgrade.SidesView{
 		Now: s.now, From: int(u.From), To: int(u.To), Phase: upgrade.Phase(x.Step), Since: x.Since.Time,
 		Tried: int(x.Tried), Wanted: wantsSides(s.db) && s.db.Spec.Version == u.To, Failure: u.Failure,
-		Repeat: !s.all.triedUpgrade(), Ready: unready(s.all) == nil, Busy: s.busyBeforeSides(),
+		Repeat: !s.all.triedUpgrade(), Ready: s.others.unready() == nil, Busy: s.busyBeforeSides(),
 		Window: permission.Window, Asked: permission.Asked && !permission.InWindow,
 		Serves:   upgrade.Colour(x.Serves),
 		Accepted: u.Accepted || s.db.Annotations[naming.AnnotationAcceptUpgrade] != "",

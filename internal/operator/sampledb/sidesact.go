@@ -55,7 +55,7 @@ func (s *bluegreenTopic) noteSides(w sidesWork, d upgrade.SidesDecision) {
 		u.FailedWith = s.all.wantedUpgrade()
 		u.Attempt++
 		if d.Failure != "" { // it was not given up
-			s.events = append(s.events, event{corev1.EventTypeWarning, eventUpgradeFailed, d.Says})
+			s.addWarning(eventUpgradeFailed, d.Says)
 		}
 	}
 	s.upgraded = s.sidesVerdict(d)
@@ -96,7 +96,7 @@ func (s *bluegreenTopic) notePause(before v1.SidesStatus, d upgrade.SidesDecisio
 		u.ClosedAt, u.OpenedAt = exact, ""
 	case was && !is && d.PutOff:
 		u.OpenedAt = exact
-		s.events = append(s.events, event{corev1.EventTypeWarning, eventSidesPutOff, d.Says})
+		s.addWarning(eventSidesPutOff, d.Says)
 	case was && before.Serves != string(d.Serves):
 		s.noteChange(d.Serves)
 	case !is && open && u.ClosedAt != "" && u.OpenedAt == "" && !u.Closed():

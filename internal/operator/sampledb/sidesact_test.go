@@ -18,7 +18,7 @@ func TestTheConditionSaysThatBlueGreenIsOnTrial(t *testing.T) {
 		upgrade.PhaseChanged: {v1.SideGreen, true}, upgrade.PhaseComingHome: {v1.SideBlue, true},
 		upgrade.PhaseUpgraded: {v1.SideBlue, false}, upgrade.PhaseFailed: {v1.SideBlue, false},
 	} {
-		s := ofTwoSides(string(phase))
+		s := scopeOn(ofTwoSides(string(phase)))
 		s.upgrade = s.db.Status.Upgrade
 		s.upgrade.Sides.Serves, s.upgrade.Message = c.serves, "it goes on"
 		got := s.sidesVerdict(upgrade.SidesDecision{Phase: phase}).message

@@ -11,8 +11,8 @@ import (
 )
 
 // ofTwoSides is a database that is in a step of a blue/green upgrade.
-func ofTwoSides(step string) *scope {
-	return scopeOf(core{db: &v1.SampleDB{
+func ofTwoSides(step string) *act {
+	return actOf(core{db: &v1.SampleDB{
 		ObjectMeta: metav1.ObjectMeta{Name: "x"},
 		Status: v1.SampleDBStatus{Upgrade: &v1.UpgradeStatus{
 			To: 18, Step: step, Sides: &v1.SidesStatus{Step: step, Serves: v1.SideBlue},
@@ -42,7 +42,7 @@ func TestARestoreInPlaceWaitsWhileThereAreTwoSides(t *testing.T) {
 		}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := ofTwoSides(c.step)
+			s := scopeOn(ofTwoSides(c.step))
 			s.db.Spec.Restore = target.DeepCopy()
 			c.change(s)
 			if got := s.restoreHeld(); got != c.held {
@@ -71,7 +71,7 @@ func begunRestore(s *scope) {
 
 // A stop waits for the upgrade, and holds up nothing of it.
 func TestAStopWaitsForABlueGreenUpgrade(t *testing.T) {
-	s := ofTwoSides(v1.SidesChanged)
+	s := scopeOn(ofTwoSides(v1.SidesChanged))
 	busy := s.busyForStop()
 	if !strings.Contains(busy, "blue/green upgrade to PostgreSQL 18") {
 		t.Errorf("it waits for %q", busy)
@@ -84,7 +84,7 @@ func TestAStopWaitsForABlueGreenUpgrade(t *testing.T) {
 			t.Errorf("%s: it holds up what is to be done: %v; said: %v", step, got, s.notStopped())
 		}
 	}
-	s = ofTwoSides(v1.UpgradeUpgraded)
+	s = scopeOn(ofTwoSides(v1.UpgradeUpgraded))
 	s.stop = &v1.StopStatus{Step: v1.StopWaiting}
 	if busy := s.busyForStop(); busy != "" || !s.holdsWork() {
 		t.Errorf("after the upgrade it waits for %q, and holds up what is to be done: %v", busy, s.holdsWork())

@@ -97,11 +97,11 @@ func (s *scope) status() v1.SampleDBStatus {
 		kind    string
 		verdict verdict
 	}{
-		{v1.ConditionReady, ready(s)},
+		{v1.ConditionReady, s.readiness()},
 		{v1.ConditionAvailable, available(s)},
 		{v1.ConditionInitialized, initialized(s)},
 		{v1.ConditionConfigurationApplied, configurationApplied(s)},
-		{v1.ConditionDurable, durable(s)},
+		{v1.ConditionDurable, s.durable()},
 		{v1.ConditionStorageReady, storageReady(s)},
 	} {
 		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
@@ -163,7 +163,7 @@ func (s *core) setWhereKnown(out *v1.SampleDBStatus, kind string, v verdict) {
 }
 
 // setRestored sets what there is only with spec.restoreFrom or spec.restore, where the reconcile got there.
-func (s *scope) setRestored(out *v1.SampleDBStatus) {
+func (s *restoreTopic) setRestored(out *v1.SampleDBStatus) {
 	if s.restoreSeen {
 		out.Restore = s.restore
 	}
@@ -175,6 +175,7 @@ func (s *scope) setRestored(out *v1.SampleDBStatus) {
 	}
 }
 
+// condition is the condition of a type that a verdict makes.
 func (s *core) condition(kind string, v verdict) metav1.Condition {
 	return metav1.Condition{
 		Type: kind, Status: v.status, Reason: v.reason, Message: v.message,
@@ -378,6 +379,7 @@ func (s *scope) report(ctx context.Context) error {
 	return nil
 }
 
+// logChange logs another reason of Ready.
 func (s *act) logChange(ctx context.Context, old, now v1.SampleDBStatus) {
 	was, is := meta.FindStatusCondition(old.Conditions,
 		v1.ConditionReady), meta.FindStatusCondition(now.Conditions, v1.ConditionReady)

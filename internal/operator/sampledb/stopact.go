@@ -18,7 +18,7 @@ import (
 
 // stopTopic stops the database, has it sleep, and starts it again.
 type stopTopic struct {
-	base
+	stopBase
 	// stopPlan is whether the spec wants it to be stopped.
 	stopPlan stopPlan
 	// sleepNext is when it may go to sleep, zero where something tells; held says that all poolers are known to hold
@@ -45,7 +45,7 @@ func (s *stopTopic) applyStop(ctx context.Context) error {
 	if _, err := s.keepJob(ctx, naming.ComponentImage, ""); err != nil {
 		return err
 	}
-	return s.all.stopArchive(ctx)
+	return s.others.stopArchive(ctx)
 }
 
 // stopView is what is known of a stop.

@@ -20,7 +20,7 @@ import (
 
 // storageTopic makes the volumes of instances, lets them grow, and removes those that are not wanted any more.
 type storageTopic struct {
-	base
+	storageBase
 	// growth is whether the data volumes grow by themselves, walGrowth whether the WAL volumes do.
 	growth, walGrowth growth
 }
@@ -163,7 +163,7 @@ func (s *storageTopic) applyClaim(
 		claim.Spec.Resources.Requests = sized.Spec.Resources.Requests
 	}
 	if v == desired.DataVolume && ordinal == 0 {
-		if err := s.all.madeOf(ctx, claim); err != nil {
+		if err := s.others.madeOf(ctx, claim); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -155,7 +154,7 @@ func (s *handoverTopic) refuseSwitchover(ctx context.Context, sentence string) e
 		return err
 	}
 	s.moving = ""
-	s.events = append(s.events, event{corev1.EventTypeWarning, eventSwitchoverRefused, sentence})
+	s.addWarning(eventSwitchoverRefused, sentence)
 	return nil
 }
 

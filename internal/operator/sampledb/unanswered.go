@@ -53,7 +53,7 @@ func (u *unanswered) forget(db types.UID) {
 }
 
 // askUpgrade asks the Pod that upgrades the data how far it is, and notes for how long it has not answered.
-func (s *scope) askUpgrade(ctx context.Context, out *upgradeWork) {
+func (s *upgradeTopic) askUpgrade(ctx context.Context, out *upgradeWork) {
 	var p *protocol.BackupProgress
 	var whom types.UID
 	if out.pod != nil && !pods.Ended(out.pod) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -66,9 +65,9 @@ func (s *imageTopic) tellUpdate(ctx context.Context, d upgrade.Decision) error {
 	case upgrade.StepDone:
 		s.addEvent(eventUpdated, fmt.Sprintf("all instances run %s, %s", d.Target.Version, d.Target.Image))
 	case upgrade.StepFail:
-		s.events = append(s.events, event{corev1.EventTypeWarning, eventUpdateFailed, d.Says})
+		s.addWarning(eventUpdateFailed, d.Says)
 	case upgrade.StepRefuse:
-		s.events = append(s.events, event{corev1.EventTypeWarning, eventUpdateRefused, d.Says})
+		s.addWarning(eventUpdateRefused, d.Says)
 	case upgrade.StepReplace, upgrade.StepNone, upgrade.StepWait, upgrade.StepPull:
 	}
 	switch d.Step {
@@ -109,7 +108,7 @@ func parseWindow(w v1.Window) (window.Window, error) {
 func (s *imageTopic) situation(permission upgrade.Permission, pulls []nodePull) upgrade.Situation {
 	out := upgrade.Situation{
 		View: s.versions(), Permission: permission, Runs: s.image.Runs, Looking: s.lookStale(),
-		Ready: ready(s.all).status == metav1.ConditionTrue,
+		Ready: s.others.readiness().status == metav1.ConditionTrue,
 	}
 	out.Pull, out.Pulled, out.Trouble = pulledSoFar(pulls)
 	switch u := s.update; {
@@ -169,7 +168,7 @@ func updateStep(d upgrade.Decision) string {
 // versionsRun are the versions that the instances run, each once.
 func (s *imageTopic) versionsRun() string {
 	var all []string
-	for _, i := range s.all.instanceStatuses() {
+	for _, i := range s.others.instanceStatuses() {
 		if i.Version != "" && !slices.Contains(all, i.Version) {
 			all = append(all, i.Version)
 		}

@@ -22,7 +22,7 @@ func campaigned(times int, reason string) *protocol.Status {
 
 func TestWhetherElectionsAreInVain(t *testing.T) {
 	lost := func(ago time.Duration, answers ...*protocol.Status) *scope {
-		return threeOf(answers...).was(v1.ConditionAvailable, "False", v1.ReasonNoPrimary, ago)
+		return scopeOn(was(threeOf(answers...), v1.ConditionAvailable, "False", v1.ReasonNoPrimary, ago))
 	}
 	storm := func() *scope {
 		return lost(time.Minute, campaigned(21, "Resting"), campaigned(3, "LeaderLost"), campaigned(0, "Resting"))
@@ -45,7 +45,7 @@ func TestWhetherElectionsAreInVain(t *testing.T) {
 		"one is elected":           {lost(time.Minute, campaigned(21, "Resting"), leads), ""},
 		"one is not heard":         {lost(time.Minute, campaigned(21, "Resting"), nil), ""},
 		"nothing is known of who led": {
-			threeOf(campaigned(21, "Resting"), campaigned(21, "Resting")), "",
+			scopeOn(threeOf(campaigned(21, "Resting"), campaigned(21, "Resting"))), "",
 		},
 		"the machine is busy": {
 			changed(func(s *scope) { s.machines = no(v1.ReasonMachineBusy, "the machine of x-2 is busy") }),
@@ -74,10 +74,10 @@ func TestWhetherElectionsAreInVain(t *testing.T) {
 func flickers(kind string, answers func(look int) []*protocol.Status) (times int) {
 	var remembered memory
 	begin := time.Unix(1e9, 0)
-	conditions := threeOf().was(v1.ConditionAvailable, "False", v1.ReasonNoPrimary, time.Minute).db.Status.Conditions
+	conditions := was(threeOf(), v1.ConditionAvailable, "False", v1.ReasonNoPrimary, time.Minute).db.Status.Conditions
 	last := verdict{}
 	for n := range 75 {
-		s := threeOf(answers(n)...)
+		s := scopeOn(threeOf(answers(n)...))
 		s.now, s.db.Status.Conditions, s.memory = begin.Add(time.Duration(n)*4*time.Second), conditions, &remembered
 		s.paceMachines()
 		v := available(s)

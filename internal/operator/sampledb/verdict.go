@@ -15,8 +15,13 @@ type verdict struct {
 	message string
 }
 
+// yes is the verdict of a condition that is true.
 func yes(reason, message string) verdict { return verdict{metav1.ConditionTrue, reason, message} }
-func no(reason, message string) verdict  { return verdict{metav1.ConditionFalse, reason, message} }
+
+// no is that of one that is false.
+func no(reason, message string) verdict { return verdict{metav1.ConditionFalse, reason, message} }
+
+// unknown is that of one of which nothing is known.
 func unknown(message string) verdict {
 	return verdict{metav1.ConditionUnknown, v1.ReasonUnknown, message}
 }

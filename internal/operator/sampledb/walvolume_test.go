@@ -166,7 +166,9 @@ func TestWhatAnInstanceSaysCountsWithBothOfItsVolumes(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}, Status: bound,
 		}, ""},
 	} {
-		s := walScope("", rooms(volumeOf(1, 0)), nil)
+		s := scopeOf(core{db: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}})
+		s.config.Members = []protocol.Member{{Name: "x-0"}}
+		s.db.Spec.Storage.Size, s.db.Spec.Storage.WAL = "100Gi", &v1.WALSpec{Size: "100Gi"}
 		s.seen.pods = map[int]*corev1.Pod{0: {}}
 		s.seen.claims = map[int]*corev1.PersistentVolumeClaim{0: {Status: bound}}
 		s.seen.wals = map[int]*corev1.PersistentVolumeClaim{0: c.wal}

@@ -61,7 +61,7 @@ func (s *fleetTopic) mayWitness() bool {
 	if s.config.Witness == "" && s.config.SystemIdentifier == "" && len(s.seen.claims) == 0 {
 		return true
 	}
-	return s.healthy() && allVote(s.all) == nil
+	return s.healthy() && s.allVote() == nil
 }
 
 // leases remembers the Leases that agents know as their witness, by the UID of the SampleDB. The zero value is ready

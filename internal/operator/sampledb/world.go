@@ -24,6 +24,7 @@ type world struct {
 	storageFacts
 }
 
+// newWorld adds the questions to what is known.
 func newWorld(c *core) *world {
 	r, u := restoreFacts{c}, upgradeFacts{c}
 	stop, secret := stopFacts{c, r}, secretFacts{c, r}

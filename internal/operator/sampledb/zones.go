@@ -115,9 +115,9 @@ func zoneChanges(old, now v1.SampleDBStatus) []event {
 	switch {
 	case c == nil:
 	case c.Status == metav1.ConditionFalse:
-		return []event{{corev1.EventTypeWarning, eventZoneAtRisk, c.Message}}
+		return []event{warning(eventZoneAtRisk, c.Message)}
 	case c.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
-		return []event{{corev1.EventTypeNormal, eventZonesSpread, c.Message}}
+		return []event{normal(eventZonesSpread, c.Message)}
 	}
 	return nil
 }
