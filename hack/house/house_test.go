@@ -69,15 +69,19 @@ func sameKind(a, b kind) bool {
 
 func TestTheTopicsHaveTheirFiles(t *testing.T) {
 	const folder, head = "internal/operator/sampledb/", "package sampledb\n"
+	const below, belowHead = folder + "below/", "package below\n"
 	h, err := measure(fstest.MapFS{
-		folder + "a.go": {Data: []byte(head + "type aTopic struct{}\nfunc (aTopic) x() {}\n")},
-		folder + "b.go": {Data: []byte(head + "func (*aTopic) y() {}\n")},
+		folder + "a.go":       {Data: []byte(head + "type aTopic struct{}\nfunc (aTopic) x() {}\n")},
+		folder + "b.go":       {Data: []byte(head + "func (*aTopic) y() {}\n")},
+		below + "c.go":        {Data: []byte(belowHead + "type bTopic struct{}\nfunc (bTopic) x() {}\n")},
+		"internal/other/d.go": {Data: []byte("package other\ntype cTopic struct{}\n")},
 	}, []string{"internal"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := h.topics(&out); err != nil || out.String() != "a             2 methods  a.go b.go\n" {
+	want := "           a             2 methods  a.go b.go\nbelow/     b             1 methods  c.go\n"
+	if err := h.topics(&out); err != nil || out.String() != want {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }

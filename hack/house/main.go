@@ -5,7 +5,7 @@
 //	house -json      the same for programs
 //	house -graph     the imports between the rooms (internal/ROOM) as a picture for Mermaid
 //	house -only P    of packages whose path contains P alone
-//	house -topics    the topics of a SampleDB's work, with the files of each
+//	house -topics    the topics of a SampleDB's work by their folders, with the files of each
 package main
 
 import (
@@ -59,12 +59,16 @@ func (h house) graph(out io.Writer) error {
 	return err
 }
 
-// topics prints each topic with its files, where a change of it begins.
+// topics prints each topic with its folder and files, where a change of it begins.
 func (h house) topics(out io.Writer) error {
 	for _, p := range h.Packages {
+		folder, is := strings.CutPrefix(p.Path+"/", "internal/operator/sampledb/")
+		if !is {
+			continue
+		}
 		for _, t := range p.Types {
-			if name, is := strings.CutSuffix(t.Name, "Topic"); is && p.Path == "internal/operator/sampledb" {
-				fmt.Fprintf(out, "%-12s %2d methods  %s\n", name, t.Methods, strings.Join(t.files, " "))
+			if name, is := strings.CutSuffix(t.Name, "Topic"); is {
+				fmt.Fprintf(out, "%-10s %-12s %2d methods  %s\n", folder, name, t.Methods, strings.Join(t.files, " "))
 			}
 		}
 	}

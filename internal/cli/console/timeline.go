@@ -42,7 +42,7 @@ const (
 	topicOther      = "other"
 )
 
-// topics are those of the operator's events (internal/operator/sampledb/events.go).
+// topics are those of the operator's events (internal/operator/sampledb/world/events.go).
 var topics = map[string]string{
 	"PrimaryChanged": topicFailover, "NoPrimary": topicFailover, "NotPromoted": topicFailover,
 	"PrimaryReady": topicFailover, "Switchover": topicSwitchover, "SwitchoverRefused": topicSwitchover,

@@ -1,8 +1,8 @@
 // Package sampledb makes SampleDBs real: it observes what there is, tells the agents what the spec wants, makes what is
-// missing, and reports what it saw. What is done is divided into topics (scope.go has them all), each with its own
-// fields and methods over one world (world.go), which all read. A reconcile is a row of phases of these topics, then
-// one status and at most one patch of it; at rest it writes nothing. It must not know how a PostgreSQL server is run
-// (that is the agents') nor how an object looks (that is internal/operator/desired's).
+// missing, and reports what it saw. What is done is divided into topics, in folders (scope.go has them all), each with
+// its own fields and methods over one world (package world), which all read. A reconcile is a row of phases of these
+// topics, then one status and at most one patch of it; at rest it writes nothing. It must not know how a PostgreSQL
+// server is run (that is the agents') nor how an object looks (that is internal/operator/desired's).
 package sampledb
 
 import (
@@ -28,6 +28,7 @@ import (
 	"toban.dev/internal/operator/limits"
 	"toban.dev/internal/operator/metrics"
 	"toban.dev/internal/operator/pods"
+	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/operator/shards"
 )
 
@@ -38,13 +39,13 @@ type Reconciler struct {
 	// Reader reads past the cache.
 	Reader client.Reader
 	// Agents talks to the instances.
-	Agents Agents
+	Agents world.Agents
 	// Programs gives agents the operator's program; nil where they keep theirs until their Pods are replaced.
-	Programs AgentPrograms
+	Programs world.AgentPrograms
 	// Pods asks the Pods of restores and upgrades.
-	Pods Pods
+	Pods world.Pods
 	// Poolers asks the poolers; nil where they are not asked, and no database goes to sleep.
-	Poolers Poolers
+	Poolers world.Poolers
 	// Credentials derives passwords, keys and certificates.
 	Credentials *credentials.Store
 	// Settings are the operator's.
@@ -62,7 +63,7 @@ type Reconciler struct {
 	// NoClasses says that StorageClasses can't be read.
 	NoClasses bool
 
-	memory     memory
+	memory     world.Memory
 	statuses   freshness.Statuses[v1.SampleDBStatus]
 	identities freshness.Identities
 }
@@ -71,39 +72,39 @@ type Reconciler struct {
 func (s *scope) phases() []phase {
 	return []phase{
 		{"finalizer", s.claimFinalizer, gates},
-		{"stop windows", s.applyStopWindows, apart},
-		{"sleep", s.applySleep, apart},
-		{"stop", s.applyStop, gates},
-		{"witness", s.applyWitness, gates},
-		{"config", s.applyConfig, gates},
-		{"switchover", s.applySwitchover, gates},
-		{"secrets", s.applySecrets, gates},
-		{"password", s.applyPassword, apart},
-		{"authority", s.applyAuthority, apart},
+		{"stop windows", s.ApplyStopWindows, apart},
+		{"sleep", s.ApplySleep, apart},
+		{"stop", s.ApplyStop, gates},
+		{"witness", s.ApplyWitness, gates},
+		{"config", s.ApplyConfig, gates},
+		{"switchover", s.ApplySwitchover, gates},
+		{"secrets", s.ApplySecrets, gates},
+		{"password", s.ApplyPassword, apart},
+		{"authority", s.ApplyAuthority, apart},
 		{"access", s.applyAccess, gates},
-		{"storage", s.applyStorage, gates},
-		{"restore", s.applyRestore, gates},
-		{"upgrade", s.applyUpgrade, gates},
-		{"rehearsal", s.applyRehearsal, apart},
-		{"readers", s.applyReaders, apart},
-		{"pooler", s.applyPooler, apart},
-		{"instances", s.applyInstances, gates},
+		{"storage", s.ApplyStorage, gates},
+		{"restore", s.ApplyRestore, gates},
+		{"upgrade", s.ApplyUpgrade, gates},
+		{"rehearsal", s.ApplyRehearsal, apart},
+		{"readers", s.ApplyReaders, apart},
+		{"pooler", s.ApplyPooler, apart},
+		{"instances", s.ApplyInstances, gates},
 		{"network", s.applyNetwork, apart},
-		{"init", s.applyInitial, gates},
+		{"init", s.ApplyInitial, gates},
 		{"budget", s.applyBudget, apart},
-		{"restart", s.applyRestart, gates},
-		{"restarts", s.applyRestarts, gates},
-		{"volumes", s.applyReplacing, work},
-		{"agents", s.applyAgents, work},
-		{"archive", s.applyArchive, apart},
-		{"second store", s.applyCopy, work},
-		{"retention", s.applyRetention, work},
-		{"backups", s.applyBackups, work},
-		{"image", s.applyImage, work},
-		{"update", s.applyUpdate, work},
-		{"finish", s.applyFinish, work},
-		{"preferred primary", s.applyPreferred, work},
-		{"drills", s.applyDrills, work},
+		{"restart", s.ApplyRestart, gates},
+		{"restarts", s.ApplyRestarts, gates},
+		{"volumes", s.ApplyReplacing, work},
+		{"agents", s.ApplyAgents, work},
+		{"archive", s.ApplyArchive, apart},
+		{"second store", s.ApplyCopy, work},
+		{"retention", s.ApplyRetention, work},
+		{"backups", s.ApplyBackups, work},
+		{"image", s.ApplyImage, work},
+		{"update", s.ApplyUpdate, work},
+		{"finish", s.ApplyFinish, work},
+		{"preferred primary", s.ApplyPreferred, work},
+		{"drills", s.ApplyDrills, work},
 	}
 }
 
@@ -123,13 +124,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r.forget(r.identities.Meet(db))
 	db.Status = r.statuses.Latest(db, db.Status)
-	s := newScope(newWorld(&core{
-		db: db, backup: desired.Backup(db), settings: r.Settings, now: r.Now(),
+	s := newScope(world.New(&world.Core{
+		DB: db, Backup: desired.Backup(db), OperatorSettings: r.Settings, Now: r.Now(),
 	}), r.effects())
 	if err := s.observe(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	if s.seen.doubted {
+	if s.Seen.Doubted {
 		return reconcile.Result{RequeueAfter: pauseDoubted}, nil
 	}
 	if db.DeletionTimestamp != nil {
@@ -141,7 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if apierrors.IsConflict(err) {
 		// What was seen was out of date; the newer version is on its way here.
-		return reconcile.Result{RequeueAfter: pauseConflict}, nil
+		return reconcile.Result{RequeueAfter: world.PauseConflict}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -150,11 +151,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // effects are what its reconciles act with.
-func (r *Reconciler) effects() *effects {
-	return &effects{
+func (r *Reconciler) effects() *world.Effects {
+	return &world.Effects{
 		Client: r.Client, Reader: r.Reader, Agents: r.Agents, Programs: r.Programs, Pods: r.Pods, Poolers: r.Poolers,
 		Credentials: r.Credentials, Settings: r.Settings, Copies: r.Copies, Metrics: r.Metrics, Events: r.Events,
-		NoClasses: r.NoClasses, statuses: &r.statuses, memory: &r.memory,
+		NoClasses: r.NoClasses, Statuses: &r.statuses, Memory: &r.memory,
 	}
 }
 
@@ -162,41 +163,41 @@ func (r *Reconciler) effects() *effects {
 func (s *scope) run(ctx context.Context, phases []phase) error {
 	var failed error
 	for _, p := range phases {
-		if s.blocked && !s.goesOn(p) || p.kind == work && s.holdsWork() {
+		if s.Blocked && !s.goesOn(p) || p.kind == work && s.HoldsWork() {
 			continue
 		}
 		err := p.run(ctx)
 		if err == nil {
 			continue
 		}
-		var found *problem
+		var found *world.Problem
 		switch {
 		case !errors.As(err, &found):
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
-		case s.problem == nil:
-			s.problem = found
+		case s.Problem == nil:
+			s.Problem = found
 		}
-		s.blocked = s.blocked || p.kind == gates
+		s.Blocked = s.Blocked || p.kind == gates
 	}
 	return failed
 }
 
 // goesOn says that a phase is done though one before it has failed.
 func (s *scope) goesOn(p phase) bool {
-	return p.kind != gates && s.primary() != "" && !s.inPlace() && !s.upgrade.Closed()
+	return p.kind != gates && s.Primary() != "" && !s.InPlace() && !s.Upgrade.Closed()
 }
 
 // finish is what remains of a SampleDB that is being deleted.
 func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, error) {
 	gone, err := s.cleanUp(ctx)
 	if err == nil && gone {
-		r.forget(s.db.UID)
+		r.forget(s.DB.UID)
 		if err = s.release(ctx); apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: pauseConflict}, nil
+			return reconcile.Result{RequeueAfter: world.PauseConflict}, nil
 		}
 		return reconcile.Result{}, err
 	}
-	if errors.As(err, &s.problem) {
+	if errors.As(err, &s.Problem) {
 		err = nil
 	}
 	if reported := s.report(ctx); reported != nil {
@@ -211,57 +212,37 @@ func (r *Reconciler) forget(uid types.UID) {
 		return
 	}
 	r.Agents.Forget(uid)
-	r.memory.attempts.forget(uid)
-	r.memory.leases.forget(uid)
-	r.memory.unanswered.forget(uid)
-	r.memory.pacedMachines.forget(uid)
-	r.memory.pacedVain.forget(uid)
-	r.memory.leaderless.forget(uid)
+	r.memory.Attempts.Forget(uid)
+	r.memory.Leases.Forget(uid)
+	r.memory.Unanswered.Forget(uid)
+	r.memory.PacedMachines.Forget(uid)
+	r.memory.PacedVain.Forget(uid)
+	r.memory.Leaderless.Forget(uid)
 	r.statuses.Forget(uid)
 }
-
-// Pauses until a SampleDB is looked at again when nothing happens before. Most
-// changes are watched; what is asked for again is what only agents know.
-const (
-	pauseConflict = 100 * time.Millisecond
-	pauseStarting = time.Second
-	// pauseShort is while no client is let in.
-	pauseShort   = 200 * time.Millisecond
-	pauseWorking = 2 * time.Second
-	pauseStuck   = 10 * time.Second
-	pauseResting = 5 * time.Minute
-	// pauseArchiving is how old what the status says of the archive may be: only the
-	// agents know it, and that it goes on must not be believed for long.
-	pauseArchiving = 30 * time.Second
-
-	// stuckAfter is when what is under way is looked at less often.
-	stuckAfter = 2 * time.Minute
-	// pauseStuckLong is for what has been stuck for long, or waits for something of which nobody tells.
-	pauseStuckLong = 30 * time.Second
-)
 
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
 	pause := s.untilChange()
-	if s.pulling() || s.finishing() || s.rehearsing() {
-		pause = min(pause, pauseStuck)
+	if s.Pulling() || s.Finishing() || s.Rehearsing() {
+		pause = min(pause, world.PauseStuck)
 	}
-	if s.upgrade.Closed() {
-		pause = min(pause, pauseShort)
+	if s.Upgrade.Closed() {
+		pause = min(pause, world.PauseShort)
 	}
-	if s.changesSides() {
-		pause = min(pause, pauseShort/2)
+	if s.ChangesSides() {
+		pause = min(pause, world.PauseShort/2)
 	}
-	if s.secretsWait() {
-		pause = min(pause, pauseWorking)
+	if s.SecretsWait() {
+		pause = min(pause, world.PauseWorking)
 	}
-	pause = min(pause, s.untilShort(), s.readersPause())
+	pause = min(pause, s.UntilShort(), s.ReadersPause())
 	for _, next := range []time.Time{
-		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext, s.agentsNext,
-		s.stopPlan.next, s.sleepNext, s.preferredNext, s.replacingNext, s.drillPlanned.next,
+		s.Planned.Next, s.VerifiesNext, s.AuthorityNext, s.UpdateNext, s.UpgradeNext, s.FinishNext, s.AgentsNext,
+		s.StopPlan.Next, s.SleepNext, s.PreferredNext, s.ReplacingNext, s.DrillPlanned.Next,
 	} {
 		if !next.IsZero() {
-			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
+			pause = min(pause, max(next.Sub(s.Now), 0)+time.Second)
 		}
 	}
 	return pause
@@ -269,69 +250,69 @@ func (s *scope) pause() time.Duration {
 
 // untilChange is after how long something may be different that nobody tells.
 func (s *scope) untilChange() time.Duration {
-	state := s.reported
-	age := s.now.Sub(meta.FindStatusCondition(state.Conditions, v1.ConditionReady).LastTransitionTime.Time)
+	state := s.Reported
+	age := s.Now.Sub(meta.FindStatusCondition(state.Conditions, v1.ConditionReady).LastTransitionTime.Time)
 	switch {
-	case s.stop != nil:
+	case s.Stop != nil:
 		return s.stopPause()
 	case s.acts():
-		return pauseWorking
-	case state.Phase == phaseReady && s.backup != nil &&
+		return world.PauseWorking
+	case state.Phase == phaseReady && s.Backup != nil &&
 		!meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
-		return pauseStuck
-	case state.Phase == phaseReady && (s.backup != nil || s.collations() == nil || s.watchesAgents(state)):
+		return world.PauseStuck
+	case state.Phase == phaseReady && (s.Backup != nil || s.Collations() == nil || s.watchesAgents(state)):
 		// A new primary says a moment after it leads what it has found in the databases. Of volumes that grow by
 		// themselves, and whether a trouble with volumes or machines is over, only the agents know.
-		return pauseArchiving + rand.N(pauseArchiving) //nolint:gosec // no secret
+		return world.PauseArchiving + rand.N(world.PauseArchiving) //nolint:gosec // no secret
 	case state.Phase == phaseReady:
 		// Spread, so that a thousand that were found at once are not asked at once.
-		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret
-	case s.problem != nil && s.blocked:
-		return s.problem.wait
+		return world.PauseResting + rand.N(world.PauseResting) //nolint:gosec // no secret
+	case s.Problem != nil && s.Blocked:
+		return s.Problem.Wait
 	case s.unreached():
 		return s.unreachedPause(age)
-	case age > stuckAfter:
-		return min(max(age/12, pauseStuck), pauseStuckLong)
-	case s.starting():
-		return pauseStarting
+	case age > world.StuckAfter:
+		return min(max(age/12, world.PauseStuck), world.PauseStuckLong)
+	case s.Starting():
+		return world.PauseStarting
 	}
-	return pauseWorking
+	return world.PauseWorking
 }
 
 // stopPause is until a SampleDB is looked at again that is stopped, or starts after that.
 func (s *scope) stopPause() time.Duration {
-	switch s.stop.Step {
+	switch s.Stop.Step {
 	case v1.StopStopped:
-		if s.stop.Sleeps() { // clients may wait though nobody tells
-			return pauseArchiving + rand.N(pauseArchiving) //nolint:gosec // no secret
+		if s.Stop.Sleeps() { // clients may wait though nobody tells
+			return world.PauseArchiving + rand.N(world.PauseArchiving) //nolint:gosec // no secret
 		}
-		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret
+		return world.PauseResting + rand.N(world.PauseResting) //nolint:gosec // no secret
 	case v1.StopClosing, v1.StopProving:
-		return pauseShort
+		return world.PauseShort
 	case v1.StopWaiting:
-		if s.stop.Sleeps() {
-			return pauseShort // clients are held
+		if s.Stop.Sleeps() {
+			return world.PauseShort // clients are held
 		}
-		return pauseWorking
+		return world.PauseWorking
 	}
-	return pauseStarting
+	return world.PauseStarting
 }
 
 // acts says that something was asked for, or is under way, that takes some steps.
 func (s *scope) acts() bool {
-	return s.asked() || s.restartAsked() || s.inPlace() || s.rotates() || s.changesAuthority() ||
-		(s.upgrading() || s.upgrade.HasSides()) && !s.restsOnGreen() ||
-		s.replacing.moves()
+	return s.Asked() || s.RestartAsked() || s.InPlace() || s.Rotates() || s.ChangesAuthority() ||
+		(s.Upgrading() || s.Upgrade.HasSides()) && !s.RestsOnGreen() ||
+		s.Replacing.Moves()
 }
 
 // unreached says that no Pod of the SampleDB can be asked for anything: what changes is watched.
 func (s *scope) unreached() bool {
-	for _, pod := range s.seen.pods {
-		if reachable(pod) {
+	for _, pod := range s.Seen.Pods {
+		if world.Reachable(pod) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(s.seen.restorePods, func(p corev1.Pod) bool {
+	return !slices.ContainsFunc(s.Seen.RestorePods, func(p corev1.Pod) bool {
 		return p.Status.PodIP != "" && !pods.Ended(&p)
 	})
 }
@@ -340,18 +321,18 @@ func (s *scope) unreached() bool {
 // longer. A Pod that has a node may wait for a Secret that somebody has deleted, of which nobody tells; and why a Pod
 // is not even made is in an event, which is not watched.
 func (s *scope) unreachedPause(age time.Duration) time.Duration {
-	longest := pauseResting
-	for _, pod := range s.seen.pods {
+	longest := world.PauseResting
+	for _, pod := range s.Seen.Pods {
 		if pod.Spec.NodeName != "" {
-			longest = pauseStuckLong
+			longest = world.PauseStuckLong
 		}
 	}
-	pause := min(max(age/4, pauseStarting), longest)
+	pause := min(max(age/4, world.PauseStarting), longest)
 	return pause + rand.N(pause/4) //nolint:gosec // no secret
 }
 
 // watchesAgents says that it matters soon how full the volumes are, or how late things come on the machines.
 func (s *scope) watchesAgents(state v1.SampleDBStatus) bool {
-	return s.db.Spec.Storage.Grow != nil || meta.IsStatusConditionFalse(state.Conditions, v1.ConditionHasRoom) ||
+	return s.DB.Spec.Storage.Grow != nil || meta.IsStatusConditionFalse(state.Conditions, v1.ConditionHasRoom) ||
 		meta.IsStatusConditionFalse(state.Conditions, v1.ConditionOnTime)
 }

@@ -8,65 +8,64 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/sampledb/world"
 )
 
 // deletionTopic does what remains of a SampleDB that is being deleted.
 type deletionTopic struct {
-	*act
+	*world.Act
 	all *scope
 	// waiting says what a deletion waits for, "" when for nothing.
 	waiting string
-	// kept are the volumes that stay when the SampleDB goes, though spec.deletionPolicy is Snapshot.
+	// kept are the volumes that stay when the SampleDB goes, though spec.DeletionPolicy is Snapshot.
 	kept []string
 }
 
 // claimFinalizer puts our finalizer on a SampleDB before anything is made for it, and with it on record with which
 // epochs a new one begins.
 func (s *deletionTopic) claimFinalizer(ctx context.Context) error {
-	begins := s.all.beginsWith()
-	if err := s.writer().Hold(ctx, s.db, begins); err != nil {
+	begins := s.all.BeginsWith()
+	if err := s.Writer().Hold(ctx, s.DB, begins); err != nil {
 		return err
 	}
 	if len(begins) > 0 {
-		return s.all.takeBeginning()
+		return s.all.TakeBeginning()
 	}
 	return nil
 }
 
 // cleanUp removes what the SampleDB has, after a last backup where that is wanted, else in any state and without asking
-// an agent: the StatefulSet and the Jobs, and when all Pods are gone, the claims as deletionPolicy says. It returns
+// an agent: the StatefulSet and the Jobs, and when all Pods are gone, the claims as DeletionPolicy says. It returns
 // true when all is gone that must be; the rest goes by owner references. Of one that leaves what belongs to it nothing
 // goes.
 func (s *deletionTopic) cleanUp(ctx context.Context) (bool, error) {
-	switch s.deletionPolicy.reason {
-	case deletionUnknown:
-		s.waiting = s.deletionPolicy.message
+	switch s.DeletionPolicy.Reason {
+	case world.DeletionUnknown:
+		s.waiting = s.DeletionPolicy.Message
 		return false, nil
-	case deletionOrphaned:
+	case world.DeletionOrphaned:
 		return s.leaveAll(ctx)
 	}
-	if err := s.all.removeReaders(ctx); err != nil {
+	if err := s.all.RemoveReaders(ctx); err != nil {
 		return false, err
 	}
 	var err error
 	if s.waiting, err = s.saveAll(ctx); err != nil || s.waiting != "" {
 		return false, err
 	}
-	if set := s.seen.set; set != nil && set.DeletionTimestamp == nil && metav1.IsControlledBy(set, s.db) {
-		if err := s.deleteObject(ctx, set); err != nil {
+	if set := s.Seen.Set; set != nil && set.DeletionTimestamp == nil && metav1.IsControlledBy(set, s.DB) {
+		if err := s.DeleteObject(ctx, set); err != nil {
 			return false, err
 		}
-		s.addEvent(eventCleaningUp, "the instances are being stopped")
+		s.AddEvent(world.EventCleaningUp, "the instances are being stopped")
 	}
-	for i := range s.seen.jobs {
-		if job := &s.seen.jobs[i]; job.DeletionTimestamp == nil && metav1.IsControlledBy(job, s.db) {
-			if err := s.deleteObject(ctx, job); err != nil {
+	for i := range s.Seen.Jobs {
+		if job := &s.Seen.Jobs[i]; job.DeletionTimestamp == nil && metav1.IsControlledBy(job, s.DB) {
+			if err := s.DeleteObject(ctx, job); err != nil {
 				return false, err
 			}
 		}
@@ -79,7 +78,7 @@ func (s *deletionTopic) cleanUp(ctx context.Context) (bool, error) {
 
 // saveAll takes the last backup of what counts, where one is wanted, and names what that waits for, "" for nothing.
 func (s *deletionTopic) saveAll(ctx context.Context) (waiting string, err error) {
-	if waiting, err = s.all.endUpgrades(ctx); err != nil || waiting != "" {
+	if waiting, err = s.all.EndUpgrades(ctx); err != nil || waiting != "" {
 		return waiting, err
 	}
 	return s.snapshot(ctx)
@@ -89,40 +88,29 @@ func (s *deletionTopic) saveAll(ctx context.Context) (waiting string, err error)
 // deletion yet may have written an object after Kubernetes had let go of it, with its owner: such an object would go
 // with the SampleDB.
 func (s *deletionTopic) leaveAll(ctx context.Context) (bool, error) {
-	if slices.Contains(s.db.Finalizers, metav1.FinalizerOrphanDependents) {
+	if slices.Contains(s.DB.Finalizers, metav1.FinalizerOrphanDependents) {
 		s.waiting = "Kubernetes to let go of all that belongs to it"
 		return false, nil
 	}
-	return true, s.writer().Disown(ctx, s.db, watched(), belongs(s.db)...)
-}
-
-// deleteObject deletes an object, and in the background what belongs to it.
-func (h *effects) deleteObject(ctx context.Context, object client.Object) error {
-	uid := object.GetUID()
-	err := h.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground),
-		client.Preconditions{UID: &uid})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete %T %s: %w", object, object.GetName(), err)
-	}
-	return nil
+	return true, s.Writer().Disown(ctx, s.DB, watched(), world.Belongs(s.DB)...)
 }
 
 // remaining names what has to be gone before the volumes may go, "" for nothing.
 func remaining(s *deletionTopic) string {
 	var names []string
-	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.pods)) {
-		pod := s.seen.pods[ordinal]
+	for _, ordinal := range slices.Sorted(maps.Keys(s.Seen.Pods)) {
+		pod := s.Seen.Pods[ordinal]
 		name := "Pod " + pod.Name
 		if pod.Spec.NodeName != "" {
 			name += " on node " + pod.Spec.NodeName
 		}
 		names = append(names, name)
 	}
-	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.readers.pods)) {
-		names = append(names, "Pod "+s.seen.readers.pods[ordinal].Name)
+	for _, ordinal := range slices.Sorted(maps.Keys(s.Seen.Readers.Pods)) {
+		names = append(names, "Pod "+s.Seen.Readers.Pods[ordinal].Name)
 	}
-	if len(names) == 0 && s.seen.set != nil && metav1.IsControlledBy(s.seen.set, s.db) {
-		names = append(names, "StatefulSet "+s.seen.set.Name)
+	if len(names) == 0 && s.Seen.Set != nil && metav1.IsControlledBy(s.Seen.Set, s.DB) {
+		names = append(names, "StatefulSet "+s.Seen.Set.Name)
 	}
 	return strings.Join(names, ", ")
 }
@@ -144,24 +132,24 @@ func (s *deletionTopic) releaseClaims(ctx context.Context) (bool, error) {
 
 // releaseClaimsOf does that with those of the data volumes, or of the WAL volumes, and says which go.
 func (s *deletionTopic) releaseClaimsOf(ctx context.Context, v desired.Volume) (waiting []string, err error) {
-	for _, ordinal := range slices.Sorted(maps.Keys(s.claimsOf(v))) {
-		claim := s.claimsOf(v)[ordinal]
-		if !ours(claim, s.db) {
+	for _, ordinal := range slices.Sorted(maps.Keys(s.ClaimsOf(v))) {
+		claim := s.ClaimsOf(v)[ordinal]
+		if !world.Ours(claim, s.DB) {
 			continue
 		}
 		if s.unsaved(claim, ordinal) {
 			s.kept = append(s.kept, claim.Name)
-		} else if desired.DeletionPolicy(s.db) != v1.DeletionRetain {
+		} else if desired.DeletionPolicy(s.DB) != v1.DeletionRetain {
 			waiting = append(waiting, "PersistentVolumeClaim "+claim.Name)
 			if claim.DeletionTimestamp == nil {
-				if err := s.all.deleteClaim(ctx, claim); err != nil {
+				if err := s.all.DeleteClaim(ctx, claim); err != nil {
 					return waiting, err
 				}
 			}
 			continue
 		}
 		if claim.DeletionTimestamp == nil {
-			if err := s.all.applyClaim(ctx, v, ordinal, claim); err != nil {
+			if err := s.all.ApplyClaim(ctx, v, ordinal, claim); err != nil {
 				return waiting, err
 			}
 		}
@@ -173,29 +161,30 @@ func (s *deletionTopic) releaseClaimsOf(ctx context.Context, v desired.Volume) (
 // Delete about: no backup was taken, because no instance has ever said what it has; or it is of a former SampleDB.
 func (s *deletionTopic) unsaved(claim *corev1.PersistentVolumeClaim, ordinal int) bool {
 	switch {
-	case desired.DeletionPolicy(s.db) != v1.DeletionSnapshot:
+	case desired.DeletionPolicy(s.DB) != v1.DeletionSnapshot:
 		return false
-	case s.config.SystemIdentifier == "":
+	case s.Config.SystemIdentifier == "":
 		return claim.Status.Phase == corev1.ClaimBound // before that there is no volume
 	}
-	return s.all.isFormer(ordinal)
+	return s.all.IsFormer(ordinal)
 }
 
 // release takes our finalizer off, after which the SampleDB is gone.
 func (s *deletionTopic) release(ctx context.Context) error {
-	if err := s.writer().LetGo(ctx, s.db); err != nil {
+	if err := s.Writer().LetGo(ctx, s.DB); err != nil {
 		return err
 	}
-	message := s.deletionPolicy.message
+	message := s.DeletionPolicy.Message
 	if len(s.kept) > 0 {
 		message = fmt.Sprintf("%s may have data of which there is no backup: delete what nobody needs, or have a "+
 			"SampleDB of this name take it over", strings.Join(s.kept, ", "))
 	}
-	if words := s.all.otherSideStays(); words != "" {
+	if words := s.all.OtherSideStays(); words != "" {
 		message = strings.TrimPrefix(message+"; "+words, "; ")
 	}
 	if message != "" {
-		s.Events.Eventf(s.db, nil, corev1.EventTypeNormal, eventDataKept, eventActionReported, "%s", message)
+		s.Events.Eventf(s.DB, nil, corev1.EventTypeNormal, world.EventDataKept, world.EventActionReported, "%s",
+			message)
 	}
 	return nil
 }

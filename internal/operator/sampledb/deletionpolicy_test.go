@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/sampledb/world"
 )
 
 func TestADeletionMeansTheDataOnlyWhenItIsAWishAboutTheSampleDB(t *testing.T) {
@@ -18,36 +19,36 @@ func TestADeletionMeansTheDataOnlyWhenItIsAWishAboutTheSampleDB(t *testing.T) {
 		deletion deletionView
 		reason   string
 	}{
-		"the SampleDB alone is deleted":    {deletionView{}, deletionByPolicy},
-		"what belongs to it is to be left": {deletionView{orphans: true}, deletionOrphaned},
-		"what belongs to it has been left": {deletionView{ownerless: true}, deletionOrphaned},
+		"the SampleDB alone is deleted":    {deletionView{}, world.DeletionByPolicy},
+		"what belongs to it is to be left": {deletionView{orphans: true}, world.DeletionOrphaned},
+		"what belongs to it has been left": {deletionView{ownerless: true}, world.DeletionOrphaned},
 		"it is to be left, whatever becomes of the kind": {
-			deletionView{orphans: true, err: errors.New("no answer")}, deletionOrphaned,
+			deletionView{orphans: true, err: errors.New("no answer")}, world.DeletionOrphaned,
 		},
 		"its kind goes": {deletionView{uninstalled: "sampledbs.toban.dev"},
-			deletionUninstalled},
-		"whether its kind goes is not known":    {deletionView{err: errors.New("no answer")}, deletionUnknown},
-		"whether its kind goes may not be read": {deletionView{unreadable: "x"}, deletionUnreadable},
+			world.DeletionUninstalled},
+		"whether its kind goes is not known":    {deletionView{err: errors.New("no answer")}, world.DeletionUnknown},
+		"whether its kind goes may not be read": {deletionView{unreadable: "x"}, world.DeletionUnreadable},
 		"that may not be read, and it is a second side that follows": {
-			deletionView{unreadable: "x", follows: true}, deletionByPolicy,
+			deletionView{unreadable: "x", follows: true}, world.DeletionByPolicy,
 		},
-		"a second side's kind goes": {deletionView{uninstalled: "x", follows: true}, deletionUninstalled},
+		"a second side's kind goes": {deletionView{uninstalled: "x", follows: true}, world.DeletionUninstalled},
 		"one kind goes, and another may not be read": {
-			deletionView{uninstalled: "x", unreadable: "y"}, deletionUninstalled,
+			deletionView{uninstalled: "x", unreadable: "y"}, world.DeletionUninstalled,
 		},
 		"one kind may not be read, and of another it is not known": {
-			deletionView{unreadable: "x", err: errors.New("no answer")}, deletionUnknown,
+			deletionView{unreadable: "x", err: errors.New("no answer")}, world.DeletionUnknown,
 		},
 		"it is to be left, and whether its kind goes may not be read": {
-			deletionView{orphans: true, unreadable: "x"}, deletionOrphaned,
+			deletionView{orphans: true, unreadable: "x"}, world.DeletionOrphaned,
 		},
 		"one kind goes, and of another it is not known": {
-			deletionView{uninstalled: "x", err: errors.New("no answer")}, deletionUnknown,
+			deletionView{uninstalled: "x", err: errors.New("no answer")}, world.DeletionUnknown,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := decideDeletionPolicy(c.deletion)
-			if p.reason != c.reason || (p.message == "") != (c.reason == deletionByPolicy) {
+			if p.Reason != c.reason || (p.Message == "") != (c.reason == world.DeletionByPolicy) {
 				t.Errorf("decided %+v, want %s", p, c.reason)
 			}
 		})
@@ -99,7 +100,7 @@ func TestASecondSideFollowsASampleDBThatLives(t *testing.T) {
 		yes := true
 		green := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: c.green,
 			OwnerReferences: []metav1.OwnerReference{{Kind: "SampleDB", Name: "x", UID: "blue", Controller: &yes}}}}
-		s := newScope(newWorld(&core{db: green}), &effects{Reader: blueReader{blue: c.blue}})
+		s := newScope(world.New(&world.Core{DB: green}), &world.Effects{Reader: blueReader{blue: c.blue}})
 		if got, err := s.follows(t.Context()); err != nil || got != c.want {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}

@@ -147,7 +147,7 @@ func (s *story) deleteBackup() {
 	}
 }
 
-// deleteClaim is a user who does without one volume, where another has all.
+// DeleteClaim is a user who does without one volume, where another has all.
 func (s *story) deleteClaim() {
 	claims := all[*corev1.PersistentVolumeClaim](s.apiServer, kindClaim)
 	if len(claims) == 0 {

@@ -26,6 +26,7 @@ import (
 	"toban.dev/internal/operator/credentials"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/metrics"
+	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
 )
 
@@ -37,7 +38,7 @@ var (
 
 // keptStories have found something: data that was set aside, and goes with the volume that is to be smaller. The first
 // two did before there were edits of the storage, which make other stories of them: a former database beside one that
-// was begun anew on an older volume, and commits between two changes of the deletionPolicy.
+// was begun anew on an older volume, and commits between two changes of the DeletionPolicy.
 var keptStories = []uint64{1338, 1757, 2360, 5336}
 
 // storyLength is how many things happen in a story before all is left to come to rest.
@@ -121,7 +122,8 @@ func newStory(t *testing.T, shared shared, seed uint64) *story {
 	s.direct = &direct
 	grows := true
 	s.put(kindClass, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard",
-		Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}}, AllowVolumeExpansion: &grows})
+		Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+		AllowVolumeExpansion: &grows})
 	s.put(kindClass, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, AllowVolumeExpansion: &grows})
 	s.define()
 	s.boot()
@@ -329,7 +331,7 @@ func (s *story) elsewhere(h *history, but types.UID) bool {
 		})
 }
 
-// saidDelete says that the SampleDB, as the operator has it, is deleted with deletionPolicy Delete, by somebody who
+// saidDelete says that the SampleDB, as the operator has it, is deleted with DeletionPolicy Delete, by somebody who
 // means its data.
 func (s *story) saidDelete(by string) bool {
 	db := s.db()
@@ -391,7 +393,7 @@ func TestWhatWasSetAsideStays(t *testing.T) {
 			s.calmly(12)
 			s.change(c.edit)
 			s.calmly(40)
-			is := condition(s.db().Status, v1.ConditionStorageReady)
+			is := world.Condition(s.db().Status, v1.ConditionStorageReady)
 			if is == nil || is.Reason != c.reason {
 				t.Errorf("StorageReady is %+v: %s", is, s.state())
 			}

@@ -2,62 +2,19 @@ package sampledb
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/index"
+	"toban.dev/internal/operator/sampledb/restore"
+	"toban.dev/internal/operator/sampledb/secrets"
+	"toban.dev/internal/operator/sampledb/storage"
+	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
 )
-
-// observed is what there is. All comes from the cache but the Lease, which is read past it now and then (to watch
-// Leases is a right to see all of the cluster's), and the agents' answers. The Lease is read first: what agents say is
-// then no older than its being there, or gone.
-type observed struct {
-	config   *corev1.ConfigMap
-	set      *appsv1.StatefulSet
-	pods     map[int]*corev1.Pod // of instances, by ordinal
-	claims   map[int]*corev1.PersistentVolumeClaim
-	wals     map[int]*corev1.PersistentVolumeClaim // those of WAL volumes
-	users    map[string]string                     // of claims, the name of a Pod that uses it
-	readers  readers
-	poolers  map[string]*appsv1.Deployment
-	jobs     []batchv1.Job
-	initPods []corev1.Pod
-	// restorePods are those of the Jobs that bring the first data back, backupPods those that take backups and make
-	// room.
-	restorePods   []corev1.Pod
-	backupPods    []corev1.Pod
-	copyPods      []corev1.Pod        // of the Jobs that copy the archive into the second store
-	imagePods     []corev1.Pod        // of the Jobs that look into the image
-	upgradePods   []corev1.Pod        // of the Jobs of an upgrade to another major version
-	rehearsalPods []corev1.Pod        // of the Jobs that rehearse one
-	sidesPods     []corev1.Pod        // of the Jobs of a blue/green one
-	finishPods    []corev1.Pod        // of the Job after a change of the image
-	otherPods     int                 // of the server of an archive on a volume
-	poolerPods    []corev1.Pod        // of poolers
-	backups       []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
-	snapshots     []v1.DatabaseBackup // the same of those that are snapshots of a volume
-	restores      []v1.RestoreStatus  // of the namespace's SampleDBs; as above
-	drills        []v1.FaultDrill     // those that name this SampleDB, the newest last
-	lease         *coordinationv1.Lease
-	// podsRefused is why the last Pod of an instance could not be made, "" where that is not so.
-	podsRefused string
-	// answers are those of the agents that answered, by the name of the instance. One that is
-	// missing is not known, which is not the same as down.
-	answers map[string]protocol.Status
-	// doubted says that it will be known in a moment whether another agent answers.
-	doubted bool
-}
 
 // observe reads what there is and, in the same round, tells the agents what the
 // spec wants of them.
@@ -65,70 +22,70 @@ func (s *scope) observe(ctx context.Context) error {
 	if err := s.observeObjects(ctx); err != nil {
 		return err
 	}
-	s.takeSizeInForce()
-	s.takeWALSizeInForce()
-	known, err := s.known()
+	s.TakeSizeInForce()
+	s.TakeWALSizeInForce()
+	known, err := s.Known()
 	if err != nil {
 		return err
 	}
-	if begun, err := s.recordUpgrade(ctx); err != nil || begun {
-		s.seen.doubted = true
+	if begun, err := s.RecordUpgrade(ctx); err != nil || begun {
+		s.Seen.Doubted = true
 		return err
 	}
-	s.config = desired.Config(s.db, known)
-	s.initializedAt = s.db.Status.InitializedAt
-	s.image, s.update = s.db.Status.Image.DeepCopy(), s.db.Status.Update.DeepCopy()
-	s.restart = s.db.Status.Restart.DeepCopy()
-	s.upgrade, s.rehearsal = s.db.Status.Upgrade.DeepCopy(), s.db.Status.Rehearsal.DeepCopy()
-	s.stop = s.db.Status.Stop.DeepCopy()
-	s.finish, s.sortedBy = s.db.Status.Finish.DeepCopy(), s.db.Status.SortedBy
-	s.observePassword()
-	s.seen.answers, s.seen.doubted = s.syncAgents(ctx, s.seen.pods)
-	s.seen.readers.answers, _ = s.syncAgents(ctx, s.seen.readers.pods)
+	s.Config = desired.Config(s.DB, known)
+	s.InitializedAt = s.DB.Status.InitializedAt
+	s.Image, s.Update = s.DB.Status.Image.DeepCopy(), s.DB.Status.Update.DeepCopy()
+	s.Restart = s.DB.Status.Restart.DeepCopy()
+	s.Upgrade, s.Rehearsal = s.DB.Status.Upgrade.DeepCopy(), s.DB.Status.Rehearsal.DeepCopy()
+	s.Stop = s.DB.Status.Stop.DeepCopy()
+	s.Finish, s.SortedBy = s.DB.Status.Finish.DeepCopy(), s.DB.Status.SortedBy
+	s.ObservePassword()
+	s.Seen.Answers, s.Seen.Doubted = s.syncAgents(ctx, s.Seen.Pods)
+	s.Seen.Readers.Answers, _ = s.syncAgents(ctx, s.Seen.Readers.Pods)
 	if known.SystemIdentifier == "" {
-		known.SystemIdentifier = agreedIdentifier(s.seen.answers)
+		known.SystemIdentifier = agreedIdentifier(s.Seen.Answers)
 	}
-	known.Given = givenAuthorities(known.Given, s.config.Members, s.seen.answers)
-	s.config = desired.Config(s.db, known)
-	s.trust, s.appHosts = s.db.Status.ClientAuthorities, s.db.Status.AppHosts
-	s.loss = decideLoss(s.lossView())
+	known.Given = secrets.GivenAuthorities(known.Given, s.Config.Members, s.Seen.Answers)
+	s.Config = desired.Config(s.DB, known)
+	s.Trust, s.AppHosts = s.DB.Status.ClientAuthorities, s.DB.Status.AppHosts
+	s.Loss = restore.DecideLoss(s.LossView())
 	return nil
 }
 
-// known is what was learned before and must be kept. The ConfigMap counts
+// Known is what was learned before and must be kept. The ConfigMap counts
 // besides the status, because a cache may not have the latest status yet. Of the authorities in it those are kept
 // that are the SampleDB's own and count: somebody else may have written there.
-func (s *scope) known() (desired.Known, error) {
+func (s *scope) Known() (desired.Known, error) {
 	known := desired.Known{
-		SystemIdentifier: s.db.Status.SystemIdentifier,
-		Least:            s.least(),
-		Readers:          s.seen.readers.present(),
-		Left:             s.deletionPolicy.reason == deletionOrphaned || s.deletionPolicy.spares(),
+		SystemIdentifier: s.DB.Status.SystemIdentifier,
+		Least:            s.Least(),
+		Readers:          s.Seen.Readers.Present(),
+		Left:             s.DeletionPolicy.Reason == world.DeletionOrphaned || s.DeletionPolicy.Spares(),
 	}
 	var old protocol.Config
-	if s.seen.config != nil && ours(s.seen.config, s.db) {
+	if s.Seen.Config != nil && world.Ours(s.Seen.Config, s.DB) {
 		var err error
-		if old, err = desired.ParseConfig(s.seen.config); err != nil {
+		if old, err = desired.ParseConfig(s.Seen.Config); err != nil {
 			old = protocol.Config{} // somebody has broken it; it is written anew
 		}
 	}
-	known.Operator = s.Credentials.Operator(s.db, old.Operator)
-	if err := s.observeAuthority(old.Authority); err != nil {
+	known.Operator = s.Credentials.Operator(s.DB, old.Operator)
+	if err := s.ObserveAuthority(old.Authority); err != nil {
 		return known, err
 	}
-	bundle, none, err := s.Credentials.Bundle(s.db, s.authorities(), old.Authority)
+	bundle, none, err := s.Credentials.Bundle(s.DB, s.Authorities(), old.Authority)
 	if err != nil {
 		return known, err
 	}
 	if !none {
 		known.Authority = bundle
 	}
-	known.Preferred = s.preferredOrder(max(desired.Instances(s.db), known.Least))
+	known.Preferred = s.PreferredOrder(max(desired.Instances(s.DB), known.Least))
 	known.Witness, known.Restored, known.Given = old.Witness, old.Restored, old.Given
 	known.RestoredBefore, known.Survivor = old.RestoredBefore, old.Survivor
 	known.Upgraded = old.Upgraded
-	s.written = old
-	known.Major, known.FirstMajor = old.Major, s.firstMajor(old)
+	s.Written = old
+	known.Major, known.FirstMajor = old.Major, s.FirstMajor(old)
 	if known.SystemIdentifier == "" || old.Upgraded != "" {
 		known.SystemIdentifier = old.SystemIdentifier
 	}
@@ -153,53 +110,55 @@ func agreedIdentifier(answers map[string]protocol.Status) string {
 
 func (s *scope) observeObjects(ctx context.Context) error {
 	var err error
-	if s.seen.config, err = find(ctx, s.Client, s.db, naming.ConfigMap(s.db.Name), &corev1.ConfigMap{}); err != nil {
+	if s.Seen.Config, err = world.Find(ctx, s.Client, s.DB, naming.ConfigMap(s.DB.Name),
+		&corev1.ConfigMap{}); err != nil {
 		return err
 	}
-	if err := s.observeLease(ctx); err != nil {
+	if err := s.ObserveLease(ctx); err != nil {
 		return err
 	}
-	if s.seen.set, err = find(ctx, s.Client, s.db, naming.StatefulSet(s.db.Name), &appsv1.StatefulSet{}); err != nil {
+	if s.Seen.Set, err = world.Find(ctx, s.Client, s.DB, naming.StatefulSet(s.DB.Name),
+		&appsv1.StatefulSet{}); err != nil {
 		return err
 	}
-	if err := s.observeReaders(ctx); err != nil {
+	if err := s.ObserveReaders(ctx); err != nil {
 		return err
 	}
-	if err := s.observePooler(ctx); err != nil {
+	if err := s.ObservePooler(ctx); err != nil {
 		return err
 	}
 	if err := s.observePods(ctx); err != nil {
 		return err
 	}
-	if err := s.observeRefusedPods(ctx); err != nil {
+	if err := s.ObserveRefusedPods(ctx); err != nil {
 		return err
 	}
-	if s.seen.jobs, err = index.Jobs(ctx, s.Client, s.db.Namespace, partOf(s.db)); err != nil {
+	if s.Seen.Jobs, err = index.Jobs(ctx, s.Client, s.DB.Namespace, world.PartOf(s.DB)); err != nil {
 		return err
 	}
 	if err := s.observeClaims(ctx); err != nil {
 		return err
 	}
 	s.observeDeletionPolicy(ctx)
-	if s.deletionPolicy.spares() {
+	if s.DeletionPolicy.Spares() {
 		return nil // the kinds DatabaseBackup and FaultDrill may be gone too
 	}
-	if err := s.observeDrills(ctx); err != nil {
+	if err := s.ObserveDrills(ctx); err != nil {
 		return err
 	}
-	return s.observeBackups(ctx)
+	return s.ObserveBackups(ctx)
 }
 
 func (s *scope) observePods(ctx context.Context) error {
-	pods, err := index.Pods(ctx, s.Client, s.db.Namespace, partOf(s.db))
+	pods, err := index.Pods(ctx, s.Client, s.DB.Namespace, world.PartOf(s.DB))
 	if err != nil {
 		return err
 	}
-	s.seen.pods, s.seen.users = map[int]*corev1.Pod{}, map[string]string{}
-	lists := s.seen.podsOfComponents()
+	s.Seen.Pods, s.Seen.Users = map[int]*corev1.Pod{}, map[string]string{}
+	lists := s.Seen.PodsOfComponents()
 	for i := range pods {
 		pod := &pods[i]
-		usedBy(pod, s.seen.users)
+		storage.UsedBy(pod, s.Seen.Users)
 		component := pod.Labels[naming.LabelComponent]
 		if list := lists[component]; list != nil {
 			*list = append(*list, *pod)
@@ -207,72 +166,32 @@ func (s *scope) observePods(ctx context.Context) error {
 		}
 		switch component {
 		case naming.ComponentArchive:
-			s.seen.otherPods++
+			s.Seen.OtherPods++
 		case naming.ComponentReader:
-			s.seen.readers.note(s.db, pod)
+			s.Seen.Readers.Note(s.DB, pod)
 		case naming.ComponentInstance:
-			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.db.Name, n) {
-				s.seen.pods[n] = pod
+			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.DB.Name, n) {
+				s.Seen.Pods[n] = pod
 			}
 		}
 	}
 	return nil
 }
 
-// podsOfComponents is where the Pods of each component are collected, but for those of which more is noted.
-func (s *observed) podsOfComponents() map[string]*[]corev1.Pod {
-	return map[string]*[]corev1.Pod{
-		naming.ComponentInit:     &s.initPods,
-		naming.ComponentRestore:  &s.restorePods,
-		naming.ComponentBackup:   &s.backupPods,
-		naming.ComponentSecond:   &s.copyPods,
-		naming.ComponentImage:    &s.imagePods,
-		naming.ComponentUpgrade:  &s.upgradePods,
-		naming.ComponentRehearse: &s.rehearsalPods,
-		naming.ComponentSides:    &s.sidesPods,
-		naming.ComponentPooler:   &s.poolerPods,
-		naming.ComponentReadPool: &s.poolerPods,
-		naming.ComponentFinish:   &s.finishPods,
-	}
-}
-
 func (s *scope) observeClaims(ctx context.Context) error {
-	claims, err := index.Claims(ctx, s.Client, s.db.Namespace, partOf(s.db))
+	claims, err := index.Claims(ctx, s.Client, s.DB.Namespace, world.PartOf(s.DB))
 	if err != nil {
 		return err
 	}
-	s.seen.claims, s.seen.wals = map[int]*corev1.PersistentVolumeClaim{}, map[int]*corev1.PersistentVolumeClaim{}
+	s.Seen.Claims, s.Seen.WALs = map[int]*corev1.PersistentVolumeClaim{}, map[int]*corev1.PersistentVolumeClaim{}
 	for i := range claims {
 		claim := &claims[i]
-		s.seen.readers.note(s.db, claim)
-		if n, ok := naming.Ordinal(claim.Name); ok && claim.Name == naming.Claim(s.db.Name, n) {
-			s.seen.claims[n] = claim
-		} else if ok && claim.Name == naming.WALClaim(s.db.Name, n) {
-			s.seen.wals[n] = claim
+		s.Seen.Readers.Note(s.DB, claim)
+		if n, ok := naming.Ordinal(claim.Name); ok && claim.Name == naming.Claim(s.DB.Name, n) {
+			s.Seen.Claims[n] = claim
+		} else if ok && claim.Name == naming.WALClaim(s.DB.Name, n) {
+			s.Seen.WALs[n] = claim
 		}
 	}
 	return nil
-}
-
-// partOf is the label of what belongs to the SampleDB.
-func partOf(db *v1.SampleDB) map[string]string {
-	return map[string]string{naming.LabelSampleDB: db.Name}
-}
-
-// belongs are the list options for what has that label, past the cache.
-func belongs(db *v1.SampleDB) []client.ListOption {
-	return []client.ListOption{client.InNamespace(db.Namespace), client.MatchingLabels(partOf(db))}
-}
-
-// find reads an object of the SampleDB's namespace, nil where there is none.
-func find[T client.Object](ctx context.Context, c client.Reader, db *v1.SampleDB, name string, into T) (T, error) {
-	var none T
-	err := c.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: name}, into)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("read %T %s: %w", into, name, err)
-	}
-	return into, nil
 }

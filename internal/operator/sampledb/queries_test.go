@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
 )
 
@@ -30,12 +31,12 @@ func TestWhetherQueriesAreAnswered(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := scopeOf(core{db: &v1.SampleDB{}, seen: observed{answers: map[string]protocol.Status{
+			s := scopeOf(world.Core{DB: &v1.SampleDB{}, Seen: world.Observed{Answers: map[string]protocol.Status{
 				"x-0": {Name: "x-0", Role: protocol.RolePrimary, Ready: true, Queries: c.asked},
 			}}})
-			s.db.Spec.Metrics = c.spec
+			s.DB.Spec.Metrics = c.spec
 			v := s.queriesAnswered()
-			if v.reason != c.reason || v.status != c.status || !strings.Contains(v.message, c.says) {
+			if v.Reason != c.reason || v.Status != c.status || !strings.Contains(v.Message, c.says) {
 				t.Errorf("it says %+v", v)
 			}
 		})

@@ -2,11 +2,22 @@ package sampledb
 
 import (
 	"context"
+
+	"toban.dev/internal/operator/sampledb/archive"
+	"toban.dev/internal/operator/sampledb/drills"
+	"toban.dev/internal/operator/sampledb/fleet"
+	"toban.dev/internal/operator/sampledb/front"
+	"toban.dev/internal/operator/sampledb/restore"
+	"toban.dev/internal/operator/sampledb/secrets"
+	"toban.dev/internal/operator/sampledb/stop"
+	"toban.dev/internal/operator/sampledb/storage"
+	"toban.dev/internal/operator/sampledb/versions"
+	"toban.dev/internal/operator/sampledb/world"
 )
 
 // scope is one reconcile of a SampleDB: what is known of it, and the topics that act on it. It lives as long as that.
 type scope struct {
-	*act
+	*world.Act
 
 	*fleetTopics
 	*storageTopics
@@ -22,36 +33,36 @@ type scope struct {
 
 // The topics, by the folder that each family of them has.
 type (
-	fleetTopics    = fleetAll
-	storageTopics  = storageAll
-	archiveTopics  = archiveAll
-	restoreTopics  = restoreAll
-	versionsTopics = versionsAll
-	secretsTopics  = secretsAll
-	stopTopics     = stopAll
-	frontTopics    = frontAll
-	drillsTopics   = drillsAll
+	fleetTopics    = fleet.Topics
+	storageTopics  = storage.Topics
+	archiveTopics  = archive.Topics
+	restoreTopics  = restore.Topics
+	versionsTopics = versions.Topics
+	secretsTopics  = secrets.Topics
+	stopTopics     = stop.Topics
+	frontTopics    = front.Topics
+	drillsTopics   = drills.Topics
 )
 
-func newScope(w *world, h *effects) *scope {
-	s, a := &scope{}, &act{w, h}
+func newScope(w *world.World, h *world.Effects) *scope {
+	s, a := &scope{}, &world.Act{World: w, Effects: h}
 	*s = scope{
-		act:            a,
-		fleetTopics:    newFleet(a, s),
-		storageTopics:  newStorage(a, s),
-		archiveTopics:  newArchive(a),
-		restoreTopics:  newRestore(a, s),
-		versionsTopics: newVersions(a, s),
-		secretsTopics:  newSecrets(a, s),
-		stopTopics:     newStop(a, s),
-		frontTopics:    newFront(a),
-		drillsTopics:   newDrills(a),
-		deletionTopic:  &deletionTopic{act: a, all: s},
+		Act:            a,
+		fleetTopics:    fleet.New(a, s),
+		storageTopics:  storage.New(a, s),
+		archiveTopics:  archive.New(a),
+		restoreTopics:  restore.New(a, s),
+		versionsTopics: versions.New(a, s),
+		secretsTopics:  secrets.New(a, s),
+		stopTopics:     stop.New(a, s),
+		frontTopics:    front.New(a),
+		drillsTopics:   drills.New(a),
+		deletionTopic:  &deletionTopic{Act: a, all: s},
 	}
 	return s
 }
 
-// phase is one step of a reconcile. It returns a problem (see there) where
+// phase is one step of a reconcile. It returns a problem (world.Problem) where
 // the user has to act, and any other error where trying again may help.
 type phase struct {
 	name string

@@ -34,6 +34,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/cached"
 	"toban.dev/internal/operator/index"
+	"toban.dev/internal/operator/sampledb/world"
 )
 
 // workers is how many SampleDBs are reconciled at once. Most of a reconcile is waiting for agents: a quarter of a
@@ -160,7 +161,7 @@ func backupEnded() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, wasOne := e.ObjectOld.(*v1.DatabaseBackup)
 		is, isOne := e.ObjectNew.(*v1.DatabaseBackup)
-		return wasOne && isOne && (ended(was) != ended(is) || was.Spec.Keep != is.Spec.Keep ||
+		return wasOne && isOne && (world.Ended(was) != world.Ended(is) || was.Spec.Keep != is.Spec.Keep ||
 			!equality.Semantic.DeepEqual(was.Status.Verification, is.Status.Verification))
 	}}
 }

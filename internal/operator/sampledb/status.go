@@ -12,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/freshness"
 	"toban.dev/internal/operator/pods"
+	"toban.dev/internal/operator/sampledb/archive"
+	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
 )
 
@@ -42,49 +43,49 @@ const (
 // status is what the SampleDB's status should be now. It changes only when
 // something happened: at rest it stays the same to the byte.
 func (s *scope) status() v1.SampleDBStatus {
-	old := s.db.Status
+	old := s.DB.Status
 	out := v1.SampleDBStatus{
-		ObservedGeneration: s.db.Generation,
-		Instances:          int32(len(s.seen.pods)), //nolint:gosec // so many Pods there never are
-		Selector:           labels.SelectorFromSet(naming.InstanceSelector(s.db.Name)).String(),
-		Primary:            s.primary(),
+		ObservedGeneration: s.DB.Generation,
+		Instances:          int32(len(s.Seen.Pods)), //nolint:gosec // so many Pods there never are
+		Selector:           labels.SelectorFromSet(naming.InstanceSelector(s.DB.Name)).String(),
+		Primary:            s.Primary(),
 		Term:               old.Term,
 		Version:            old.Version,
-		FirstVersion:       s.firstVersion(),
-		Image:              s.image,
-		Update:             s.update,
-		Major:              int32(s.config.Major), //nolint:gosec // of the spec
-		Upgrade:            s.upgrade,
-		Rehearsal:          s.rehearsal,
-		Restart:            s.restart,
-		Stop:               s.stop,
-		Finish:             s.finish,
-		SortedBy:           s.sortedBy,
-		Agents:             cmp.Or(s.agents, old.Agents),
-		Pooler:             s.poolerStatus(),
-		SystemIdentifier:   s.config.SystemIdentifier,
-		InitializedAt:      s.initializedAt,
-		Password:           s.passwordStatus(),
-		ClientAuthorities:  s.trust,
-		AppHosts:           s.appHosts,
-		Authority:          s.authorityStatus(),
-		Roots:              s.roots,
+		FirstVersion:       s.FirstVersion(),
+		Image:              s.Image,
+		Update:             s.Update,
+		Major:              int32(s.Config.Major), //nolint:gosec // of the spec
+		Upgrade:            s.Upgrade,
+		Rehearsal:          s.Rehearsal,
+		Restart:            s.Restart,
+		Stop:               s.Stop,
+		Finish:             s.Finish,
+		SortedBy:           s.SortedBy,
+		Agents:             cmp.Or(s.AgentsStatus, old.Agents),
+		Pooler:             s.PoolerStatus(),
+		SystemIdentifier:   s.Config.SystemIdentifier,
+		InitializedAt:      s.InitializedAt,
+		Password:           s.PasswordStatus(),
+		ClientAuthorities:  s.Trust,
+		AppHosts:           s.AppHosts,
+		Authority:          s.AuthorityStatus(),
+		Roots:              s.Roots,
 		Restore:            old.Restore,
-		Backup:             s.backupStatus(),
-		Storage:            s.storageStatus(),
-		InstanceStatuses:   s.instanceStatuses(),
+		Backup:             s.BackupStatus(),
+		Storage:            s.StorageStatus(),
+		InstanceStatuses:   s.InstanceStatuses(),
 		Conditions:         slices.Clone(old.Conditions),
 	}
-	if out.Primary == "" && len(s.silent()) > 0 {
+	if out.Primary == "" && len(s.Silent()) > 0 {
 		out.Primary = old.Primary // not known is not gone
 	}
 	if out.Primary == "" {
-		out.LastPrimary, out.Refusal = cmp.Or(old.Primary, old.LastPrimary), cmp.Or(s.vain.reason, s.refusal())
+		out.LastPrimary, out.Refusal = cmp.Or(old.Primary, old.LastPrimary), cmp.Or(s.Vain.Reason, s.Refusal())
 	}
-	if answer, known := s.seen.answers[out.Primary]; known {
+	if answer, known := s.Seen.Answers[out.Primary]; known {
 		out.Term = int64(min(answer.Term, math.MaxInt64))
 	}
-	if answer, known := s.seen.answers[out.Primary]; known && answer.ServerVersion != "" {
+	if answer, known := s.Seen.Answers[out.Primary]; known && answer.ServerVersion != "" {
 		out.Version = answer.ServerVersion
 	}
 	for _, i := range out.InstanceStatuses {
@@ -92,110 +93,79 @@ func (s *scope) status() v1.SampleDBStatus {
 			out.ReadyInstances++
 		}
 	}
-	out.Ready = fmt.Sprintf("%d/%d", out.ReadyInstances, s.instances())
+	out.Ready = fmt.Sprintf("%d/%d", out.ReadyInstances, s.Instances())
 	for _, c := range []struct {
 		kind    string
-		verdict verdict
+		verdict world.Verdict
 	}{
-		{v1.ConditionReady, s.readiness()},
+		{v1.ConditionReady, s.Readiness()},
 		{v1.ConditionAvailable, available(s)},
 		{v1.ConditionInitialized, initialized(s)},
 		{v1.ConditionConfigurationApplied, configurationApplied(s)},
-		{v1.ConditionDurable, s.durable()},
+		{v1.ConditionDurable, s.Durable()},
 		{v1.ConditionStorageReady, storageReady(s)},
 	} {
-		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
+		meta.SetStatusCondition(&out.Conditions, s.Condition(c.kind, c.verdict))
 	}
 	s.setFurtherConditions(&out)
-	s.setReaders(&out)
+	s.SetReaders(&out)
 	s.setArchiveConditions(&out)
-	s.setRestored(&out)
+	s.SetRestored(&out)
 	out.Phase = summary(out)
 	return out
 }
 
 // setFurtherConditions sets the conditions that are only there where they have something to say.
 func (s *scope) setFurtherConditions(out *v1.SampleDBStatus) {
-	if s.authoritySeen {
-		s.setWhereKnown(out, v1.ConditionAuthorityRotated, s.authorityRotated)
+	if s.AuthoritySeen {
+		s.SetWhereKnown(out, v1.ConditionAuthorityRotated, s.AuthorityRotated)
 	}
-	if s.passwordSeen {
-		s.setWhereKnown(out, v1.ConditionPasswordRotated, s.passwordRotated)
+	if s.PasswordSeen {
+		s.SetWhereKnown(out, v1.ConditionPasswordRotated, s.PasswordRotated)
 	}
-	s.setWhereKnown(out, v1.ConditionHasRoom, s.hasRoom(out.InstanceStatuses))
-	s.setWhereKnown(out, v1.ConditionOnTime, s.machines)
-	s.setWhereKnown(out, v1.ConditionRootReplaced, s.rootReplaced)
-	s.setWhereKnown(out, v1.ConditionUpToDate, s.asBefore(v1.ConditionUpToDate, s.upToDate()))
-	s.setWhereKnown(out, v1.ConditionUpgraded, s.upgraded)
-	s.setWhereKnown(out, v1.ConditionSideClosed, s.sideClosed())
-	s.setWhereKnown(out, v1.ConditionCollationsCurrent, s.collationsCurrent())
-	s.setWhereKnown(out, v1.ConditionCertificateServed, s.certificateServed())
-	s.setWhereKnown(out, v1.ConditionSurvivesZoneLoss, s.survivesZoneLoss())
-	s.setWhereKnown(out, v1.ConditionPrimaryPreferred, s.preferred().verdict)
-	s.setWhereKnown(out, v1.ConditionQueriesAnswered, s.queriesAnswered())
-	s.setWhereKnown(out, v1.ConditionDrillsPassed, s.drillsPassed())
-	s.setWhereKnown(out, v1.ConditionPoolerReady, s.poolerReady())
+	s.SetWhereKnown(out, v1.ConditionHasRoom, s.HasRoom(out.InstanceStatuses))
+	s.SetWhereKnown(out, v1.ConditionOnTime, s.Machines)
+	s.SetWhereKnown(out, v1.ConditionRootReplaced, s.RootReplaced)
+	s.SetWhereKnown(out, v1.ConditionUpToDate, s.AsBefore(v1.ConditionUpToDate, s.UpToDate()))
+	s.SetWhereKnown(out, v1.ConditionUpgraded, s.Upgraded)
+	s.SetWhereKnown(out, v1.ConditionSideClosed, s.SideClosed())
+	s.SetWhereKnown(out, v1.ConditionCollationsCurrent, s.CollationsCurrent())
+	s.SetWhereKnown(out, v1.ConditionCertificateServed, s.CertificateServed())
+	s.SetWhereKnown(out, v1.ConditionSurvivesZoneLoss, s.SurvivesZoneLoss())
+	s.SetWhereKnown(out, v1.ConditionPrimaryPreferred, s.Preferred().Verdict)
+	s.SetWhereKnown(out, v1.ConditionQueriesAnswered, s.queriesAnswered())
+	s.SetWhereKnown(out, v1.ConditionDrillsPassed, s.DrillsPassed())
+	s.SetWhereKnown(out, v1.ConditionPoolerReady, s.PoolerReady())
 }
 
 // setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule, RetentionApplied
 // when there is something to keep, KeysHeld with encryption, Intact when the archive was read again.
 func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
-	meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionArchiving, s.archiving()))
-	s.setWhereKnown(out, v1.ConditionRetentionApplied, s.retentionApplied(out.Backup))
-	s.setWhereKnown(out, v1.ConditionKeysHeld, s.keysHeld(out.Backup))
-	s.setWhereKnown(out, v1.ConditionIntact, intact(s.scrub()))
-	s.setWhereKnown(out, v1.ConditionCopied, s.isCopied(out.Backup))
+	meta.SetStatusCondition(&out.Conditions, s.Condition(v1.ConditionArchiving, s.Archiving()))
+	s.SetWhereKnown(out, v1.ConditionRetentionApplied, s.RetentionApplied(out.Backup))
+	s.SetWhereKnown(out, v1.ConditionKeysHeld, s.KeysHeld(out.Backup))
+	s.SetWhereKnown(out, v1.ConditionIntact, archive.Intact(s.Scrub()))
+	s.SetWhereKnown(out, v1.ConditionCopied, s.IsCopied(out.Backup))
 	switch {
-	case s.backup == nil || s.backup.Schedule == "" && s.scheduled.reason == "":
+	case s.Backup == nil || s.Backup.Schedule == "" && s.Scheduled.Reason == "":
 		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionScheduled)
-	case s.scheduled.reason != "": // else the reconcile did not get there
-		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionScheduled, s.scheduled))
+	case s.Scheduled.Reason != "": // else the reconcile did not get there
+		meta.SetStatusCondition(&out.Conditions, s.Condition(v1.ConditionScheduled, s.Scheduled))
 	}
 }
 
-// setWhereKnown sets a condition that is there only where there is a verdict.
-func (s *core) setWhereKnown(out *v1.SampleDBStatus, kind string, v verdict) {
-	if v.reason == "" {
-		meta.RemoveStatusCondition(&out.Conditions, kind)
-		return
-	}
-	meta.SetStatusCondition(&out.Conditions, s.condition(kind, v))
-}
-
-// setRestored sets what there is only with spec.restoreFrom or spec.restore, where the reconcile got there.
-func (s *restoreTopic) setRestored(out *v1.SampleDBStatus) {
-	if s.restoreSeen {
-		out.Restore = s.restore
-	}
-	switch {
-	case s.db.Spec.RestoreFrom == nil && s.db.Spec.Restore == nil && !s.inPlace() && !s.hasBegunAgain():
-		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionRestored)
-	case s.restored.reason != "":
-		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionRestored, s.restored))
-	}
-}
-
-// condition is the condition of a type that a verdict makes.
-func (s *core) condition(kind string, v verdict) metav1.Condition {
-	return metav1.Condition{
-		Type: kind, Status: v.status, Reason: v.reason, Message: v.message,
-		ObservedGeneration: s.db.Generation,
-		LastTransitionTime: metav1.NewTime(s.now).Rfc3339Copy(),
-	}
-}
-
-// instanceStatuses are those of the wanted instances, and beyond them of those whose Pod is still
+// InstanceStatuses are those of the wanted instances, and beyond them of those whose Pod is still
 // there or that still count.
-func (s *scope) instanceStatuses() []v1.InstanceStatus {
+func (s *scope) InstanceStatuses() []v1.InstanceStatus {
 	ordinals := map[int]bool{}
-	for i := range s.instances() {
+	for i := range s.Instances() {
 		ordinals[i] = true
 	}
-	for i := range s.seen.pods {
+	for i := range s.Seen.Pods {
 		ordinals[i] = true
 	}
-	for _, old := range s.db.Status.InstanceStatuses {
-		if i, known := naming.Ordinal(old.Name); known && s.votes(old.Name) {
+	for _, old := range s.DB.Status.InstanceStatuses {
+		if i, known := naming.Ordinal(old.Name); known && s.Votes(old.Name) {
 			ordinals[i] = true
 		}
 	}
@@ -207,28 +177,28 @@ func (s *scope) instanceStatuses() []v1.InstanceStatus {
 }
 
 func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
-	name := naming.Instance(s.db.Name, ordinal)
-	pod := s.seen.pods[ordinal]
-	answer, known := s.seen.answers[name]
-	out := v1.InstanceStatus{Name: name, Voter: s.votes(name), Zone: s.zoneOf(name), Volume: s.volumeStatus(name),
-		WAL: s.walStatus(name)}
+	name := naming.Instance(s.DB.Name, ordinal)
+	pod := s.Seen.Pods[ordinal]
+	answer, known := s.Seen.Answers[name]
+	out := v1.InstanceStatus{Name: name, Voter: s.Votes(name), Zone: s.ZoneOf(name), Volume: s.VolumeStatus(name),
+		WAL: s.WalStatus(name)}
 	if pod != nil {
 		out.Version, out.ImageID = s.versionOf(name), desired.ImageID(pod, naming.ContainerPostgreSQL)
 	}
 	switch {
-	case pod == nil && s.stop.Down():
+	case pod == nil && s.Stop.Down():
 		out.Reason, out.Message = v1.ReasonStopped, "it is stopped"
 	case pod == nil:
 		out.Reason, out.Message = "NoPod", "it has no Pod"
 	case known:
-		out.Role, out.Ready = s.shownRole(answer), s.instanceReady(name)
-		out.Reason, out.Message = s.said(answer)
+		out.Role, out.Ready = s.shownRole(answer), s.InstanceReady(name)
+		out.Reason, out.Message = s.Said(answer)
 		if answer.Late {
 			out.Message += "; no client is sent here to read: it is later than service.readMaxLag"
 		}
-	case podTrouble(pod) != nil:
-		t := podTrouble(pod)
-		out.Reason, out.Message = t.reason, t.message
+	case world.PodTrouble(pod) != nil:
+		t := world.PodTrouble(pod)
+		out.Reason, out.Message = t.Reason, t.Message
 	case pods.Ready(pod):
 		out.Role = knownRole(pod.Labels[naming.LabelRole])
 		out.Reason, out.Message = v1.ReasonUnknown, "its agent could not be asked"
@@ -240,36 +210,16 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 
 // versionOf is the PostgreSQL version that an instance runs. What an agent said last still holds while it is silent.
 func (s *scope) versionOf(name string) string {
-	if answer, known := s.seen.answers[name]; known && answer.ServerVersion != "" {
+	if answer, known := s.Seen.Answers[name]; known && answer.ServerVersion != "" {
 		return answer.ServerVersion
 	}
-	return s.instanceBefore(name).Version
-}
-
-// instanceBefore is what the status had of an instance, nothing where it was not there.
-func (s *core) instanceBefore(name string) v1.InstanceStatus {
-	for _, old := range s.db.Status.InstanceStatuses {
-		if old.Name == name {
-			return old
-		}
-	}
-	return v1.InstanceStatus{}
-}
-
-// votes says that an instance counts for commits and votes. While no primary can
-// be asked, what it said last still holds.
-func (s *core) votes(name string) bool {
-	if s.primary() != "" {
-		return slices.Contains(s.voters(), name)
-	}
-	return slices.ContainsFunc(s.db.Status.InstanceStatuses,
-		func(i v1.InstanceStatus) bool { return i.Name == name && i.Voter })
+	return s.InstanceBefore(name).Version
 }
 
 // shownRole is the role that an agent claims, but for a primary that another has
 // followed and that has not heard of it yet.
 func (s *scope) shownRole(answer protocol.Status) string {
-	if answer.Role == protocol.RolePrimary && answer.Name != s.leader() {
+	if answer.Role == protocol.RolePrimary && answer.Name != s.Leader() {
 		return ""
 	}
 	return string(answer.Role)
@@ -351,41 +301,30 @@ func stopPhase(stop *v1.StopStatus) string {
 
 // report writes the status where it has changed, and then the events.
 func (s *scope) report(ctx context.Context) error {
-	s.observeRoots()
-	s.paceMachines()
+	s.ObserveRoots()
+	s.PaceMachines()
 	status := s.status()
-	s.reported = status
-	s.Metrics.Observe(s.db, status)
-	s.Metrics.ObserveVolumes(s.db, s.rooms(desired.DataVolume))
-	s.Metrics.ObserveKeptWAL(s.db, s.seen.answers[s.primary()].KeptWAL)
-	status.Backup = archiveNews(s.db.Status, status, s.now)
-	if !equality.Semantic.DeepEqual(s.db.Status, status) {
-		changed := s.db.DeepCopy()
+	s.Reported = status
+	s.Metrics.Observe(s.DB, status)
+	s.Metrics.ObserveVolumes(s.DB, s.Rooms(desired.DataVolume))
+	s.Metrics.ObserveKeptWAL(s.DB, s.Seen.Answers[s.Primary()].KeptWAL)
+	status.Backup = archive.ArchiveNews(s.DB.Status, status, s.Now)
+	if !equality.Semantic.DeepEqual(s.DB.Status, status) {
+		changed := s.DB.DeepCopy()
 		changed.Status = status
 		write := freshness.Alone
-		if s.db.Status.Upgrade.HasSides() || status.Upgrade.HasSides() {
+		if s.DB.Status.Upgrade.HasSides() || status.Upgrade.HasSides() {
 			write = freshness.Shared // a write that comes late must not turn a side that was opened since
 		}
-		if there, err := write(ctx, s.Client, s.db, changed); err != nil || !there {
+		if there, err := write(ctx, s.Client, s.DB, changed); err != nil || !there {
 			return err
 		}
-		s.statuses.Note(changed, changed.Status)
-		s.logChange(ctx, s.db.Status, status)
-		s.events = append(s.events, changes(s.db.Status, status)...)
+		s.Statuses.Note(changed, changed.Status)
+		s.LogChange(ctx, s.DB.Status, status)
+		s.QueuedEvents = append(s.QueuedEvents, changes(s.DB.Status, status)...)
 	}
-	for _, e := range s.events {
-		s.Events.Eventf(s.db, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
+	for _, e := range s.QueuedEvents {
+		s.Events.Eventf(s.DB, nil, e.Kind, e.Reason, world.EventActionReported, "%s", e.Message)
 	}
 	return nil
-}
-
-// logChange logs another reason of Ready.
-func (s *act) logChange(ctx context.Context, old, now v1.SampleDBStatus) {
-	was, is := meta.FindStatusCondition(old.Conditions,
-		v1.ConditionReady), meta.FindStatusCondition(now.Conditions, v1.ConditionReady)
-	if is == nil || was != nil && was.Reason == is.Reason {
-		return
-	}
-	log.FromContext(ctx).Info("the state changed", "phase", now.Phase, "ready", now.Ready, "primary", now.Primary,
-		"reason", is.Reason, "message", is.Message)
 }

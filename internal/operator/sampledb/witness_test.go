@@ -13,6 +13,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
 )
 
@@ -53,12 +54,12 @@ func TestTheLeaseIsReadAsOftenAsItMatters(t *testing.T) {
 				db.DeletionTimestamp = &metav1.Time{Time: now}
 			}
 			for range 20 {
-				s := newScope(newWorld(&core{db: db, now: now, config: protocol.Config{Witness: c.witness}}),
+				s := newScope(world.New(&world.Core{DB: db, Now: now, Config: protocol.Config{Witness: c.witness}}),
 					r.effects())
-				if err := s.observeLease(t.Context()); err != nil || s.seen.lease.UID != "lease-1" {
-					t.Fatalf("the Lease is %v: %v", s.seen.lease, err)
+				if err := s.ObserveLease(t.Context()); err != nil || s.Seen.Lease.UID != "lease-1" {
+					t.Fatalf("the Lease is %v: %v", s.Seen.Lease, err)
 				}
-				if err := s.applyWitness(t.Context()); err != nil && !c.goes {
+				if err := s.ApplyWitness(t.Context()); err != nil && !c.goes {
 					t.Fatal(err)
 				}
 				now = now.Add(30 * time.Second)
@@ -78,16 +79,16 @@ func TestALeaseThatIsGoneIsNoticed(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	look := func(db *v1.SampleDB, at time.Time) *coordinationv1.Lease {
 		t.Helper()
-		s := newScope(newWorld(&core{db: db, now: at, config: protocol.Config{Witness: "lease-1"}}), r.effects())
-		if err := s.observeLease(t.Context()); err != nil {
+		s := newScope(world.New(&world.Core{DB: db, Now: at, Config: protocol.Config{Witness: "lease-1"}}), r.effects())
+		if err := s.ObserveLease(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if lease := s.seen.lease; lease != nil {
-			if err := s.applyWitness(t.Context()); err != nil {
+		if lease := s.Seen.Lease; lease != nil {
+			if err := s.ApplyWitness(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return s.seen.lease
+		return s.Seen.Lease
 	}
 	look(db, now)
 	reader.lease = nil

@@ -1,0 +1,67 @@
+package archive
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+)
+
+// An archive goes on all the time. To write that into the status each time would be a write a minute for each SampleDB.
+func TestTheStatusSaysHowFarTheArchiveIsNowAndThen(t *testing.T) {
+	began := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
+	status := func(lsn string, at time.Time, reason string) v1.SampleDBStatus {
+		latest := metav1.NewTime(at)
+		return v1.SampleDBStatus{
+			Backup:     &v1.BackupStatus{ArchivedLSN: lsn, Latest: &latest, LagBytes: at.Unix() % 7},
+			Conditions: []metav1.Condition{{Type: v1.ConditionArchiving, Reason: reason}},
+		}
+	}
+	old := status("0/1000000", began, v1.ReasonArchiving)
+	for name, c := range map[string]struct {
+		after  time.Duration
+		reason string
+		want   string
+	}{
+		"a minute later":                   {time.Minute, v1.ReasonArchiving, "0/1000000"},
+		"long after":                       {archiveNewsEvery, v1.ReasonArchiving, "0/2000000"},
+		"a minute later it does not go on": {time.Minute, v1.ReasonArchiveFailing, "0/2000000"},
+	} {
+		at := began.Add(c.after)
+		if got := ArchiveNews(old, status("0/2000000", at, c.reason), at); got.ArchivedLSN != c.want {
+			t.Errorf("%s: %s, want %s", name, got.ArchivedLSN, c.want)
+		}
+	}
+	backup := status("0/2000000", began.Add(time.Minute), v1.ReasonArchiving)
+	backup.Backup.LastBackup = "x-1"
+	if got := ArchiveNews(old, backup, began.Add(time.Minute)); got.LastBackup != "x-1" ||
+		got.LagBytes != old.Backup.LagBytes {
+		t.Errorf("a backup that is complete is told at once, and nothing else: %+v", got)
+	}
+	ended := metav1.NewTime(began.Add(30 * time.Second))
+	backup.Backup.Earliest = &ended
+	if got := ArchiveNews(old, backup, began.Add(time.Minute)); !got.Latest.After(ended.Time) {
+		t.Errorf("the first backup ended at %s, and what can be restored ends at %s", ended, got.Latest)
+	}
+	if got := ArchiveNews(v1.SampleDBStatus{}, backup, began); got != backup.Backup {
+		t.Errorf("the first time all is told: %+v", got)
+	}
+}
+
+// Where nothing was written since a backup, the archive's last transaction is from before its end.
+func TestAWindowDoesNotEndBeforeItBegins(t *testing.T) {
+	early := metav1.NewTime(time.Date(2026, 11, 23, 18, 4, 0, 0, time.UTC))
+	late := metav1.NewTime(early.Add(time.Second))
+	for name, c := range map[string]struct{ latest, earliest, want *metav1.Time }{
+		"nothing since the backup": {&early, &late, &late},
+		"something since":          {&late, &early, &late},
+		"no backup yet":            {&early, nil, &early},
+		"nothing is known":         {nil, &early, nil},
+	} {
+		if got := latestAfter(c.latest, c.earliest); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

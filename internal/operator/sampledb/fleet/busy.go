@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/sampledb/world"
+)
+
+// machinesTopic says whether the instances' machines are busy, and whether elections are in vain.
+type machinesTopic struct {
+	base
+	// Machines is the condition OnTime; nothing where that is not so.
+	Machines world.Verdict
+	// slack is the longest that is told, leaderlessFor for how long no leader has answered.
+	slack, leaderlessFor time.Duration
+}
+
+// onTime says whether things come on time on the machines of the instances, by the word of their agents (docs/busy.md,
+// "A machine that is busy"). While one that is not known to be late is not heard, the condition stays as it was. There
+// is none where no agent says so: those of earlier releases don't.
+func (s *machinesTopic) onTime() world.Verdict {
+	var late, unheard []string
+	said := 0
+	s.slack = 0
+	for _, m := range s.Config.Members {
+		answer, heard := s.Seen.Answers[m.Name]
+		switch slack := answer.Slack; {
+		case !heard:
+			unheard = append(unheard, m.Name)
+		case slack == nil: // of an earlier release
+		case *slack > 0:
+			late, s.slack = append(late, m.Name), max(s.slack, *slack)
+			said++
+		default:
+			said++
+		}
+	}
+	switch {
+	case len(late) > 0:
+		return world.No(v1.ReasonMachineBusy, busySentence(late, s.slack, s.Instances() == 1))
+	case s.Stop.Down() || said == 0 && len(unheard) == 0:
+		return world.Verdict{}
+	case said < len(s.Config.Members):
+		return s.stillLate(unheard)
+	}
+	return world.Yes(v1.ReasonOnTime, "nothing comes late on the machines of the instances")
+}
+
+// stillLate is the condition as it was, while some are not heard; nothing where it was about others alone, which are on
+// time now.
+func (s *machinesTopic) stillLate(unheard []string) world.Verdict {
+	last := s.lastVerdict(v1.ConditionOnTime)
+	about := func(name string) bool {
+		return strings.Contains(last.Message, name+" ") || strings.Contains(last.Message, name+",")
+	}
+	if last.Status == metav1.ConditionFalse && !slices.ContainsFunc(unheard, about) {
+		return world.Verdict{}
+	}
+	return last
+}
+
+// busySentence has no figure but the slack, which has few steps, so that it seldom changes: the silence of a leader is
+// waited for as much longer, and so are all votes. An instance that is alone has nobody to take over.
+func busySentence(late []string, slack time.Duration, alone bool) string {
+	machines := "the machine of " + late[0] + " is busy, or was"
+	if len(late) > 1 {
+		machines = "the machines of " + strings.Join(late, ", ") + " are busy, or were"
+	}
+	follows := fmt.Sprintf("a failover may take up to %s longer", 2*slack)
+	if alone {
+		follows = "it takes longer until a server that hangs is noticed"
+	}
+	return fmt.Sprintf("%s in the last minutes: what happens there comes late, and %s. Give the Pods more CPU "+
+		"(spec.resources), or take other work off their nodes", machines, follows)
+}
+
+// lastVerdict is what the status says of a condition, nothing where it is not there.
+func (s *machinesTopic) lastVerdict(kind string) world.Verdict {
+	if last := world.Condition(s.DB.Status, kind); last != nil {
+		return world.Verdict{Status: last.Status, Reason: last.Reason, Message: last.Message}
+	}
+	return world.Verdict{}
+}
+
+// PaceMachines sets what is said of the machines of the instances, and of elections on them.
+func (s *machinesTopic) PaceMachines() {
+	machines := s.onTime()
+	s.Machines = s.PacedMachines.Say(s.DB.UID, s.Now, world.QuietPause, s.slack, machines)
+	s.leaderlessFor = s.Leaderless.Note(s.DB.UID, "", s.Primary() != "", s.Now)
+	s.Vain = s.PacedVain.Say(s.DB.UID, s.Now, world.SentencePause, 0, s.ElectionsInVain())
+}

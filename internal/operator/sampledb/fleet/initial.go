@@ -1,0 +1,159 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/sampledb/world"
+	"toban.dev/internal/work/initjob"
+)
+
+// initRetry is how long after its end a failed init Job is tried once more, in case
+// what it needed outside the spec, such as a Secret, is there by then.
+const initRetry = 5 * time.Minute
+
+// ApplyInitial sees to it that the init Job does its work once. What it finds out
+// becomes the condition Initialized; a failure keeps nothing else from going on.
+func (s *fleetTopic) ApplyInitial(ctx context.Context) error {
+	if s.InitializedAt != nil {
+		return nil
+	}
+	if !desired.Initialises(s.DB) {
+		s.Initial = world.No(v1.ReasonInitRunning,
+			"waits for the primary; with spec.init.none there is nothing else to do")
+		if s.Primary() != "" {
+			s.markInitialized()
+		}
+		return nil
+	}
+	name := naming.InitJob(s.DB.Name, desired.Plan(s.DB).Hash)
+	current, err := s.KeepJob(ctx, naming.ComponentInit, name)
+	if err != nil {
+		return err
+	}
+	run := jobs.Of(current, s.Seen.InitPods)
+	if run.State() == jobs.Complete {
+		s.markInitialized()
+		return nil
+	}
+	sources, missing, err := s.readSources(ctx, s.DB)
+	if err != nil {
+		return err
+	}
+	if missing != "" {
+		s.Initial = world.No(v1.ReasonConfigMapNotFound, missing)
+		return nil
+	}
+	if current == nil {
+		s.Initial = world.No(v1.ReasonInitRunning, "the init Job waits for the primary")
+		return s.Apply(ctx, s.DB, desired.InitJob(s.DB, s.Settings, sources))
+	}
+	s.Initial = progress(run)
+	if failed := run.Failure(); failed != nil &&
+		(current.Annotations[naming.AnnotationSources] != sources ||
+			s.Now.Sub(failed.LastTransitionTime.Time) > initRetry) {
+		return s.Jobs().Remove(ctx, current)
+	}
+	return nil
+}
+
+func (s *fleetTopic) markInitialized() {
+	at := metav1.NewTime(s.Now).Rfc3339Copy()
+	s.InitializedAt = &at
+}
+
+// readSources hashes the SQL in the ConfigMaps that spec.init names, or says
+// what is missing. The ConfigMaps are the user's and read without the cache,
+// which has our own only. Secrets the operator may not read.
+func (s *fleetTopic) readSources(ctx context.Context, db *v1.SampleDB) (hash, missing string, err error) {
+	if db.Spec.Init == nil {
+		return desired.Hash(nil), "", nil
+	}
+	var texts []string
+	for _, source := range db.Spec.Init.SQL {
+		selector := source.ConfigMap
+		if selector == nil {
+			continue
+		}
+		var object corev1.ConfigMap
+		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: selector.Name}, &object)
+		if apierrors.IsNotFound(err) {
+			return "", fmt.Sprintf("ConfigMap %s, which spec.init.sql names, does not exist: create it or correct "+
+				"spec.init", selector.Name), nil
+		}
+		if err != nil {
+			return "", "", fmt.Errorf("read ConfigMap %s: %w", selector.Name, err)
+		}
+		text, ok := object.Data[selector.Key]
+		if binary, isBinary := object.BinaryData[selector.Key]; isBinary {
+			text, ok = string(binary), true
+		}
+		if !ok {
+			return "", fmt.Sprintf("ConfigMap %s has no key %s, which spec.init.sql names: add it or correct spec.init",
+				selector.Name, selector.Key), nil
+		}
+		texts = append(texts, text)
+	}
+	return desired.Hash(texts), "", nil
+}
+
+// progress is how far a Job is that has not done its work yet, from the newest
+// of its Pods that says anything.
+func progress(run jobs.Run) world.Verdict {
+	failed := run.Failure() != nil
+	for _, pod := range slices.Backward(run.Pods) {
+		if text := said(&pod); text != "" {
+			return failure(text, failed)
+		}
+	}
+	if failed {
+		return world.No(v1.ReasonInitFailed,
+			fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", run.Job.Name, run.Job.Name))
+	}
+	return world.No(v1.ReasonInitRunning, "the init Job waits for the primary")
+}
+
+// said is what the init container of a Pod left or what keeps it from running,
+// "" where that is nothing.
+func said(pod *corev1.Pod) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		switch {
+		case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
+			return c.State.Terminated.Message
+		case c.State.Waiting != nil && c.State.Waiting.Message != "":
+			return c.State.Waiting.Message
+		}
+	}
+	return ""
+}
+
+// failure is the verdict on what a failed init Pod said.
+func failure(text string, final bool) world.Verdict {
+	reason, message := v1.ReasonInitFailed, text
+	result := jobs.Result[initjob.Result](text)
+	if result != nil && result.Message != "" {
+		message = result.Message
+		if result.Step != "" {
+			message = result.Step + ": " + result.Message
+		}
+	}
+	if result != nil && result.SecretMissing {
+		reason = v1.ReasonSecretNotFound
+		message = result.Step + ", which spec.init.sql names, does not exist: create it or correct spec.init"
+	}
+	if !final {
+		message += " (it will be tried again)"
+	}
+	return world.No(reason, message)
+}

@@ -1,0 +1,44 @@
+// Package restore is about where the data of a SampleDB comes from: restores, also in place, and what is done where the
+// data is lost.
+package restore
+
+import (
+	"context"
+
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/sampledb/world"
+)
+
+// Topics are the topics about where the data of a SampleDB comes from.
+type Topics struct {
+	*world.Act
+	*restoreTopic
+	*lossTopic
+}
+
+// New are the topics of one reconcile, with the others.
+func New(a *world.Act, others Others) *Topics {
+	all := &Topics{}
+	b := base{a, all, others}
+	*all = Topics{
+		Act:          a,
+		restoreTopic: &restoreTopic{base: b},
+		lossTopic:    &lossTopic{base: b},
+	}
+	return all
+}
+
+// base is what each of these topics has: what is known, what it acts with, and whom it asks for something.
+type base struct {
+	*world.Act
+	all    *Topics
+	others Others
+}
+
+// Others is what these topics ask other topics for.
+type Others interface {
+	// Known is what was learned before and must be kept.
+	Known() (desired.Known, error)
+	// ApplyConfig writes the ConfigMap.
+	ApplyConfig(context.Context) error
+}

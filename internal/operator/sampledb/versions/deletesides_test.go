@@ -1,0 +1,63 @@
+package versions
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/sampledb/world/worldtest"
+)
+
+// Blue's data goes without a last backup of its own only where green has left one of all that it has written since it
+// serves. One of an earlier upgrade, where blue has served in between, lacks that.
+func TestWhichBackupIsTheLastOfTheSecondSide(t *testing.T) {
+	served := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		change func(*v1.DatabaseBackup, *v1.SampleDB)
+		want   bool
+	}{
+		"taken while it serves": {func(*v1.DatabaseBackup, *v1.SampleDB) {}, true},
+		"in the second in which it began to serve": {func(b *v1.DatabaseBackup, db *v1.SampleDB) {
+			at := metav1.NewTime(served.Add(900 * time.Millisecond))
+			b.CreationTimestamp, db.Status.Upgrade.CompletedAt = metav1.NewTime(served), &at
+		}, true},
+		"of an earlier upgrade": {func(b *v1.DatabaseBackup, _ *v1.SampleDB) {
+			b.CreationTimestamp = metav1.NewTime(served.Add(-time.Second))
+		}, false},
+		"since when it serves is not known": {func(_ *v1.DatabaseBackup, db *v1.SampleDB) {
+			db.Status.Upgrade.CompletedAt = nil
+		}, false},
+		"of another SampleDB's second side": {func(_ *v1.DatabaseBackup, db *v1.SampleDB) { db.UID = "v" }, false},
+		"not the last": {func(b *v1.DatabaseBackup, _ *v1.SampleDB) {
+			b.Name = "x-green-1"
+		}, false},
+		"made by somebody": {func(b *v1.DatabaseBackup, _ *v1.SampleDB) {
+			delete(b.Labels, naming.LabelOwner)
+		}, false},
+		"not complete": {func(b *v1.DatabaseBackup, _ *v1.SampleDB) { b.Status.Conditions = nil }, false},
+	} {
+		at := metav1.NewTime(served)
+		db := worldtest.OfTwoSides(v1.SidesChanged).DB
+		db.UID, db.Status.Upgrade.CompletedAt = "u", &at
+		b := &v1.DatabaseBackup{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: naming.FinalBackup("x-green", "g"), Labels: map[string]string{naming.LabelOwner: "g"},
+				CreationTimestamp: metav1.NewTime(served.Add(time.Hour)),
+			},
+			Status: v1.DatabaseBackupStatus{
+				Manifest: &runtime.RawExtension{
+					Raw: []byte(`{"metadata":{"annotations":{"` + naming.AnnotationSideOf + `":"x/u"}}}`),
+				},
+				Conditions: []metav1.Condition{{Type: v1.ConditionComplete, Status: metav1.ConditionTrue}},
+			},
+		}
+		c.change(b, db)
+		if got := isLastOfGreen(b, db); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

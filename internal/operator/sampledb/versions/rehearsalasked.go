@@ -1,0 +1,104 @@
+package versions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+)
+
+// Rehearsing says that a rehearsal is asked for alone.
+func (s *rehearsalTopic) Rehearsing() bool { return s.DB.Annotations[naming.AnnotationRehearse] != "" }
+
+// ApplyRehearsal does the next step of a rehearsal that is asked for alone: nothing is upgraded after it.
+func (s *rehearsalTopic) ApplyRehearsal(ctx context.Context) error {
+	asked := s.DB.Annotations[naming.AnnotationRehearse]
+	switch {
+	case asked == "" && s.Rehearsal != nil && !s.Rehearsal.Ended(): // it was given up
+		s.Rehearsal = nil
+		return s.endRehearsals(ctx)
+	case asked == "" || s.Starting():
+		return nil
+	}
+	x, err := s.rehearsalAsked(asked)
+	if err != nil {
+		return s.refuseRehearsal(ctx, err)
+	}
+	job := s.Job(x.RehearsalName(s.DB))
+	if job == nil && s.HoldsWork() {
+		return nil // it begins after the start
+	}
+	if job != nil && s.Rehearsal.Ended() && s.Rehearsal.ID == string(job.UID) { // it is on record
+		if err := s.Jobs().Remove(ctx, job); err != nil {
+			return err
+		}
+		return s.Annotate(ctx, map[string]string{naming.AnnotationRehearse: ""})
+	}
+	out := rehearsed{backup: s.LastBackup()}
+	s.rehearse(ctx, x, upgrade.RehearsalView{Always: true}, &out)
+	if job == nil && out.status.Ended() {
+		return s.refuseRehearsal(ctx, errors.New(out.Says))
+	}
+	s.noteRehearsal(out.status, job)
+	if job == nil {
+		return s.startRehearsal(ctx, x, out.backup)
+	}
+	s.tellRehearsal(nil, s.Rehearsal)
+	return nil
+}
+
+// noteRehearsal puts into the status how far the rehearsal is that a Job does, nil where it is only about to be made.
+func (s *rehearsalTopic) noteRehearsal(now *v1.RehearsalStatus, job *batchv1.Job) {
+	before := s.Rehearsal
+	s.Rehearsal = now
+	if job == nil {
+		return
+	}
+	now.ID = string(job.UID)
+	if before != nil && !before.Ended() {
+		now.Backup = cmp.Or(before.Backup, now.Backup) // of many the one with which it began
+	}
+}
+
+// rehearsalAsked is what is asked for.
+func (s *rehearsalTopic) rehearsalAsked(text string) (desired.Upgrade, error) {
+	from := desired.Major(s.DB)
+	to, image, err := upgrade.ParseRehearsal(text, from)
+	switch {
+	case err != nil:
+		return desired.Upgrade{}, fmt.Errorf("the annotation %s: %w", naming.AnnotationRehearse, err)
+	case s.Upgrading():
+		return desired.Upgrade{}, errors.New("an upgrade is wanted or under way, which is rehearsed by itself")
+	case image == "" && s.DB.Spec.Image != "":
+		return desired.Upgrade{}, fmt.Errorf("spec.image is of PostgreSQL %d: name the image of %d too, in the "+
+			"annotation %s: \"%d IMAGE\"", from, to, naming.AnnotationRehearse, to)
+	}
+	image = cmp.Or(image, fmt.Sprintf("%s:%d", s.OperatorSettings.PostgreSQL, to))
+	return desired.Upgrade{ID: desired.RehearsalID, From: from, To: to, Image: image}, nil
+}
+
+// refuseRehearsal says why there is none, and takes the request away.
+func (s *rehearsalTopic) refuseRehearsal(ctx context.Context, why error) error {
+	s.Rehearsal = s.rehearsalStatus(desired.Upgrade{From: desired.Major(s.DB)},
+		upgrade.RehearsalDecision{Outcome: upgrade.OutcomeNotDone, Says: why.Error()}, upgrade.RehearsalView{}, nil)
+	s.tellRehearsal(nil, s.Rehearsal)
+	if err := s.endRehearsals(ctx); err != nil {
+		return err
+	}
+	return s.Annotate(ctx, map[string]string{naming.AnnotationRehearse: ""})
+}
+
+// endRehearsals removes the Jobs of rehearsals, while no upgrade has one.
+func (s *rehearsalTopic) endRehearsals(ctx context.Context) error {
+	if s.Upgrading() {
+		return nil
+	}
+	return s.all.keepUpgradeJobs(ctx)
+}

@@ -1,0 +1,433 @@
+package versions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/pods"
+	"toban.dev/internal/operator/sampledb/world"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
+)
+
+// bluegreenTopic upgrades to another major version by a second side.
+type bluegreenTopic struct {
+	base
+	// turns says that the next step of a change of sides is due at once.
+	turns bool
+}
+
+// sidesWork is how far everything is that a blue/green upgrade needs.
+type sidesWork struct {
+	green *v1.SampleDB
+	view  upgrade.SidesView
+	// jobs are those of the work that is needed now: all others are removed.
+	jobs map[protocol.SidesWork]desired.Sides
+	// InPlace is the upgrade of blue, on the way home.
+	inPlace upgradeWork
+	change  sidesRun
+}
+
+// sidesRun is a Job of a blue/green upgrade.
+type sidesRun struct {
+	upgrade.Work
+	result *protocol.SidesResult
+	// waits says that its Pod waits to be told to begin; at is its address.
+	waits bool
+	at    string
+}
+
+// RestsOnGreen says that the second side serves, and nothing is to be done until somebody accepts that, or goes back.
+func (s *bluegreenTopic) RestsOnGreen() bool {
+	u := s.Upgrade
+	return u != nil && u.Sides != nil && u.Sides.Step == v1.SidesChanged && u.WayBack == v1.WayBackBack
+}
+
+// wantsSides says that the spec wants the upgrade by a second side.
+func wantsSides(db *v1.SampleDB) bool {
+	return desired.Upgrades(db) && desired.BlueGreen(db)
+}
+
+// beginsSides says that an upgrade of which nothing is done yet is to be done by a second side.
+func (s *bluegreenTopic) beginsSides() bool {
+	return s.Upgrade.Sides == nil && wantsSides(s.DB) && !s.Upgrade.Closed() && s.Config.Upgraded != s.Upgrade.ID
+}
+
+// applySides does the next step of a blue/green upgrade (docs/sides.md).
+func (s *bluegreenTopic) applySides(ctx context.Context) error {
+	u := s.Upgrade
+	if u.Sides == nil {
+		u.Sides = &v1.SidesStatus{Step: v1.UpgradeWaiting, Since: s.stamp(), Serves: v1.SideBlue}
+	}
+	if u.Sides.Step == v1.UpgradeUpgraded {
+		return s.all.keepFormer(ctx)
+	}
+	w, err := s.sidesWork(ctx)
+	if err != nil {
+		return err
+	}
+	d := upgrade.DecideSides(w.view)
+	s.noteSides(w, d)
+	if d.Phase == upgrade.PhaseFailed && !wantsSides(s.DB) { // it was given up, or is to be done in place
+		if err := s.removeSides(ctx); err != nil {
+			return err
+		}
+		s.Upgrade, s.Upgraded = nil, world.Verdict{}
+		return nil
+	}
+	return s.actOnSides(ctx, d, w)
+}
+
+func (s *bluegreenTopic) stamp() *metav1.Time {
+	at := metav1.NewTime(s.Now).Rfc3339Copy()
+	return &at
+}
+
+// sidesWork looks at all that the decision is made of.
+func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
+	w := sidesWork{jobs: map[protocol.SidesWork]desired.Sides{}}
+	var err error
+	if w.green, err = world.Find(ctx, s.Client, s.DB, naming.Green(s.DB.Name), &v1.SampleDB{}); err != nil {
+		return w, err
+	}
+	if w.view, err = s.sidesView(); err != nil {
+		return w, &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
+	}
+	v := &w.view
+	v.Open, v.Closed = s.blueOpen(), s.AllClosed()
+	if closed, known := greenClosed(w.green); known && s.Upgrade.Sides.Serves == v1.SideGreen {
+		v.Open, v.Closed = !closed && isReady(w.green), closed
+		if v.Phase == upgrade.PhaseChangingBack {
+			v.Closed = closed && closedSince(w.green, v.Since) && s.Primary() != ""
+		}
+	} else if s.Upgrade.Sides.Serves == v1.SideGreen {
+		v.Open, v.Closed = false, false
+	}
+	v.Check, v.Backup = s.sidesCheck(), s.all.upgradeBackup()
+	v.Copy = s.sidesCopy(w.green)
+	s.sidesRuns(ctx, &w)
+	if (w.green == nil || w.green.DeletionTimestamp != nil) && (v.Follow.Started || v.Serves == upgrade.Green) {
+		v.Gone = w.green == nil && v.Serves == upgrade.Green
+		v.Broken = fmt.Sprintf("the SampleDB %s was deleted", naming.Green(s.DB.Name))
+	}
+	v.Removed = s.sidesRemoved(ctx, &w)
+	return w, nil
+}
+
+// sidesView is what is known without a Job of it.
+func (s *bluegreenTopic) sidesView() (upgrade.SidesView, error) {
+	u, x := s.Upgrade, s.Upgrade.Sides
+	permission, err := s.Permission()
+	if err != nil {
+		return upgrade.SidesView{}, err
+	}
+	view := upgrade.SidesView{
+		Now: s.Now, From: int(u.From), To: int(u.To), Phase: upgrade.Phase(x.Step), Since: x.Since.Time,
+		Tried: int(x.Tried), Wanted: wantsSides(s.DB) && s.DB.Spec.Version == u.To, Failure: u.Failure,
+		Repeat: !s.all.triedUpgrade(), Ready: s.others.Unready() == nil, Busy: s.busyBeforeSides(),
+		Window: permission.Window, Asked: permission.Asked && !permission.InWindow,
+		Serves:   upgrade.Colour(x.Serves),
+		Accepted: u.Accepted || s.DB.Annotations[naming.AnnotationAcceptUpgrade] != "",
+		Back:     s.DB.Annotations[naming.AnnotationUpgradeBack] != "" || s.DB.Spec.Version < u.To,
+	}
+	if exact, err := time.Parse(time.RFC3339, u.ClosedAt); err == nil && pausing(x.Step) {
+		view.Since = exact
+	}
+	if u.CompletedAt != nil && x.Serves == v1.SideGreen {
+		view.Until = u.CompletedAt.Add(desired.KeepFormer(s.DB))
+	}
+	return view, nil
+}
+
+// busyBeforeSides is what else is under way that sides do not begin beside, "" for nothing.
+func (s *bluegreenTopic) busyBeforeSides() string {
+	if s.Upgrade.Sides.Position == "" && (s.Rotates() || s.ChangesAuthority()) {
+		return "a password or an authority is being rotated"
+	}
+	return s.all.busyBesides(s.Upgrade)
+}
+
+// pausing says that no client is let in during a step.
+func pausing(step string) bool { return step == v1.SidesChanging || step == v1.SidesChangingBack }
+
+// blueOpen says that blue's primary takes the writes of clients.
+func (s *bluegreenTopic) blueOpen() bool {
+	answer, known := s.Seen.Answers[s.Primary()]
+	return known && !s.Config.Closed && answer.ConfigRevision == s.Config.Revision && !answer.Closed
+}
+
+// greenClosed says whether green lets no client in and none is there, by its own word; known is false where it has not
+// said so.
+func greenClosed(green *v1.SampleDB) (closed, known bool) {
+	if green == nil {
+		return false, false
+	}
+	c := meta.FindStatusCondition(green.Status.Conditions, v1.ConditionSideClosed)
+	if c == nil || c.Status == metav1.ConditionUnknown {
+		return false, false
+	}
+	return c.Status == metav1.ConditionTrue, true
+}
+
+// closedSince says that green closed after a moment: what it said of a pause before does not count.
+func closedSince(green *v1.SampleDB, since time.Time) bool {
+	c := meta.FindStatusCondition(green.Status.Conditions, v1.ConditionSideClosed)
+	return c != nil && !c.LastTransitionTime.Time.Before(since.Truncate(time.Second))
+}
+
+func isReady(db *v1.SampleDB) bool {
+	return meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionReady)
+}
+
+// sidesCheck is how far the look is whether the databases can be upgraded at all, and by this strategy.
+func (s *bluegreenTopic) sidesCheck() upgrade.Work {
+	if reason, sentence := upgrade.StrategyRefusal(desired.StrategyFacts(s.DB)); reason != "" {
+		return upgrade.Work{Failed: sentence}
+	}
+	if s.Upgrade.Sides.Position != "" {
+		return upgrade.Work{Done: true}
+	}
+	return s.all.upgradeCheck(s.all.upgradeOf())
+}
+
+// needs says that a Job of a name is one of those of the work that is needed now.
+func (w *sidesWork) needs(db *v1.SampleDB, name string) bool {
+	for _, x := range w.jobs {
+		if x.JobName(db) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// otherVersionAsked says that the spec wants another version than blue is to be upgraded to, before that has begun.
+func (s *bluegreenTopic) otherVersionAsked() bool {
+	u := s.Upgrade
+	return s.DB.Spec.Version != u.To && !u.Closed() && s.Config.Upgraded != u.ID
+}
+
+// sidesCopy is how far green is: restored, then upgraded.
+func (s *bluegreenTopic) sidesCopy(green *v1.SampleDB) upgrade.Work {
+	if green == nil {
+		return upgrade.Work{}
+	}
+	out := upgrade.Work{Started: true}
+	for _, kind := range []string{v1.ConditionRestored, v1.ConditionUpgraded} {
+		c := meta.FindStatusCondition(green.Status.Conditions, kind)
+		if c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1.ReasonUpgradeFailed {
+			out.Failed = c.Message
+		}
+	}
+	ready := meta.FindStatusCondition(green.Status.Conditions, v1.ConditionReady)
+	switch {
+	case !world.Ours(green, s.DB):
+		out.Failed = fmt.Sprintf("there is a SampleDB %s already, which is not this upgrade's: rename or delete it",
+			green.Name)
+	case green.Status.Major == s.Upgrade.To && isReady(green):
+		out.Done = true
+	case ready != nil:
+		out.Says = ready.Message
+	}
+	return out
+}
+
+// sidesRuns are the Jobs of the work from which side to which. On the way home that of comparing and handing over is
+// another one than before.
+func (s *bluegreenTopic) sidesRuns(ctx context.Context, w *sidesWork) {
+	v := &w.view
+	look := func(work protocol.SidesWork) sidesRun {
+		x := s.sidesOf(work, w.green)
+		w.jobs[work] = x
+		return s.sidesRun(ctx, x)
+	}
+	note := func(into *upgrade.Work, work protocol.SidesWork) {
+		run := look(work)
+		*into = run.Work
+		if run.result != nil && run.result.Broken != "" {
+			v.Broken = run.result.Broken
+		}
+	}
+	switch {
+	case v.Phase == upgrade.PhaseFailed || v.Phase == upgrade.PhaseCancelling:
+		return
+	case v.Serves == upgrade.Green || v.Phase == upgrade.PhaseChangingBack || v.Phase == upgrade.PhaseComingHome:
+		note(&v.Settle, protocol.SidesSettle)
+		if s.comesHome() {
+			note(&v.Leave, protocol.SidesLeave)
+			w.inPlace = s.homeWork(ctx, v)
+			note(&v.Return, protocol.SidesReturn)
+		}
+	default:
+		publish := look(protocol.SidesPublish)
+		v.Publish = s.publishedSide(publish)
+	}
+	note(&v.Follow, protocol.SidesFollow)
+	note(&v.Compare, protocol.SidesCompare)
+	if s.comesHome() { // there is no way back any more
+		v.Prepare = upgrade.Work{Done: true}
+	} else {
+		note(&v.Prepare, protocol.SidesPrepare)
+	}
+	w.change = look(protocol.SidesChange)
+	v.Hand, v.Waits = w.change.Work, w.change.waits
+}
+
+// comesHome says that the upgrade is accepted, by somebody or by its time.
+func (s *bluegreenTopic) comesHome() bool { return s.Upgrade.Accepted }
+
+// publishedSide is how far the serving side is: the archive must have the WAL up to behind the position.
+func (s *bluegreenTopic) publishedSide(run sidesRun) upgrade.Work {
+	x, out := s.Upgrade.Sides, run.Work
+	if run.result != nil && run.result.Done && x.Position == "" {
+		x.Position = run.result.Position
+	}
+	out.Done = false
+	position, err := wal.ParseLSN(x.Position)
+	if err != nil {
+		return out
+	}
+	out.Says = "the archive does not have the WAL up to there yet"
+	if a := s.Seen.Answers[s.Primary()].Archive; a != nil {
+		archived, err := wal.ParseLSN(a.LSN)
+		out.Done = err == nil && archived > position
+	}
+	return out
+}
+
+// sidesOf is a Job of this try. A comparison is another one after another primary was elected on either side
+// (docs/sides.md, invariant 7); a change is another one for each try.
+func (s *bluegreenTopic) sidesOf(work protocol.SidesWork, green *v1.SampleDB) desired.Sides {
+	x := s.Upgrade.Sides
+	stage := 0
+	switch {
+	case s.comesHome() && work != protocol.SidesSettle:
+		stage = 2
+	case x.Serves == v1.SideGreen:
+		stage = 1
+	}
+	run := []any{x.Run, stage}
+	switch work {
+	case protocol.SidesCompare, protocol.SidesPrepare: // a new primary may lack the slots of the link back
+		run = append(run, s.termOfBlue())
+		if green != nil {
+			run = append(run, green.Status.Term)
+		}
+	case protocol.SidesChange:
+		run = append(run, x.Tried)
+	case protocol.SidesPublish, protocol.SidesFollow, protocol.SidesSettle, protocol.SidesLeave,
+		protocol.SidesReturn, protocol.SidesCancel:
+	}
+	return desired.Sides{
+		ID: s.Upgrade.ID, Work: work, FromGreen: stage > 0 && work != protocol.SidesCancel, Run: desired.Hash(run),
+	}
+}
+
+// termOfBlue is the term of blue's primary: the last one that is known, because not known is not another one.
+func (s *bluegreenTopic) termOfBlue() int64 {
+	if a, known := s.Seen.Answers[s.Primary()]; known {
+		return int64(min(a.Term, math.MaxInt64))
+	}
+	return s.DB.Status.Term
+}
+
+// sidesRun is how a Job is, and what its Pod says or has left.
+func (s *bluegreenTopic) sidesRun(ctx context.Context, x desired.Sides) sidesRun {
+	name := x.JobName(s.DB)
+	if slices.Contains(s.Upgrade.Sides.Done, name) {
+		return sidesRun{Work: upgrade.Work{Started: true, Done: true}}
+	}
+	job := s.Job(name)
+	run := jobs.Of(job, s.Seen.SidesPods)
+	result := jobs.Result[protocol.SidesResult](run.Last(naming.ContainerSides))
+	out := sidesRun{Work: upgrade.Work{Started: run.State() != jobs.None}, result: result}
+	if pod := run.Newest(); run.State() == jobs.Running && pod != nil && !pods.Ended(pod) {
+		if p := pods.Ask(ctx, s.Client, s.Pods, naming.IdentitySides, pod); p != nil {
+			out.waits, out.at, out.Says = p.Step == protocol.StepAwaitsBegin, pod.Status.PodIP, p.Step
+			if p.Sides != nil {
+				out.result = p.Sides
+			}
+		} else if t := pods.TroubleOf(pod); t != nil {
+			out.Says = t.Message
+		}
+	}
+	out.judge(run)
+	if out.Done && x.Work != protocol.SidesChange { // its Pod, which has the result, may go any day
+		s.Upgrade.Sides.Done = append(s.Upgrade.Sides.Done, name)
+	}
+	return out
+}
+
+// judge says by the result of a Job how far its work is.
+func (out *sidesRun) judge(run jobs.Run) {
+	switch {
+	case out.result == nil && run.State() < jobs.Complete:
+	case out.result == nil && run.State() == jobs.Complete: // of a Pod that is gone, or not seen yet: it is done anew
+		out.Says = "it is not known what has come of it"
+	case out.result == nil:
+		out.Failed = whyEnded(run, "")
+	case len(out.result.Refusals) > 0:
+		out.Failed = strings.Join(findings(out.result.Refusals), "; ")
+	case len(out.result.Differences) > 0:
+		out.Failed = "rows differ: " + strings.Join(out.result.Differences, "; ")
+	case out.result.Broken != "":
+		out.Failed = out.result.Broken
+	case out.result.Done:
+		out.Done = true
+	case run.State() > jobs.Complete:
+		out.Failed = whyEnded(run, out.result.Error)
+	default:
+		out.Says = cmp.Or(out.result.Error, out.Says)
+	}
+}
+
+// homeWork is how far the upgrade of blue's own data is, while green serves.
+func (s *bluegreenTopic) homeWork(ctx context.Context, v *upgrade.SidesView) upgradeWork {
+	if s.Config.Upgraded == s.Upgrade.ID && !s.Upgrade.Closed() {
+		v.InPlace = upgrade.Work{Done: true}
+		return upgradeWork{}
+	}
+	v.InPlace = upgrade.Work{Started: s.Upgrade.Closed(), Says: s.Upgrade.Step}
+	if s.otherVersionAsked() {
+		v.InPlace.Failed = fmt.Sprintf("set spec.version to %d, which serves: blue is upgraded to it", s.Upgrade.To)
+		return upgradeWork{}
+	}
+	if s.Upgrade.Step == v1.UpgradeFailed {
+		v.InPlace.Failed = s.Upgrade.Failure
+	}
+	return s.all.upgradeWork(ctx, s.all.upgradeOf())
+}
+
+// sidesRemoved says whether nothing is left of green, nor of the links on blue.
+func (s *bluegreenTopic) sidesRemoved(ctx context.Context, w *sidesWork) upgrade.Work {
+	x := s.sidesOf(protocol.SidesCancel, w.green)
+	w.jobs[protocol.SidesCancel] = x
+	cancel := s.sidesRun(ctx, x)
+	switch {
+	case !cancel.Done && s.linked(w):
+		return cancel.Work
+	case w.green != nil && world.Ours(w.green, s.DB):
+		return upgrade.Work{Says: fmt.Sprintf("the SampleDB %s goes", w.green.Name)}
+	}
+	return upgrade.Work{Done: true}
+}
+
+// linked says that there may be something of a link on blue.
+func (s *bluegreenTopic) linked(w *sidesWork) bool {
+	publish := s.sidesOf(protocol.SidesPublish, w.green)
+	x := s.Upgrade.Sides
+	return x.Step == v1.SidesCancelling || x.Position != "" || x.Serves == v1.SideGreen ||
+		s.Job(publish.JobName(s.DB)) != nil
+}

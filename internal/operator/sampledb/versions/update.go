@@ -1,0 +1,282 @@
+package versions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/sampledb/world"
+)
+
+// pullPatience is how long a node may fail to pull an image before that is taken for a failure: a registry may be away
+// for a moment.
+const pullPatience = 2 * time.Minute
+
+// ApplyUpdate does the next step of an update to a newer minor version (docs/upgradesteps.md). That the target is on
+// record in the status is what has the instances replaced: by the same rules as any change of the spec.
+func (s *imageTopic) ApplyUpdate(ctx context.Context) error {
+	if s.Starting() || s.Image == nil || s.Upgrading() || s.Upgrade.HasSides() {
+		return nil
+	}
+	permission, err := s.Permission()
+	if err != nil {
+		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
+	}
+	pulls := s.pulls(func(version string) bool { return s.Update != nil && version == s.Update.To })
+	d := upgrade.Decide(s.situation(permission, pulls))
+	s.UpdateNext = d.At
+	s.noteUpdate(d, pulls)
+	if d.Why == upgrade.WhyPulling {
+		return s.pullImage(ctx, d.Target.Image, desired.Major(s.DB), pulls)
+	}
+	if err := s.endPulls(ctx); err != nil {
+		return err
+	}
+	return s.tellUpdate(ctx, d)
+}
+
+// tellUpdate does what a step of an update does besides the status: it ends a request, and tells.
+func (s *imageTopic) tellUpdate(ctx context.Context, d upgrade.Decision) error {
+	switch d.Step {
+	case upgrade.StepAdopt:
+		s.Image.Runs = d.Target.Image
+	case upgrade.StepTake:
+		former := cmp.Or(s.Image.Runs, "several images")
+		s.Image.Runs = d.Target.Image
+		s.AddEvent(world.EventUpdating, fmt.Sprintf("from %s (%s) to %s (%s)",
+			s.Update.From, former, d.Target.Version, d.Target.Image))
+	case upgrade.StepDone:
+		s.AddEvent(world.EventUpdated, fmt.Sprintf("all instances run %s, %s", d.Target.Version, d.Target.Image))
+	case upgrade.StepFail:
+		s.AddWarning(world.EventUpdateFailed, d.Says)
+	case upgrade.StepRefuse:
+		s.AddWarning(world.EventUpdateRefused, d.Says)
+	case upgrade.StepReplace, upgrade.StepNone, upgrade.StepWait, upgrade.StepPull:
+	}
+	switch d.Step {
+	case upgrade.StepReplace, upgrade.StepDone, upgrade.StepFail, upgrade.StepRefuse:
+		return s.Annotate(ctx, map[string]string{naming.AnnotationUpdate: ""})
+	default: // the request is still needed
+		return nil
+	}
+}
+
+// situation is what a decision about an update is made of.
+func (s *imageTopic) situation(permission upgrade.Permission, pulls []nodePull) upgrade.Situation {
+	out := upgrade.Situation{
+		View: s.versions(), Permission: permission, Runs: s.Image.Runs, Looking: s.lookStale(),
+		Ready: s.others.Readiness().Status == metav1.ConditionTrue,
+	}
+	out.Pull, out.Pulled, out.Trouble = pulledSoFar(pulls)
+	switch u := s.Update; {
+	case u == nil:
+	case u.Step == v1.UpdateFailed:
+		out.Failed, out.FailedAt, out.Failure = u.Image, u.Since.Time, u.Failure
+	case u.Step == v1.UpdateReplacing && u.Image == s.Image.Runs: // else spec.image was changed meanwhile
+		out.Replacing = &upgrade.Target{Image: u.Image, Digest: desired.Digest(u.Image), Version: u.To}
+		out.Left = !s.TemplateObserved() || slices.ContainsFunc(s.Fleet().Instances, func(i world.Instance) bool {
+			return len(i.Outdated) > 0 || !i.Ready
+		})
+	}
+	return out
+}
+
+// noteUpdate says in the status how far an update is. What waits only because there is nothing newer is none.
+func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []nodePull) {
+	before := s.Update
+	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.UpdateAsked()
+	if !awaited || d.Step == upgrade.StepAdopt || d.Step == upgrade.StepDone {
+		s.Update = nil
+		return
+	}
+	s.Update = &v1.UpdateStatus{
+		Step: updateStep(d), Reason: string(d.Why), Message: d.Says, Image: d.Target.Image, To: d.Target.Version,
+		From: s.versionsRun(), Left: s.updateLeft(d, pulls),
+	}
+	at := metav1.NewTime(s.Now).Rfc3339Copy()
+	s.Update.Since = &at
+	if before == nil {
+		before = &v1.UpdateStatus{}
+	}
+	if before.Step == s.Update.Step && before.Image == s.Update.Image && d.Step != upgrade.StepFail {
+		s.Update.Since, s.Update.Failure = before.Since, before.Failure
+	}
+	if d.Step == upgrade.StepReplace {
+		s.Update.From = before.From
+	}
+	if d.Step == upgrade.StepFail {
+		s.Update.Failure = d.Says
+	}
+}
+
+// updateStep is the step of the status.
+func updateStep(d upgrade.Decision) string {
+	switch d.Why {
+	case upgrade.WhyReplacing:
+		return v1.UpdateReplacing
+	case upgrade.WhyPulling:
+		return v1.UpdatePulling
+	case upgrade.WhyPullFailed:
+		return v1.UpdateFailed
+	}
+	return v1.UpdateWaiting
+}
+
+// versionsRun are the versions that the instances run, each once.
+func (s *imageTopic) versionsRun() string {
+	var all []string
+	for _, i := range s.others.InstanceStatuses() {
+		if i.Version != "" && !slices.Contains(all, i.Version) {
+			all = append(all, i.Version)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// updateLeft is what is still to be done until all instances run a target: the steps in their order.
+func (s *imageTopic) updateLeft(d upgrade.Decision, pulls []nodePull) (left []string) {
+	if d.Target.Image == "" {
+		return nil
+	}
+	replacing := d.Step == upgrade.StepTake || d.Step == upgrade.StepReplace
+	for _, p := range pulls {
+		has := p.image == d.Target.Image && p.state == upgrade.PullDone
+		if !replacing && !has {
+			left = append(left, "pull the image on "+p.node)
+		}
+	}
+	for _, i := range slices.SortedStableFunc(slices.Values(s.Fleet().Instances), world.InOrder) {
+		switch {
+		case i.Ready && s.digestOf(i.Name) == d.Target.Digest:
+		case i.Primary && s.Instances() > 1:
+			left = append(left, fmt.Sprintf("replace %s, which hands over first", i.Name))
+		default:
+			left = append(left, "replace "+i.Name)
+		}
+	}
+	return left
+}
+
+// digestOf is the digest of the image that an instance runs, "" where that is not known.
+func (s *imageTopic) digestOf(name string) string {
+	ordinal, _ := naming.Ordinal(name)
+	pod := s.Seen.Pods[ordinal]
+	if pod == nil {
+		return ""
+	}
+	return desired.Digest(desired.ImageID(pod, naming.ContainerPostgreSQL))
+}
+
+// nodePull is a node of instances that pulls the image of an update, for the first of them by ordinal.
+type nodePull struct {
+	ordinal int
+	node    string
+	// job is nil where there is none; image is what it pulls, "" where it is of another node.
+	job     *batchv1.Job
+	image   string
+	version string
+	state   upgrade.Pull
+	trouble string
+}
+
+// pulls are the nodes of the instances, by ordinal. What they get has to have a version that is accepted.
+func (s *imageTopic) pulls(accepts func(version string) bool) (out []nodePull) {
+	for ordinal := range s.Instances() {
+		pod := s.Seen.Pods[ordinal]
+		if pod == nil || pod.Spec.NodeName == "" ||
+			slices.ContainsFunc(out, func(p nodePull) bool { return p.node == pod.Spec.NodeName }) {
+			continue
+		}
+		p := nodePull{ordinal: ordinal, node: pod.Spec.NodeName, job: s.Job(naming.PullJob(s.DB.Name, ordinal))}
+		if p.job != nil && p.job.Spec.Template.Spec.NodeName == p.node {
+			p.image = p.job.Annotations[naming.AnnotationPulls]
+			p.version, p.state, p.trouble = s.pullState(p, accepts)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// pullState is how far a node is, and why it can't get the image. What it has got is looked into: it has to be the
+// version that the target is said to have.
+func (s *imageTopic) pullState(
+	p nodePull, accepts func(string) bool,
+) (version string, state upgrade.Pull, trouble string) {
+	run := s.lookJob(p.job)
+	if run.result != nil {
+		version = run.result.Version
+	}
+	late := s.Now.Sub(p.job.CreationTimestamp.Time) > pullPatience
+	switch {
+	case run.state == jobs.Ending:
+		return version, upgrade.PullNone, ""
+	case run.state == jobs.Complete && version != "" && accepts(version):
+		return version, upgrade.PullDone, ""
+	case run.state == jobs.Complete && version != "":
+		return version, upgrade.PullFailed, fmt.Sprintf("%s has PostgreSQL %s on %s", p.image, version, p.node)
+	case run.state >= jobs.Complete, run.notPulled() && late:
+		return version, upgrade.PullFailed, fmt.Sprintf("%s can't be had on %s: %s", p.image, p.node, run.problem())
+	}
+	return version, upgrade.PullRunning, ""
+}
+
+// pulledSoFar is how far all the nodes are together, with which image: one without its Job has to be asked first.
+func pulledSoFar(pulls []nodePull) (state upgrade.Pull, image, trouble string) {
+	state = upgrade.PullDone
+	for _, p := range pulls {
+		switch {
+		case p.image == "" || p.state == upgrade.PullNone || p.image != pulls[0].image:
+			return upgrade.PullNone, "", ""
+		case p.state == upgrade.PullFailed:
+			state, trouble = upgrade.PullFailed, cmp.Or(trouble, p.trouble)
+		case p.state == upgrade.PullRunning && state == upgrade.PullDone:
+			state = upgrade.PullRunning
+		}
+		image = p.image
+	}
+	return state, image, trouble
+}
+
+// pullImage has each node of the instances pull the image of a target.
+func (s *imageTopic) pullImage(ctx context.Context, image string, major int, pulls []nodePull) error {
+	for _, p := range pulls {
+		if p.job != nil && p.image != image {
+			if err := s.Jobs().Remove(ctx, p.job); err != nil {
+				return err
+			}
+		}
+		if p.job == nil {
+			job := desired.PullJob(s.DB, s.Settings,
+				desired.Pull{Ordinal: p.ordinal, Node: p.node, Image: image, Major: major})
+			if err := s.Jobs().Create(ctx, job); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// endPulls takes away the Jobs that pulled.
+func (s *imageTopic) endPulls(ctx context.Context) error {
+	for i := range s.Seen.Jobs {
+		job := &s.Seen.Jobs[i]
+		if job.Annotations[naming.AnnotationPulls] == "" || !metav1.IsControlledBy(job, s.DB) {
+			continue
+		}
+		if err := s.Jobs().Remove(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}

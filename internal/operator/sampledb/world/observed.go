@@ -1,0 +1,98 @@
+package world
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// Observed is what there is. All comes from the cache but the Lease, which is read past it now and then (to watch
+// Leases is a right to see all of the cluster's), and the agents' answers. The Lease is read first: what agents say is
+// then no older than its being there, or gone.
+type Observed struct {
+	Config   *corev1.ConfigMap
+	Set      *appsv1.StatefulSet
+	Pods     map[int]*corev1.Pod // of instances, by ordinal
+	Claims   map[int]*corev1.PersistentVolumeClaim
+	WALs     map[int]*corev1.PersistentVolumeClaim // those of WAL volumes
+	Users    map[string]string                     // of claims, the name of a Pod that uses it
+	Readers  readers
+	Poolers  map[string]*appsv1.Deployment
+	Jobs     []batchv1.Job
+	InitPods []corev1.Pod
+	// RestorePods are those of the Jobs that bring the first data back, BackupPods those that take backups and make
+	// room.
+	RestorePods   []corev1.Pod
+	BackupPods    []corev1.Pod
+	CopyPods      []corev1.Pod        // of the Jobs that copy the archive into the second store
+	ImagePods     []corev1.Pod        // of the Jobs that look into the image
+	UpgradePods   []corev1.Pod        // of the Jobs of an upgrade to another major version
+	RehearsalPods []corev1.Pod        // of the Jobs that rehearse one
+	SidesPods     []corev1.Pod        // of the Jobs of a blue/green one
+	FinishPods    []corev1.Pod        // of the Job after a change of the image
+	OtherPods     int                 // of the server of an archive on a volume
+	PoolerPods    []corev1.Pod        // of poolers
+	Backups       []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
+	Snapshots     []v1.DatabaseBackup // the same of those that are snapshots of a volume
+	Restores      []v1.RestoreStatus  // of the namespace's SampleDBs; as above
+	Drills        []v1.FaultDrill     // those that name this SampleDB, the newest last
+	Lease         *coordinationv1.Lease
+	// PodsRefused is why the last Pod of an instance could not be made, "" where that is not so.
+	PodsRefused string
+	// Answers are those of the agents that answered, by the name of the instance. One that is
+	// missing is not known, which is not the same as down.
+	Answers map[string]protocol.Status
+	// Doubted says that it will be known in a moment whether another agent answers.
+	Doubted bool
+}
+
+// PodsOfComponents is where the Pods of each component are collected, but for those of which more is noted.
+func (s *Observed) PodsOfComponents() map[string]*[]corev1.Pod {
+	return map[string]*[]corev1.Pod{
+		naming.ComponentInit:     &s.InitPods,
+		naming.ComponentRestore:  &s.RestorePods,
+		naming.ComponentBackup:   &s.BackupPods,
+		naming.ComponentSecond:   &s.CopyPods,
+		naming.ComponentImage:    &s.ImagePods,
+		naming.ComponentUpgrade:  &s.UpgradePods,
+		naming.ComponentRehearse: &s.RehearsalPods,
+		naming.ComponentSides:    &s.SidesPods,
+		naming.ComponentPooler:   &s.PoolerPods,
+		naming.ComponentReadPool: &s.PoolerPods,
+		naming.ComponentFinish:   &s.FinishPods,
+	}
+}
+
+// PartOf is the label of what belongs to the SampleDB.
+func PartOf(db *v1.SampleDB) map[string]string {
+	return map[string]string{naming.LabelSampleDB: db.Name}
+}
+
+// Belongs are the list options for what has that label, past the cache.
+func Belongs(db *v1.SampleDB) []client.ListOption {
+	return []client.ListOption{client.InNamespace(db.Namespace), client.MatchingLabels(PartOf(db))}
+}
+
+// Find reads an object of the SampleDB's namespace, nil where there is none.
+func Find[T client.Object](ctx context.Context, c client.Reader, db *v1.SampleDB, name string, into T) (T, error) {
+	var none T
+	err := c.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("read %T %s: %w", into, name, err)
+	}
+	return into, nil
+}
