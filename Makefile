@@ -17,7 +17,8 @@ down: bin/localkube ## Remove the local Kubernetes with all it made
 	@bin/localkube down
 
 demo: build ## Show it: a database, a load, the primary's Pod deleted, and what became of the rows
-	@hack/demo.sh
+	@hack/up.sh --quiet --few-images # the demo runs no MyApp
+	@. hack/env.sh && go run ./test/demo -timings .local/timings $(ARGS)
 
 test: build ## Run the tests, without long stories but for those of SHARE=2/6; starts a Kubernetes if none is there
 	@hack/test.sh
@@ -46,13 +47,13 @@ examples: build ## Bring the images of config/examples/all to the local Kubernet
 	@tars=$$(hack/examples.sh) && bin/localkube load $$tars
 
 push: build ## Push all images: make push REGISTRY=registry.example.com/team
-	@hack/push.sh "$(REGISTRY)"
+	@go run ./hack/release push "$(REGISTRY)"
 
 release: bin/localkube deps ## Make all that a release has, in dist/: make release VERSION=v0.2.0 [REGISTRY=…]
-	@hack/release.sh "$(VERSION)" "$(REGISTRY)" "$(URL)"
+	@go run ./hack/release make "$(VERSION)" "$(REGISTRY)" "$(URL)"
 
 sbom: bin/toban deps ## Write bin/toban.cdx.json: what the program is made of (CycloneDX)
-	@hack/sbom.sh
+	@go run ./hack/release sbom
 
 vulnerabilities: bin/toban deps ## Look for known vulnerabilities in the program, in Go's database
 	@hack/govulncheck.sh

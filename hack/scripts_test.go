@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -15,7 +14,7 @@ func sandbox(t *testing.T, programs map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
 	scripts, err := filepath.Glob("*.sh")
-	if err != nil || len(scripts) < 20 {
+	if err != nil || len(scripts) < 15 {
 		t.Fatalf("the scripts are %q, %v", scripts, err)
 	}
 	for _, script := range scripts {
@@ -76,13 +75,13 @@ printf '{\n  "cluster": "` + cluster + `",\n  "nodes": 3\n}\n'`
 		"it is not known":                   {"echo '{}'", nil, 1, "NOT TRIED: "},
 		"localkube fails":                   {"exit 3", leaveOut, 3, ""},
 	} {
-		for _, script := range []string{"helm.sh", "bundle.sh", "lifecycle.sh"} {
+		for _, ring := range []string{"lifecycle", "installs"} {
 			folder := sandbox(t, map[string]string{
 				"bin/localkube": c.localkube, "bin/go": `[ "$1" = env ] || { echo ` + touched + `; exit 9; }`,
 			})
-			said, code := runs(t, folder, c.env, script)
+			said, code := runs(t, folder, c.env, "owncluster.sh", ring)
 			if code != c.code || !strings.Contains(said, c.says) || strings.Contains(said, touched) {
-				t.Errorf("%s, and %s ends with %d, and says %q", name, script, code, said)
+				t.Errorf("%s, and %s ends with %d, and says %q", name, ring, code, said)
 			}
 		}
 	}
@@ -101,88 +100,6 @@ func TestALookForVulnerabilitiesThatLooksAtNothingFails(t *testing.T) {
 		if code != c.code || !strings.Contains(said, "NOT LOOKED FOR VULNERABILITIES: ") ||
 			!strings.Contains(said, "no route") {
 			t.Errorf("%s: it ends with %d, and says %q", name, code, said)
-		}
-	}
-}
-
-func TestFuzzingThatTriesNothingFails(t *testing.T) {
-	for name, c := range map[string]struct {
-		list, tests string
-		code        int
-		says        string
-	}{
-		"go list fails":         {"echo no such package >&2; exit 5", "", 5, "no such package"},
-		"there is no package":   {":", "", 1, "NOT TRIED"},
-		"there is no fuzz test": {"echo a", "echo ok a", 1, "NOT TRIED"},
-		"there is one":          {"echo a", "echo FuzzThis", 0, "== FuzzThis of a, for 1s"},
-		"one fails": {
-			"echo a", `case "$*" in *-fuzztime*) exit 1 ;; esac; echo FuzzThis`, 1, "failed: a FuzzThis",
-		},
-	} {
-		program := `case "$1" in list) ` + c.list + ` ;; test) ` + c.tests + ` ;; esac`
-		said, code := runs(t, sandbox(t, map[string]string{"bin/go": program}), nil, "fuzz.sh", "1s")
-		if code != c.code || !strings.Contains(said, c.says) {
-			t.Errorf("%s: it ends with %d, and says %q", name, code, said)
-		}
-	}
-}
-
-func TestAManifestWithoutAnArchiveFails(t *testing.T) {
-	folder := sandbox(t, nil)
-	if said, code := runs(t, folder, nil, "krew.sh", "v1.2.3", "https://example.com"); code != 2 {
-		t.Errorf("krew.sh without an archive ends with %d, and says %q", code, said)
-	}
-	archive := filepath.Join(folder, "kubectl-toban-v1.2.3-linux-amd64.tar.gz")
-	write(t, archive, "x")
-	if said, code := runs(t, folder, nil, "krew.sh", "v1.2.3", "https://example.com", archive); code != 0 ||
-		!strings.Contains(said, "os: linux, arch: amd64") {
-		t.Errorf("krew.sh ends with %d, and says %q", code, said)
-	}
-}
-
-func TestAListOfModulesThatHasNoneFails(t *testing.T) {
-	for name, c := range map[string]struct {
-		parts string
-		code  int
-	}{"none": {"", 1}, "one": {`{"name": "a"}`, 0}} {
-		folder := sandbox(t, map[string]string{
-			"hack/tool.sh": `echo "$PWD/bin/list"`,
-			"bin/list":     `echo '{"metadata": {"tools": []}, "components": [` + c.parts + `]}'`,
-		})
-		out := filepath.Join(folder, "list.json")
-		said, code := runs(t, folder, nil, "sbom.sh", "bin/toban", "v1", out)
-		if _, err := os.Stat(out); code != c.code || (err == nil) != (code == 0) {
-			t.Errorf("%s: it ends with %d, and says %q", name, code, said)
-		}
-	}
-}
-
-// The stories that an operator of one namespace runs are there: gotest says only of a run of nothing at all that it is
-// none.
-func TestTheStoriesOfOneNamespaceAreThere(t *testing.T) {
-	text, err := os.ReadFile("namespaced.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := regexp.MustCompile(`(?m)^Test\w+$`).FindAllString(string(text), -1)
-	if len(named) < 10 {
-		t.Fatalf("only %d stories were found: %q", len(named), named)
-	}
-	files, err := filepath.Glob("../test/e2e/*_test.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("the stories are in %q, %v", files, err)
-	}
-	var all strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(text)
-	}
-	for _, name := range named {
-		if !strings.Contains(all.String(), "\nfunc "+name+"(") {
-			t.Errorf("test/e2e has no story %s", name)
 		}
 	}
 }

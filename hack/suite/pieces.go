@@ -53,12 +53,13 @@ func soak(all []test) []piece {
 		script("bring-18", 300, "env TOBAN_TEST_MAJOR=18 "+gotest("./test/local/bring")),
 		script("local-19", 1500, "env TOBAN_TEST_MAJOR=19 "+gotest("./test/local ./test/local/upgrade")),
 		script("benchmarks", 300, "go test -run ^$ -bench . -benchtime 1x "+strings.Join(benchmarks(all), " ")),
-		script("reproducible", 900, "hack/reproducible.sh --whole"),
-		script("release", 900, "hack/reproducible.sh --release"),
-		needing(down, script("lifecycle", 600, "hack/lifecycle.sh")),
-		needing(down, script("helm", 600, "hack/helm.sh")),
-		needing(down, script("bundle", 600, "hack/bundle.sh")),
-		needing(up, script("namespaced", 1200, "hack/namespaced.sh")),
+		script("reproducible", 900, "go run ./hack/release twice -whole"),
+		script("release", 900, "go run ./hack/release twice -release"),
+		needing(down, script("lifecycle", 600, "hack/owncluster.sh lifecycle")),
+		needing(down, script("helm", 600, "hack/owncluster.sh installs -run ^TestTheHelmChart$")),
+		needing(down, script("bundle", 600, "hack/owncluster.sh installs -run ^TestTheBundleForOLM$")),
+		needing(up, script("namespaced", 1200, "env TOBAN_E2E_NAMESPACED=yes hack/e2e.sh -parallel 1 -run ^("+
+			strings.Join(namespaced, "|")+")$")),
 	}
 	for _, t := range all {
 		if t.fuzz() {
@@ -67,6 +68,16 @@ func soak(all []test) []piece {
 		}
 	}
 	return slices.Concat(pieces, stories(all))
+}
+
+// namespaced are stories in which the namespace has an operator of its own (config/install-namespaced.yaml), with no right
+// elsewhere: each kind, and each thing that an operator needs a right for. One at a time. Stories of what is left of a
+// SampleDB or a PostgreSQL that is deleted are not among them: such an operator can't see whether the kind goes too, so
+// it keeps the data (TestNamespacedInstall).
+var namespaced = []string{
+	"TestAMajorUpgrade", "TestADatabaseIsStoppedAndStarted", "TestALostVolume", "TestAnApplicationWithItsDatabase",
+	"TestBackupOnAVolumeOfItsOwn", "TestChanges", "TestLongBlueGreenCancelled", "TestDailyUse", "TestOneTableComesBack",
+	"TestReaders", "TestScale", "TestSwitchoverAndRotation", "TestLongVolumesGrowByThemselves",
 }
 
 func script(name string, guess int, command string) piece {

@@ -65,6 +65,11 @@ var rings = []ring{
 		name: "lifecycle", module: "localkube", tags: "cluster", packages: []string{""}, beside: 1,
 		only: "^TestClusterLifecycle$", flags: []string{"-count=1", "-timeout=30m"},
 	},
+	// Each makes a cluster of its own, too.
+	{
+		name: "installs", tags: "cluster", packages: []string{"test/install"}, beside: 1,
+		flags: []string{"-count=1", "-timeout=60m"},
+	},
 }
 
 func ringNamed(name string) (ring, bool) {

@@ -102,12 +102,17 @@ func declares(t *testing.T, folder string, files []string) bool {
 
 // Each ring is run by a script that make check, make test or make soak calls, and nothing is run past the rings.
 func TestEachRingIsRunByAScript(t *testing.T) {
+	const ownCluster = "hack/owncluster.sh"
 	callers := map[string]string{
 		pure: "hack/check.sh", "localkube": "hack/check.sh", "servers": "hack/test.sh", "others": "hack/test.sh",
-		"stories": "hack/e2e.sh", "drill": "hack/e2e.sh", "lifecycle": "hack/lifecycle.sh",
+		"stories": "hack/e2e.sh", "drill": "hack/e2e.sh", "lifecycle": ownCluster, "installs": ownCluster,
 	}
 	for _, r := range rings {
-		if text := read(t, callers[r.name]); !strings.Contains(text, "go run ./hack/suite ring "+r.name) {
+		call := "go run ./hack/suite ring " + r.name
+		if callers[r.name] == ownCluster {
+			call = `go run ./hack/suite ring "$@"`
+		}
+		if !strings.Contains(read(t, callers[r.name]), call) {
 			t.Errorf("%q does not run the ring %s", callers[r.name], r.name)
 		}
 	}
@@ -121,11 +126,38 @@ func TestEachRingIsRunByAScript(t *testing.T) {
 			}
 		}
 	}
+	var own []string
 	for _, p := range soak(present(t)) {
 		if p.story == nil && strings.HasPrefix(p.command[0], "hack/") {
 			if _, err := os.Stat(p.command[0]); err != nil {
 				t.Error(err)
 			}
+			if p.command[0] == ownCluster {
+				own = append(own, p.command[1:]...)
+			}
+		}
+	}
+	for name, caller := range callers {
+		if caller == ownCluster && !slices.Contains(own, name) {
+			t.Errorf("no piece of make soak runs the ring %s", name)
+		}
+	}
+}
+
+// The stories that an operator of one namespace runs are there, and so are those of a ring that are run by their names:
+// gotest says only of a run of nothing at all that it is none.
+func TestStoriesThatAreNamedAreThere(t *testing.T) {
+	all := present(t)
+	for _, name := range slices.Concat(namespaced, []string{"TestTheHelmChart", "TestTheBundleForOLM"}) {
+		if !slices.ContainsFunc(all, func(t test) bool { return t.name == name }) {
+			t.Errorf("there is no story %s", name)
+		}
+	}
+	for _, one := range all {
+		if one.folder == "test/install" && !slices.ContainsFunc(soak(all), func(p piece) bool {
+			return slices.Contains(p.command, "^"+one.name+"$")
+		}) {
+			t.Errorf("no piece of make soak runs %s", one)
 		}
 	}
 }

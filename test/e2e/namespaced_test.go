@@ -61,10 +61,10 @@ func (s *story) leavesItTo(home outside.Namespace) {
 	s.operator("create", "namespace", string(home))
 	s.Cleanup(func() { s.operator("delete", "namespace", string(home), "--timeout=3m") })
 	s.operator("label", "namespace", string(home), "pod-security.kubernetes.io/enforce=restricted")
-	manifest, err := exec.CommandContext(s.ctx, "../../hack/manifest.sh", image, namespaced).Output()
+	manifest, err := s.manifest(image, namespaced)
 	must(s.T, err)
 	text := strings.NewReplacer("toban-system", string(home), "toban-databases", string(s.Namespace)).
-		Replace(string(manifest))
+		Replace(manifest)
 	apply := exec.CommandContext(s.ctx, "kubectl", "apply", "--server-side", "-f", "-") // to both namespaces
 	apply.Stdin = strings.NewReader(text)
 	out, err := apply.CombinedOutput()

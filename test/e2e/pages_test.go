@@ -175,7 +175,7 @@ func (sh *shell) hasPushed() {
 	must(sh.T, err)
 	root, err := filepath.Abs("../..")
 	must(sh.T, err)
-	sh.types("cd " + root + " && hack/manifest.sh " + image + " >.local/install.yaml")
+	sh.types("cd " + root + " && go run ./hack/release manifest " + image + " >.local/install.yaml")
 }
 
 // hasAnEncryptedArchive makes the database that the pages of restores and stores are about.

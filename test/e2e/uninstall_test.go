@@ -104,12 +104,23 @@ func (s *story) root() string {
 	return s.operator("get", "secret", "toban-operator", "-o", "jsonpath={.metadata.uid}")
 }
 
+// manifest is config/install.yaml, or another manifest, with another image of the operator.
+func (s *story) manifest(image string, file ...string) (string, error) {
+	c := exec.CommandContext(s.ctx, "go", append([]string{"run", "./hack/release", "manifest", image}, file...)...)
+	c.Dir = "../.."
+	text, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("name another image: %w", err)
+	}
+	return string(text), nil
+}
+
 // install installs the operator with an image, as make up does.
 func (s *story) install(image string) {
 	s.Helper()
-	manifest, err := exec.CommandContext(s.ctx, "../../hack/manifest.sh", image).Output()
+	manifest, err := s.manifest(image)
 	must(s.T, err)
-	_, err = system.KubectlWith(s.ctx, string(manifest), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	_, err = system.KubectlWith(s.ctx, manifest, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	must(s.T, err)
 	s.operatorRuns()
 }

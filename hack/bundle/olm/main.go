@@ -1,5 +1,5 @@
 // Command olm prints what OLM creates of a bundle in a cluster, for kubectl apply: ServiceAccount, rights,
-// Deployment, and what the bundle has beside. hack/bundle.sh tries a bundle by it, without OLM. What it does with
+// Deployment, and what the bundle has beside. test/install tries a bundle by it, without OLM. What it does with
 // rights is what OLM does: without -watch all become ClusterRoles, with it those of permissions become a Role in each
 // namespace.
 package main
