@@ -106,9 +106,6 @@ type Agent struct {
 	leader    *leader
 	publisher *publish.Publisher
 	poolers   *poolers.Poolers
-	api       *serve.API
-	probes    *serve.Probes
-	metrics   *serve.Metrics
 	flags     flags
 	idle      idle
 	pressure  *pressure.Gauge
@@ -119,10 +116,22 @@ type Agent struct {
 	// authorities are those of the certificates for clients.
 	authorities atomic.Pointer[string]
 	describer   *describer
+	servers
 	// current is the server that runs, nil while none does.
 	current atomic.Pointer[running]
 
-	// What follows is there when elections begin. begun says that they have: before that, nobody is heard.
+	electing
+}
+
+// servers are those that answer others: peers, operator and poolers; the kubelet; Prometheus.
+type servers struct {
+	api     *serve.API
+	probes  *serve.Probes
+	metrics *serve.Metrics
+}
+
+// electing is what is there when elections begin. begun says that they have: before that, nobody is heard.
+type electing struct {
 	begun     atomic.Bool
 	elections *elections
 	queue     *queue

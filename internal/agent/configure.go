@@ -62,7 +62,7 @@ type configuration struct {
 
 	process reloaded
 	// files guards the configuration files and what is in them.
-	files    waitLock
+	files    pause.Lock
 	settings postgres.Settings
 	// shut is since when it is known that the server lets no client in, zero where it does, or that is not known.
 	shut  time.Time

@@ -26,7 +26,7 @@ type dataWatch struct {
 	post    func(machine.Event)
 	log     *slog.Logger
 	life    context.Context //nolint:containedctx // it is the agent's
-	looks   waitLock        // held from a look until it is told
+	looks   pause.Lock      // held from a look until it is told
 }
 
 // run looks now and then, until ctx ends.

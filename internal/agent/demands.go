@@ -7,6 +7,7 @@ import (
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/pause"
 )
 
 // demands is by which rule commits wait, and what changes it.
@@ -21,7 +22,7 @@ type demands struct {
 	requirement atomic.Pointer[ha.Rule]
 	// undemand gives up the demand that is being carried out. Only the elections' own goroutine uses it.
 	undemand  context.CancelFunc
-	demanding waitLock // held while a demand is carried out
+	demanding pause.Lock // held while a demand is carried out
 }
 
 // enforcer says when a rule is in force: a postgres.Server.

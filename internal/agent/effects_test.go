@@ -20,7 +20,7 @@ func TestAHardStateThatCouldNotBeWrittenWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &Agent{states: states, life: t.Context()}
+		a := &Agent{states: states, electing: electing{life: t.Context()}}
 		for term, want := range []time.Duration{0, storePause} {
 			full := want > 0
 			states.WriteBy(func(string, []byte, os.FileMode) error {

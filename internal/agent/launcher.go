@@ -78,7 +78,7 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status,
 		flags: l.flags, term: func() uint64 { return l.hardState().Won }, publish: l.publish, poke: r.poke,
 		ending: &r.ending, checkpoint: func() { r.tending.Go(func() { r.checkpoint(r.life) }) }, log: l.log,
-		idle: l.idle, pressure: l.pressure,
+		idle: l.idle, looks: looks{pressure: l.pressure},
 		presented: &presented{
 			want: l.identity, presents: l.server.Presents, reload: func() { l.flags.renewed.Store(true) },
 			status: l.status, log: l.log,

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toban.dev/internal/agent/pressure"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/pause"
@@ -72,19 +71,13 @@ type monitor struct {
 	publish func(protocol.Role)
 	poke    poke
 	// idle is for how long no client has done anything.
-	idle *idle
-	// pressure sees how busy the machine is.
-	pressure *pressure.Gauge
-	log      *slog.Logger
+	idle  *idle
+	looks looks
+	log   *slog.Logger
 
-	session  Session
-	failures int
-	ends     pause.Growing
-	entered  time.Time // when a new session was last tried
-	// proven says that in this look the server has done what its role asks, tended when the rest was last done too,
-	// answered when it has last done so.
-	proven           bool
-	tended, answered time.Time
+	session Session
+	ends    pause.Growing
+	entered time.Time // when a new session was last tried
 	// spared is since when the server runs as one whose volume gets full, zero while it does not.
 	spared time.Time
 }
@@ -122,7 +115,7 @@ func (t *monitor) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		t.observeOnce(ctx)
 		interval := standbyLook
-		if t.standing.isPrimary() || t.failures > 0 {
+		if t.standing.isPrimary() || t.looks.failures > 0 {
 			interval = lookInterval
 		}
 		timer := time.NewTimer(pause.Until(interval))
@@ -138,7 +131,7 @@ func (t *monitor) run(ctx context.Context) {
 // observeOnce sees to everything that is to be done with the server, and reports how it is.
 func (t *monitor) observeOnce(ctx context.Context) {
 	began := time.Now()
-	query, cancel := context.WithTimeout(ctx, t.deadline())
+	query, cancel := context.WithTimeout(ctx, t.looks.deadline())
 	defer cancel()
 	err := t.observe(query)
 	if ctx.Err() != nil || ended(t.process) {
@@ -148,10 +141,10 @@ func (t *monitor) observeOnce(ctx context.Context) {
 		t.log.Warn("the server has no room for a session of the agent", "error", err.Error())
 	}
 	if err == nil {
-		t.tended = time.Now()
+		t.looks.tended = time.Now()
 	}
 	if err == nil || postgres.TooManyClients(err) {
-		t.failures = 0
+		t.looks.failures = 0
 		t.standing.see(func(s *seen) { s.failure = "" })
 		t.reporter.report(err == nil || t.answersStill())
 		return
@@ -159,13 +152,11 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	t.disconnect()
 	late := query.Err() != nil || errors.Is(err, context.DeadlineExceeded) // else it has answered, and refused
 	if late {
-		t.pressure.LateAtLeast(time.Since(began))
+		t.looks.pressure.LateAtLeast(time.Since(began))
 	}
-	if t.failures++; late && t.isBusy() {
-		t.failures = 1
-	}
+	twice := t.looks.failed(late)
 	t.log.Warn("the server does not do what its role asks", "error", err.Error(), "took", time.Since(began).String())
-	if t.failures < 2 {
+	if !twice {
 		t.poke.observe()
 		return
 	}
@@ -179,35 +170,13 @@ func (t *monitor) observeOnce(ctx context.Context) {
 // answersStill says of a standby that it has answered a moment ago: whatever else of a look has failed since, it would
 // say how far its WAL goes.
 func (t *monitor) answersStill() bool {
-	return !t.standing.isPrimary() && time.Since(t.answered) < answerLasts
-}
-
-// deadline is how long a look may take. On a busy machine one long look is better than several short ones: each that is
-// given up takes its session with it.
-func (t *monitor) deadline() time.Duration {
-	deadline, slack := firstDeadline, t.pressure.Slack()
-	if t.failures > 0 {
-		deadline, slack = secondDeadline, slack/2
-	}
-	if t.pressure.Busy() {
-		return max(deadline+slack, busyDeadline)
-	}
-	return deadline + slack
-}
-
-// isBusy says of a look that was too late that the server has done what its role asks, and only the rest took too long;
-// or that the machine is busy, and the server has answered not long ago. On a busy node that is no reason to end it:
-// another instance may be on a node that is as busy. The next look is at once, so that one that has hung in the
-// meantime is found no later.
-func (t *monitor) isBusy() bool {
-	return t.proven && time.Since(t.tended) < tendPatience ||
-		t.pressure.Busy() && time.Since(t.answered) < busyPatience
+	return !t.standing.isPrimary() && time.Since(t.looks.answered) < answerLasts
 }
 
 // observe connects if need be, asks the server for its state, has it prove that it does what its role asks, and then
 // sees to the rest: the chores of its role, how it is, and the config.
 func (t *monitor) observe(ctx context.Context) error {
-	t.proven = false
+	t.looks.proven = false
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
@@ -227,7 +196,7 @@ func (t *monitor) observe(ctx context.Context) error {
 	if err := t.prove(ctx, primary); err != nil {
 		return err
 	}
-	t.proven, t.answered = true, time.Now()
+	t.looks.proven, t.looks.answered = true, time.Now()
 	oldest, err := t.upkeep(ctx, primary, state.Streaming)
 	if err != nil {
 		return err
@@ -242,7 +211,7 @@ func (t *monitor) observe(ctx context.Context) error {
 func (t *monitor) state(ctx context.Context) (postgres.State, error) {
 	state, err := t.session.State(ctx)
 	if err == nil {
-		t.pressure.Late(state.Took)
+		t.looks.pressure.Late(state.Took)
 	}
 	return state, err
 }

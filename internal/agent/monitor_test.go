@@ -362,9 +362,9 @@ func onABusyMachine(t *testing.T, server *answering) *watched {
 	t.Helper()
 	began := time.Now()
 	w := watch(t, server, true)
-	w.monitor.pressure = &pressure.Gauge{Stalled: func() time.Duration { return time.Since(began) }}
+	w.monitor.looks.pressure = &pressure.Gauge{Stalled: func() time.Duration { return time.Since(began) }}
 	ctx, stop := context.WithCancel(context.Background())
-	go func() { _ = w.monitor.pressure.Run(ctx, func() {}) }()
+	go func() { _ = w.monitor.looks.pressure.Run(ctx, func() {}) }()
 	t.Cleanup(func() {
 		stop()
 		synctest.Wait()
@@ -392,10 +392,10 @@ func TestNewSessionsAreLateOnABusyMachine(t *testing.T) {
 		w.observeOnce(t.Context())
 		time.Sleep(newSessions + time.Millisecond)
 		w.monitor.server = slowSessions{server}
-		for time.Since(w.monitor.answered) < busyPatience-5*time.Second {
-			w.monitor.pressure.Late(3 * time.Second)
+		for time.Since(w.monitor.looks.answered) < busyPatience-5*time.Second {
+			w.monitor.looks.pressure.Late(3 * time.Second)
 			if w.observeOnce(t.Context()); w.last(t).Failure != "" {
-				t.Fatalf("it answered %s ago: %s", time.Since(w.monitor.answered), w.last(t).Failure)
+				t.Fatalf("it answered %s ago: %s", time.Since(w.monitor.looks.answered), w.last(t).Failure)
 			}
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"toban.dev/internal/change/space"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
@@ -16,7 +17,7 @@ import (
 // volumes are those of the instance, by what was last seen of them. The server goes by the one that is worse. What
 // follows is done one after the other, so that what was seen last counts; the machine may take its time.
 type volumes struct {
-	writes, rooms waitLock
+	writes, rooms pause.Lock
 	data, wal     seenVolume
 }
 

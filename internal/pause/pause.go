@@ -1,4 +1,4 @@
-// Package pause waits in a loop that can be told to end.
+// Package pause waits in a loop that can be told to end, or for a lock.
 package pause
 
 import (
