@@ -38,7 +38,7 @@ func TestPreempt(t *testing.T) {
 		after    HardState
 	}{
 		"nobody has the read lease": {
-			HardState{Ballot: Ballot{4, "db-0"}}, false, false, true, HardState{Ballot: Ballot{4, "db-0"}},
+			HardState{Ballot: Ballot{4, "db-0"}}, false, false, true, HardState{Ballot: won},
 		},
 		"the one before does": {
 			HardState{Ballot: Ballot{4, "db-0"}, ReadLease: 4}, false, true, true, HardState{Ballot: won, ReadLease: 4},
