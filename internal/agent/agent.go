@@ -247,7 +247,7 @@ func (a *Agent) answerOthers() {
 		},
 		Configure: a.configure, Complete: a.forOperator, OnStatus: a.peers.OnStatus,
 		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Pooler: a.poolers.Answer,
-		Break: a.faults.do, Log: a.options.Log,
+		Publish: func() { a.publisher.Again() }, Break: a.faults.do, Log: a.options.Log,
 	}
 	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
 		if !a.begun.Load() {

@@ -102,6 +102,11 @@ func (c *Client) Switchover(ctx context.Context, host string, request Switchover
 	return call[Status](ctx, c, host, PathSwitchover, request)
 }
 
+// Publish asks the primary's agent to have the Services lead to its instance, and to no other: they do not.
+func (c *Client) Publish(ctx context.Context, host string) (Status, error) {
+	return call[Status](ctx, c, host, PathPublish, struct{}{})
+}
+
 // Vote asks another instance for its vote.
 func (c *Client) Vote(ctx context.Context, host string, request ha.VoteRequest) (ha.VoteReply, error) {
 	return call[ha.VoteReply](ctx, c, host, PathVote, request)

@@ -19,6 +19,7 @@ const (
 	PathSync       = "/v1/sync"       // POST Config: Status. For the operator
 	PathRestart    = "/v1/restart"    // POST Restart: Status. For the operator
 	PathSwitchover = "/v1/switchover" // POST Switchover: Status. For the operator
+	PathPublish    = "/v1/publish"    // POST {}: Status. For the operator. A primary publishes its role once more
 )
 
 // Config is all that an agent has to know about its SampleDB. The operator keeps

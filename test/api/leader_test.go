@@ -331,6 +331,38 @@ func TestAPrimaryWhoseRoleIsNotPublishedIsNotAvailable(t *testing.T) {
 	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
 }
 
+// Whoever takes the label from the primary's Pod, or puts it on another, has the Service lead elsewhere: the primary's
+// agent is asked to put that right, and nobody is while it is right.
+func TestLabelsOfRolesArePutRight(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", instances(2))
+	w.agents.published, w.unpublished = nil, true // the agents write no label meanwhile
+	asked := func(want ...string) {
+		t.Helper()
+		db = w.reconcile(db)
+		if !slices.Equal(w.agents.published, want) {
+			t.Errorf("asked to publish are %q, and not %q", w.agents.published, want)
+		}
+		w.agents.published = nil
+	}
+	label := func(name, role string) {
+		t.Helper()
+		pod := &corev1.Pod{}
+		w.read(name, pod)
+		pod.Labels[naming.LabelRole] = role
+		w.must(w.api.Update(w.Context(), pod))
+	}
+	asked()
+	label("x-1", "primary")
+	asked("x-0")
+	label("x-1", "standby")
+	asked()
+	label("x-0", "standby")
+	asked("x-0")
+	label("x-0", "primary")
+	asked()
+}
+
 // A primary that another has followed, and that has not heard of it, is no primary.
 func TestAFormerPrimaryIsNotShown(t *testing.T) {
 	w := newWorld(t)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/agent/publish"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -136,7 +137,7 @@ func TestAnAgentThatIsCutOffFromTheAPI(t *testing.T) {
 	vote := ha.WitnessOperation{Vote: &ha.VoteRequest{Term: 9, Candidate: "x-0.a", Voter: ha.Voter(lease.UID)}}
 	calls := map[string]func(context.Context) error{
 		"the role": func(ctx context.Context) error {
-			return k.Publish(ctx, protocol.RolePrimary, []string{"x-1"})
+			return k.Publish(ctx, publish.Wish{Role: protocol.RolePrimary, Term: 1}, []string{"x-1"})
 		},
 		"the role as it is": func(ctx context.Context) error { _, err := k.Published(ctx); return err },
 		"who passes on":     func(ctx context.Context) error { return k.SetRelay(ctx, "x-0", true) },

@@ -236,7 +236,9 @@ type agents struct {
 	// switchovers are the instances that primaries were asked to hand over to. Where
 	// refuse is set they refuse with it; they hand over only by the tests' hand.
 	switchovers []string
-	refuse      string
+	// published are the instances that were asked to publish their role.
+	published []string
+	refuse    string
 	// voters are what the primary has recorded; where it is nil, all members that are ready.
 	voters []string
 	// passwords are the roles whose password the agents were asked to change, with the verifiers. Where passwordError
@@ -303,6 +305,13 @@ func (a *agents) Switchover(
 	a.answers[host] = answer
 	a.switchovers = append(a.switchovers, answer.Name+" to "+request.To)
 	return answer, nil
+}
+
+func (a *agents) Publish(_ context.Context, _ types.UID, host string, _ protocol.Config) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.published = append(a.published, a.answers[host].Name)
+	return nil
 }
 
 func (a *agents) Restart(_ context.Context, _ types.UID, host string, _ protocol.Config, _ string) error {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 )
 
@@ -38,6 +40,7 @@ func TestCreate(t *testing.T) {
 	s.shows("shop")
 	s.everyInstanceStreams("shop", 2)
 	s.connectionStrings("shop")
+	s.labelsArePutRight("shop")
 }
 
 // shows looks at what kubectl get SampleDB prints.
@@ -69,6 +72,37 @@ func (s *story) everyInstanceStreams(name string, standbys int) {
 		}
 		return err
 	})
+}
+
+// labelsArePutRight takes the label of the primary away by hand, and puts it on another Pod: the Service soon leads to
+// the primary alone.
+func (s *story) labelsArePutRight(name string) {
+	s.Helper()
+	var db v1.SampleDB
+	must(s.T, s.Get(s.ctx, "sampledb/"+name, &db))
+	primary, other := db.Status.Primary, name+"-0"
+	if primary == other {
+		other = name + "-1"
+	}
+	for what, change := range map[string][]string{
+		"the label is taken":      {"label", "pod", primary, naming.LabelRole + "-"},
+		"another is labelled too": {"label", "pod", other, naming.LabelRole + "=primary", "--overwrite"},
+	} {
+		s.run(change...)
+		began := time.Now()
+		s.until(func(context.Context) error {
+			if now := s.run("get", "pods", "-l", naming.LabelSampleDB+"="+name+","+naming.LabelRole+"=primary",
+				"-o", "jsonpath={.items[*].metadata.name}"); now != primary {
+				return fmt.Errorf("labelled as the primary: %q", now)
+			}
+			return nil
+		})
+		took := time.Since(began)
+		s.Logf("%s: put right after %s", what, took.Round(10*time.Millisecond))
+		if took > 20*time.Second { // a leader looks by itself once a minute: this was not it
+			s.Errorf("%s: put right after %s", what, took)
+		}
+	}
 }
 
 // connectionStrings uses the ready-made ones, from a Pod as an application would.

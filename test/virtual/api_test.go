@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,10 +38,12 @@ type api struct {
 	w     *world
 	mutex sync.Mutex
 	lease *coordinationv1.Lease
-	roles map[string]protocol.Role
+	pods  map[string]*corev1.Pod
+	// late is after how long patches of an instance reach it that the instance has given up by then.
 	// slow is how much longer each call takes, troubled when somebody has last waited for it in vain, taken when a
 	// read lease was last in the Lease, by its term.
 	slow     time.Duration
+	late     map[string]time.Duration
 	troubled map[string]time.Time
 	taken    map[uint64]time.Time
 }
@@ -50,8 +53,8 @@ func newAPI(w *world) *api {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "test", UID: types.UID(leaseUID), ResourceVersion: "1"},
 	}
-	return &api{w: w, lease: lease, roles: map[string]protocol.Role{}, troubled: map[string]time.Time{},
-		taken: map[uint64]time.Time{}}
+	return &api{w: w, lease: lease, pods: map[string]*corev1.Pod{}, troubled: map[string]time.Time{},
+		taken: map[uint64]time.Time{}, late: map[string]time.Duration{}}
 }
 
 // cluster is the agent's own code for the API, as an instance reaches it.
@@ -103,9 +106,19 @@ func (y *way) call(r *http.Request, body []byte) (*http.Response, error) {
 	if err := y.api.w.net.travel(r.Context(), link{y.from, "api"}); err != nil {
 		return nil, err
 	}
+	_, pod, _ := strings.Cut(r.URL.Path, "/pods/")
 	y.api.mutex.Lock()
-	slow := y.api.slow
+	slow, late := y.api.slow, y.api.late[y.from]
 	y.api.mutex.Unlock()
+	if late > 0 && r.Method == http.MethodPatch {
+		time.AfterFunc(late, func() {
+			y.api.mutex.Lock()
+			defer y.api.mutex.Unlock()
+			y.api.callPod(r, pod, body)
+		})
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	if err := pause(r.Context(), slow); err != nil {
 		return nil, err
 	}
@@ -114,7 +127,6 @@ func (y *way) call(r *http.Request, body []byte) (*http.Response, error) {
 	if strings.Contains(r.URL.Path, "/leases/") {
 		return y.api.callLease(r.Method, body), nil
 	}
-	_, pod, _ := strings.Cut(r.URL.Path, "/pods/")
 	return y.api.callPod(r, pod, body), nil
 }
 
@@ -123,6 +135,20 @@ func (a *api) beSlow(by time.Duration) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.slow = by
+}
+
+// beLate has patches of an instance come later, after it has given them up.
+func (a *api) beLate(name string, by time.Duration) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.late[name] = by
+}
+
+// takeRole takes the label from a Pod, as somebody does by hand.
+func (a *api) takeRole(name string) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	delete(a.pods[name].Labels, naming.LabelRole)
 }
 
 // hasTrouble says that an instance could not rely on the API a moment ago.
@@ -174,28 +200,64 @@ func (a *api) callLease(method string, body []byte) *http.Response {
 	return answer(http.StatusOK, a.lease)
 }
 
-// callPod reads a Pod's label, sets it, or takes the primary's from it.
-func (a *api) callPod(r *http.Request, pod string, body []byte) *http.Response {
-	switch {
-	case r.Method == http.MethodGet:
-	case r.Header.Get("Content-Type") == string(types.JSONPatchType):
-		if a.roles[pod] != protocol.RolePrimary {
-			return failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "the test failed")
+// callPod reads a Pod, or changes it, as the API server does.
+func (a *api) callPod(r *http.Request, name string, body []byte) *http.Response {
+	pod := a.pods[name]
+	if pod == nil {
+		pod = &corev1.Pod{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Namespace: "test", ResourceVersion: "1", Labels: map[string]string{"is": "there"},
+			},
 		}
-		a.roles[pod] = protocol.RoleNone
-	default:
-		var patch corev1.Pod
-		if err := json.Unmarshal(body, &patch); err != nil {
-			return failure(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
-		}
-		a.roles[pod] = protocol.Role(patch.Labels[naming.LabelRole])
+		a.pods[name] = pod
 	}
-	return answer(http.StatusOK, &corev1.Pod{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: pod, Namespace: "test", Labels: map[string]string{naming.LabelRole: string(a.roles[pod])},
-		},
-	})
+	if r.Method == http.MethodGet {
+		return answer(http.StatusOK, pod)
+	}
+	next, err := patched(pod, r.Header.Get("Content-Type"), body)
+	if err != nil {
+		return failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
+	}
+	version, _ := strconv.Atoi(pod.ResourceVersion)
+	next.ResourceVersion = strconv.Itoa(version + 1)
+	a.pods[name] = next
+	return answer(http.StatusOK, next)
+}
+
+// patched is a Pod with a patch, by the library of the API server.
+func patched(pod *corev1.Pod, kind string, body []byte) (*corev1.Pod, error) {
+	text, err := json.Marshal(pod)
+	if err != nil {
+		return nil, fmt.Errorf("encode the Pod: %w", err)
+	}
+	if kind == string(types.JSONPatchType) {
+		var patch jsonpatch.Patch
+		if patch, err = jsonpatch.DecodePatch(body); err == nil {
+			text, err = patch.Apply(text)
+		}
+	} else {
+		text, err = jsonpatch.MergePatch(text, body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("patch the Pod: %w", err)
+	}
+	next := &corev1.Pod{}
+	if err := json.Unmarshal(text, next); err != nil {
+		return nil, fmt.Errorf("decode the Pod: %w", err)
+	}
+	return next, nil
+}
+
+// role is the label of a Pod.
+func (a *api) role(name string) protocol.Role {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	pod := a.pods[name]
+	if pod == nil {
+		return protocol.RoleNone
+	}
+	return protocol.Role(pod.Labels[naming.LabelRole])
 }
 
 func answer(code int, object any) *http.Response {

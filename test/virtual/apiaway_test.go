@@ -21,11 +21,7 @@ func (w *world) cutAPI(lasts time.Duration) {
 }
 
 // published says that the Services lead to an instance as the primary.
-func (w *world) published(i *instance) bool {
-	w.api.mutex.Lock()
-	defer w.api.mutex.Unlock()
-	return w.api.roles[i.name] == protocol.RolePrimary
-}
+func (w *world) published(i *instance) bool { return w.api.role(i.name) == protocol.RolePrimary }
 
 // awaitPublished waits until they do.
 func (w *world) awaitPublished(i *instance) {
@@ -55,6 +51,31 @@ func TestAnElectionWithoutTheAPI(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a former leader has sent to the API comes there when another leads: it takes the label neither from that one, nor
+// to its own Pod.
+func TestALatePatchTakesNoLabel(t *testing.T) {
+	run(t, 2, 3, func(w *world) {
+		before := w.formed()
+		w.awaitPublished(before.s.instance)
+		name := before.s.instance.name
+		w.api.beLate(name, 30*time.Second)
+		w.api.takeRole(name)
+		time.Sleep(70 * time.Second) // a leader looks each minute at least, and has tried to write by then
+		w.api.takeRole(name)
+		before.s.kill()
+		w.elects(before, 5*time.Second)
+		after := w.leader()
+		w.awaitPublished(after.s.instance)
+		for range 400 {
+			time.Sleep(100 * time.Millisecond)
+			if w.published(before.s.instance) || !w.published(after.s.instance) {
+				w.Fatalf("a late patch has reached it: %q of the former leader, %q of the present one",
+					w.api.role(name), w.api.role(after.s.instance.name))
+			}
+		}
+	})
 }
 
 // Of two instances whose agents live, each has the other's vote, so that the witness is not needed.

@@ -4,9 +4,9 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -17,7 +17,6 @@ import (
 
 	"toban.dev/internal/httppath"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/protocol"
 )
 
 const fieldManager = "toban-agent"
@@ -30,6 +29,8 @@ type Cluster struct {
 	lease     string
 	// way is how the client reaches the API.
 	way *httppath.Path
+	// written is how this instance's Pod was when its role was last written or read, nil for unknown.
+	written atomic.Pointer[mark]
 }
 
 // InPod finds the cluster from within the Pod of an instance of a SampleDB.
@@ -63,33 +64,6 @@ func (k *Cluster) Cut() { k.way.Cut() }
 // Restore has it reach the API again.
 func (k *Cluster) Restore() { k.way.Restore() }
 
-// Publish labels this instance's Pod with its role, which the Services select
-// by. A new primary first takes the label from the one before, whose agent may not
-// be able to.
-func (k *Cluster) Publish(ctx context.Context, role protocol.Role, others []string) error {
-	if role == protocol.RolePrimary {
-		taken := make(chan error, len(others))
-		for _, pod := range others {
-			go func() { taken <- k.depose(ctx, pod) }()
-		}
-		err := k.label(ctx, k.pod, role)
-		for range others {
-			err = errors.Join(err, <-taken)
-		}
-		return err
-	}
-	return k.label(ctx, k.pod, role)
-}
-
-// Published is the role on this instance's Pod.
-func (k *Cluster) Published(ctx context.Context) (protocol.Role, error) {
-	pod, err := k.client.CoreV1().Pods(k.namespace).Get(ctx, k.pod, metav1.GetOptions{})
-	if err != nil {
-		return protocol.RoleNone, fmt.Errorf("read the Pod %s: %w", k.pod, err)
-	}
-	return protocol.Role(pod.Labels[naming.LabelRole]), nil
-}
-
 // SetRelay sets the label on an instance's Pod by which the Service finds those that pass clients on, or removes it.
 // A Pod that is not there bears none.
 func (k *Cluster) SetRelay(ctx context.Context, instance string, leads bool) error {
@@ -117,31 +91,6 @@ func (k *Cluster) MarkRoom(ctx context.Context, room string) error {
 		metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		return fmt.Errorf("annotate the Pod %s: %w", k.pod, err)
-	}
-	return nil
-}
-
-// depose takes the primary's label from a Pod that bears it.
-func (k *Cluster) depose(ctx context.Context, pod string) error {
-	test := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/labels/toban.dev~1role","value":%q},
-		{"op":"remove","path":"/metadata/labels/toban.dev~1role"}]`, protocol.RolePrimary)
-	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, pod, types.JSONPatchType, test,
-		metav1.PatchOptions{FieldManager: fieldManager})
-	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
-		return nil // it is not there, or does not bear it
-	}
-	if err != nil {
-		return fmt.Errorf("take the role from the Pod %s: %w", pod, err)
-	}
-	return nil
-}
-
-func (k *Cluster) label(ctx context.Context, pod string, role protocol.Role) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, naming.LabelRole, role)
-	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, pod, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: fieldManager})
-	if err != nil {
-		return fmt.Errorf("label the Pod %s: %w", pod, err)
 	}
 	return nil
 }

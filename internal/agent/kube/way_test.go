@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"toban.dev/internal/agent/publish"
 	"toban.dev/internal/httppath"
 	"toban.dev/internal/protocol"
 )
@@ -47,7 +48,7 @@ func TestNothingReachesAnAPIThatIsCut(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := k.Publish(ctx, protocol.RolePrimary, []string{"db-1"}); !errors.Is(err, httppath.ErrCut) {
+	if err := k.Publish(ctx, publish.Wish{Role: protocol.RolePrimary, Term: 1}, []string{"db-1"}); !errors.Is(err, httppath.ErrCut) {
 		t.Errorf("a write fails by %v", err)
 	}
 	if n := calls.Load(); n != 0 {

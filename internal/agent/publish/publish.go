@@ -3,6 +3,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,7 @@ import (
 // Cluster is where roles are published. It may be away at any time.
 type Cluster interface {
 	// Publish makes the Services find this instance in a role, and no other as primary.
-	Publish(ctx context.Context, role protocol.Role, others []string) error
+	Publish(ctx context.Context, wish Wish, others []string) error
 	// Published is the role in which the Services find this instance.
 	Published(ctx context.Context) (protocol.Role, error)
 	// SetRelay lets the Service lead to an instance that passes clients on, or not.
@@ -23,6 +24,23 @@ type Cluster interface {
 	// MarkRoom says of this instance that its volume gets full, and how that is; "" for not.
 	MarkRoom(ctx context.Context, room string) error
 }
+
+// Wish is the role that an instance is to be found in.
+type Wish struct {
+	Role protocol.Role
+	// Term is that which a primary leads, and of another the highest of which it knows.
+	Term uint64
+	// Anyway says that a later term that is on record does not count.
+	Anyway bool
+}
+
+// ErrLaterTerm says that a leader of a later term has written its role already: this one is no primary any more.
+var ErrLaterTerm = errors.New("a leader of a later term is on record there")
+
+// laterLasts is for how long a primary lets a later term count that is on record in the cluster, and that no other
+// instance tells it of. Who leads a later term deposes it in far less time. After that the record is wrong: somebody has
+// written it by hand, or the Pods are older than the data.
+const laterLasts = 10 * time.Second
 
 // publishDeadline bounds one attempt to tell the cluster the role.
 const publishDeadline = 2 * time.Second
@@ -72,6 +90,10 @@ type Publisher struct {
 	wishes chan protocol.Role
 	// published is the role in which the Services may lead here; nil where that is not known.
 	published atomic.Pointer[protocol.Role]
+	// later is since when a later term than that of this instance is on record, zero where none is.
+	later time.Time
+	// again says that the Services are known not to lead here, or to lead to others as well.
+	again atomic.Bool
 }
 
 // New makes a publisher that nobody has wished anything from yet.
@@ -111,6 +133,10 @@ func (p *Publisher) Want(role protocol.Role) {
 	}
 }
 
+// Again has the role of a primary published with the next wish: the cluster does not have it so. Of another it changes
+// nothing.
+func (p *Publisher) Again() { p.again.Store(true) }
+
 // Run tells the cluster the role of this instance, once for each change,
 // apart from the elections: an API server that is away must not slow it down.
 func (p *Publisher) Run(ctx context.Context) error {
@@ -128,7 +154,8 @@ func (p *Publisher) Run(ctx context.Context) error {
 			case p.options.Cluster == nil, role == protocol.RolePrimary && !leads:
 				// One over whom another is being elected has nothing to publish: it would take
 				// the Services from that one.
-			case role != last.role, role == protocol.RolePrimary && term != last.term:
+			case role != last.role, role == protocol.RolePrimary && (term != last.term || p.again.Load()):
+				p.again.Store(false)
 				if p.publishUntilDone(ctx, role) {
 					last = publication{role, term, time.Now().Add(firstCheck), firstCheck}
 				}
@@ -162,16 +189,30 @@ func (p *Publisher) checkPublished(ctx context.Context, last *publication) {
 	}
 }
 
+// outlasts says whether a later term has been on record for so long that it does not count: is says that it was when the
+// role was written last.
+func (p *Publisher) outlasts(is bool) bool {
+	switch {
+	case !is:
+		p.later = time.Time{}
+	case p.later.IsZero():
+		p.later = time.Now()
+	}
+	return is && time.Since(p.later) > laterLasts
+}
+
 // publishUntilDone tries until it works or there is another wish. A primary that
 // leads no more does not try on.
 func (p *Publisher) publishUntilDone(ctx context.Context, role protocol.Role) bool {
 	if role == protocol.RolePrimary {
 		p.note(role) // also of an attempt that is given up it is not known that it has failed
 	}
+	wish := Wish{Role: role, Term: p.options.HardState().Ballot.Term, Anyway: p.outlasts(!p.later.IsZero())}
 	for retry := firstRetry; ; retry = min(2*retry, publishRetry) {
 		one, cancel := context.WithTimeout(ctx, publishDeadline)
-		err := p.options.Cluster.Publish(one, role, p.options.Others())
+		err := p.options.Cluster.Publish(one, wish, p.options.Others())
 		cancel()
+		wish.Anyway = p.outlasts(errors.Is(err, ErrLaterTerm))
 		if err == nil {
 			p.options.Log.Info("the role is published", "role", string(role))
 			p.note(role)

@@ -36,14 +36,14 @@ func (l *labels) failures() int {
 	return l.failed
 }
 
-func (l *labels) Publish(_ context.Context, role protocol.Role, _ []string) error {
+func (l *labels) Publish(_ context.Context, wish Wish, _ []string) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.away {
 		l.failed++
 		return errors.New("the API is away")
 	}
-	l.role = role
+	l.role = wish.Role
 	l.published++
 	return nil
 }
@@ -155,6 +155,24 @@ func TestAFormerPrimaryIsToldWhenItIsKnownAsNone(t *testing.T) {
 	}
 	cluster.setAway(false)
 	eventually(t, "the API is back", func() bool { p.Want(protocol.RoleStandby); return deposed.Load() == 2 })
+}
+
+func TestAPrimaryPublishesItselfAgainWhenItIsAskedTo(t *testing.T) {
+	m, cluster := &promises{}, &labels{}
+	m.ballot(ha.Ballot{Term: 1, Leader: "db-0"}, 1)
+	p := New(Options{
+		Name: "db-0", Cluster: cluster, HardState: m.get, Others: func() []string { return nil },
+		Role:    func() protocol.Role { return protocol.RolePrimary },
+		Deposed: func() {}, Log: slog.New(slog.DiscardHandler),
+	})
+	go func() { _ = p.Run(t.Context()) }()
+	for n := 1; n < 3; n++ {
+		eventually(t, "it is published", func() bool {
+			p.Want(protocol.RolePrimary)
+			return cluster.times() == n
+		})
+		p.Again()
+	}
 }
 
 func TestAPrimaryWhoseLabelIsTakenPublishesItselfAgain(t *testing.T) {

@@ -59,6 +59,8 @@ type API struct {
 	GoOnAs func(ctx context.Context, is protocol.Program, body io.Reader) (begin func(), err error)
 	// Pooler answers a pooler.
 	Pooler func(context.Context, protocol.PoolerAsks) protocol.InstanceTells
+	// Publish has the role of this instance published once more.
+	Publish func()
 	// Break does a fault to this instance.
 	Break func(protocol.FaultOrder) error
 	Log   *slog.Logger
@@ -74,6 +76,7 @@ func (a *API) Serve(ctx context.Context) error {
 	mux.Handle("POST "+protocol.PathRecord, only(naming.IdentityInstance, "another instance", a.handleConfiguration))
 	mux.Handle("POST "+protocol.PathSwitchover, only(naming.IdentityOperator, "the operator", a.handleSwitchover))
 	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
+	mux.Handle("POST "+protocol.PathPublish, only(naming.IdentityOperator, "the operator", a.handlePublish))
 	mux.Handle("POST "+protocol.PathRestart, only(naming.IdentityOperator, "the operator", a.handleRestart))
 	mux.Handle("POST "+protocol.PathDatabase, only(naming.IdentityOperator, "the operator", a.handleDatabase))
 	mux.Handle("POST "+protocol.PathPassword, only(naming.IdentityOperator, "the operator", a.handlePassword))
@@ -252,6 +255,12 @@ func (a *API) awaitApplied(ctx context.Context, revision string) {
 			return
 		}
 	}
+}
+
+// handlePublish has the role published once more.
+func (a *API) handlePublish(w http.ResponseWriter, r *http.Request) {
+	a.Publish()
+	a.handleStatus(w, r)
 }
 
 // handleRestart has the server restarted.

@@ -100,6 +100,12 @@ func TestWhoMayAskWhat(t *testing.T) {
 		"a peer asks for a switchover": {func(ctx context.Context) (protocol.Status, error) {
 			return peer.Switchover(ctx, loopback, protocol.Switchover{})
 		}, "403 Forbidden: only the operator"},
+		"a peer asks to publish": {func(ctx context.Context) (protocol.Status, error) {
+			return peer.Publish(ctx, loopback)
+		}, "403 Forbidden: only the operator"},
+		"the operator asks to publish": {func(ctx context.Context) (protocol.Status, error) {
+			return operator.Publish(ctx, loopback)
+		}, ""},
 		"a peer asks for another password": {func(ctx context.Context) (protocol.Status, error) {
 			_, err := peer.Password(ctx, loopback, protocol.PasswordRequest{Role: "app"})
 			return protocol.Status{}, err
@@ -318,6 +324,7 @@ func servingAs(t *testing.T, who *identity.Identity, operators *pki.Authority) *
 		Status:      status.New(protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"}),
 		Certificate: who.Certificate,
 		ClientCAs:   func() (map[string]*x509.CertPool, error) { return who.ClientCAs(i.current().Operator) },
+		Publish:     func() {},
 		Break:       func(protocol.FaultOrder) error { return errors.New("no server runs here") },
 		Pooler: func(context.Context, protocol.PoolerAsks) protocol.InstanceTells {
 			return protocol.InstanceTells{Name: "x-0"}

@@ -126,6 +126,16 @@ func (a *HTTPS) Switchover(
 	return c.Switchover(ctx, host, request)
 }
 
+// Publish asks the primary's agent to have the Services lead to its instance, and to no other.
+func (a *HTTPS) Publish(ctx context.Context, cluster types.UID, host string, config protocol.Config) error {
+	c, err := a.client(cluster, config)
+	if err != nil {
+		return err
+	}
+	_, err = c.Publish(ctx, host)
+	return err
+}
+
 // Password asks the primary's agent to give the application another password.
 func (a *HTTPS) Password(
 	ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.PasswordRequest,

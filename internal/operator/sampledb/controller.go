@@ -78,6 +78,7 @@ func (s *scope) phases() []phase {
 		{"witness", s.ApplyWitness, gates},
 		{"config", s.ApplyConfig, gates},
 		{"switchover", s.ApplySwitchover, gates},
+		{"roles", s.ApplyRoles, apart},
 		{"secrets", s.ApplySecrets, gates},
 		{"password", s.ApplyPassword, apart},
 		{"authority", s.ApplyAuthority, apart},

@@ -505,6 +505,9 @@ func (c *cluster) Restart(context.Context, types.UID, string, protocol.Config, s
 	return nil
 }
 
+// Publish is of Agents.
+func (c *cluster) Publish(context.Context, types.UID, string, protocol.Config) error { return nil }
+
 // Switchover is of Agents.
 func (c *cluster) Switchover(
 	_ context.Context, _ types.UID, _ string, _ protocol.Config, request protocol.Switchover,

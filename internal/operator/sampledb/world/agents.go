@@ -36,6 +36,8 @@ type Agents interface {
 	// Switchover asks the primary's agent to hand over, and returns how its instance is.
 	Switchover(ctx context.Context, cluster types.UID, host string, config protocol.Config,
 		request protocol.Switchover) (protocol.Status, error)
+	// Publish asks the primary's agent to have the Services lead to its instance, and to no other.
+	Publish(ctx context.Context, cluster types.UID, host string, config protocol.Config) error
 	// Password asks the primary's agent to give a role another password.
 	Password(ctx context.Context, cluster types.UID, host string, config protocol.Config,
 		request protocol.PasswordRequest) (protocol.PasswordResult, error)
