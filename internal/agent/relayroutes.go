@@ -26,8 +26,17 @@ func (a *Agent) newRelay() *relay.Relay {
 			return c.Relay && !naming.IsReader(c.Cluster, a.options.Name)
 		},
 		Told:    a.told,
+		Silence: a.silenceOf,
 		Changed: func(listens bool) { a.status.Change(func(s *protocol.Status) { s.Relays = listens }) },
 	}
+}
+
+// silenceOf is for how long nothing has been heard of an instance, as a machine without time for its processes hears.
+func (a *Agent) silenceOf(name string) time.Duration {
+	if name == a.options.Name {
+		return 0
+	}
+	return a.peers.Silence(name) - a.pressure.Slack()
 }
 
 // told is what the instances have told last: this one now, and the others as it has heard them.

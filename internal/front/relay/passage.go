@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"toban.dev/internal/front/route"
 )
@@ -27,6 +28,8 @@ type passage struct {
 	// said is what the client has said, until the server has answered.
 	said     []byte
 	answered bool
+	// ends is how often a server has ended the connection without having said anything.
+	ends int
 }
 
 // listen passes on what the client says. Until the server has answered it is kept, for another server.
@@ -86,13 +89,14 @@ func (p *passage) through(server net.Conn, to route.Route) (served bool) {
 	}
 	first := make([]byte, 4<<10)
 	n, err := server.Read(first)
-	if err != nil && !errors.Is(err, io.EOF) {
-		p.restart()
+	if n == 0 && err != nil && p.mayRestart(err) {
 		return false
 	}
 	p.answer()
-	if _, err := p.client.Write(first[:n]); err != nil {
-		return true
+	if n > 0 {
+		if _, err := p.client.Write(first[:n]); err != nil {
+			return true
+		}
 	}
 	_, _ = io.Copy(p.client, server) // either has gone
 	return true
@@ -110,11 +114,21 @@ func (p *passage) begin(server net.Conn, to route.Route) error {
 	return err
 }
 
-// restart waits for another server.
-func (p *passage) restart() {
+// mostEnds is how often a server may end a connection in order without having said anything, and the client is passed on
+// to one again. One that is being stopped does that, and one that does not understand the client, always.
+const mostEnds = 3
+
+// mayRestart has the client wait for another server, if it may, because of how one has ended the connection.
+func (p *passage) mayRestart(err error) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	if errors.Is(err, io.EOF) {
+		if p.ends++; p.ends > mostEnds {
+			return false
+		}
+	}
 	p.server = nil
+	return true
 }
 
 // answer notes that the server has said something: from now on the client has a session with it.
@@ -131,6 +145,15 @@ func (p *passage) leave(now route.Route) {
 	defer p.mutex.Unlock()
 	if p.server != nil && p.to.Term < now.Term && p.to.Instance != now.Instance {
 		_ = p.server.Close()
+	}
+}
+
+// giveUp ends the passage if nothing is heard any more of the instance to which it goes.
+func (p *passage) giveUp(silence func(instance string) time.Duration) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.server != nil && silence(p.to.Instance) > silent {
+		p.endLocked()
 	}
 }
 

@@ -25,6 +25,10 @@ const (
 	dialTimeout = time.Second
 	// listenAgain is after how long it is tried again to listen.
 	listenAgain = time.Second
+	// silent is for how long nothing may be heard of an instance to which clients are passed on. TCP alone gives up what
+	// nobody acknowledges after a quarter of an hour. A shorter limit of TCP (TCP_USER_TIMEOUT) would also end who only
+	// takes nothing for a while: a backend that waits for a lock in a COPY, or a client that shows page after page.
+	silent = 10 * time.Second
 	// most is how many clients there are at once; a server takes fewer.
 	most = 5000
 )
@@ -38,6 +42,8 @@ type Relay struct {
 	Wanted func() bool
 	// Told is what the instances have told last.
 	Told func() []protocol.InstanceTells
+	// Silence is for how long nothing has been heard of an instance.
+	Silence func(instance string) time.Duration
 	// Dial connects to a leader.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Changed is told whether clients are taken.
@@ -150,7 +156,8 @@ func (r *Relay) leader() (to route.Route, open bool) {
 	return d.Route, d.Open()
 }
 
-// leaveFormer ends what goes to an instance of a former term, as soon as another leads, until nobody is passed on.
+// leaveFormer ends what goes to an instance of a former term, as soon as another leads, and what goes to one of which
+// nothing is heard any more, until nobody is passed on.
 func (r *Relay) leaveFormer(ctx context.Context) {
 	for pause.For(ctx, look) {
 		now, open := r.leader()
@@ -159,6 +166,7 @@ func (r *Relay) leaveFormer(ctx context.Context) {
 			if open {
 				p.leave(now)
 			}
+			p.giveUp(r.Silence)
 		}
 		if len(r.passing) == 0 {
 			r.leaves = false

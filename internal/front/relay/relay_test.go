@@ -23,14 +23,16 @@ type world struct {
 	told    atomic.Pointer[[]protocol.InstanceTells]
 	wanted  atomic.Bool
 	listens atomic.Bool
+	silence atomic.Int64
 	servers map[string]*server
 }
 
-// server answers each line with its name and the line, unless it is mute. It counts who comes.
+// server answers each line with its name and the line, unless it is mute or quits. It counts who comes.
 type server struct {
 	name    string
 	address string
 	mute    atomic.Bool
+	quits   atomic.Bool
 	came    atomic.Int32
 	heard   chan string
 }
@@ -61,7 +63,7 @@ func (s *server) serve(client net.Conn) {
 	lines := bufio.NewScanner(client)
 	for lines.Scan() {
 		s.heard <- lines.Text()
-		if lines.Text() == "quit" {
+		if lines.Text() == "quit" || s.quits.Load() {
 			return
 		}
 		if !s.mute.Load() {
@@ -95,6 +97,7 @@ func begin(t *testing.T) *world {
 			}
 			return nil
 		},
+		Silence: func(string) time.Duration { return time.Duration(w.silence.Load()) },
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			host, _, _ := net.SplitHostPort(address)
 			return (&net.Dialer{}).DialContext(ctx, network, w.servers[host].address)
@@ -319,4 +322,42 @@ func TestALeaderThatIsNotReachedIsTriedAgain(t *testing.T) {
 	time.Sleep(2 * look) // it is tried in vain
 	w.lead("b", 5)
 	c.hears("b: hello")
+}
+
+// Of an instance that is cut off nothing is heard, and TCP would wait for it for a quarter of an hour.
+func TestASessionEndsWhenNothingIsHeardOfItsInstance(t *testing.T) {
+	w := begin(t)
+	w.lead("a", 4)
+	c := w.client()
+	c.asks("hello", "a: hello")
+	w.silence.Store(int64(silent - time.Second))
+	time.Sleep(4 * look) // nothing is to happen
+	c.asks("still here", "a: still here")
+	w.silence.Store(int64(silent + time.Second))
+	c.ends()
+	w.passing(0)
+}
+
+// A server that ends a connection in order, and has said nothing, has not served the client: it is being stopped.
+func TestAServerThatEndsWithoutAWordIsLeftForTheNext(t *testing.T) {
+	w := begin(t)
+	w.servers["a"].quits.Store(true)
+	w.lead("a", 4)
+	c := w.client()
+	c.say("hello")
+	w.until("it has ended a connection", func() bool { return w.servers["a"].came.Load() > 0 })
+	w.lead("b", 5)
+	if line, err := c.lines.ReadString('\n'); err == nil && line != "b: hello\n" {
+		t.Errorf("the client hears %q", line)
+	} else if err != nil && w.servers["a"].came.Load() <= mostEnds {
+		t.Errorf("after %d of %d ends: %v", w.servers["a"].came.Load(), mostEnds, err)
+	}
+	w.lead("a", 6)
+	before := w.servers["a"].came.Load()
+	other := w.client()
+	other.say("not PostgreSQL's")
+	other.ends()
+	if came := w.servers["a"].came.Load() - before; came != mostEnds+1 {
+		t.Errorf("who is not understood came %d times", came)
+	}
 }
