@@ -183,7 +183,7 @@ func newAgent(
 	a.toStore = bucket.NewWay()
 	a.faults = newFaults(&a.current, targets{
 		volume: volume.NewFiller(options.Volume, options.Log), api: options.Cluster, store: a.toStore,
-		config: a.configs.get,
+		config: a.configs.get, role: func() protocol.Role { return a.status.Get().Role },
 	}, options.Die, options.Log)
 	var err error
 	a.identity, err = identity.New(identity.Options{

@@ -62,6 +62,8 @@ type targets struct {
 	api, store cuttable
 	// config says whether there is an archive.
 	config func() protocol.Config
+	// role is the one that this instance has now.
+	role func() protocol.Role
 }
 
 // lastingFault is a fault that lasts.
@@ -83,6 +85,9 @@ func newFaults(current *atomic.Pointer[running], targets targets, die func(), lo
 // do carries an order out.
 func (f *faults) do(o protocol.FaultOrder) error {
 	f.log.Warn("a FaultDrill orders a fault", "fault", string(o.Fault), "drill", o.Drill)
+	if role := f.role(); o.Role != protocol.RoleNone && o.Role != role {
+		return fmt.Errorf("this instance was to be broken as the %s, and its role is %q by now", o.Role, role)
+	}
 	switch o.Fault {
 	case protocol.FaultUndo:
 		return f.undo()

@@ -71,6 +71,7 @@ func breaking(server Process, die func()) *faults {
 	return newFaults(&current, targets{
 		volume: volume, api: api, store: api,
 		config: func() protocol.Config { return protocol.Config{Archive: archive} },
+		role:   func() protocol.Role { return protocol.RoleStandby },
 	}, die, slog.New(slog.DiscardHandler))
 }
 
@@ -81,6 +82,19 @@ func TestAServerIsKilledByOrder(t *testing.T) {
 	}
 	if got := server.take(); !slices.Equal(got, []string{"crash"}) {
 		t.Errorf("it was done: %q", got)
+	}
+}
+
+// Between the choice and the order another may have been elected.
+func TestAnInstanceOfAnotherRoleIsNotBroken(t *testing.T) {
+	server := &brittle{}
+	order := protocol.FaultOrder{Fault: protocol.FaultKillServer, Role: protocol.RolePrimary}
+	if err := breaking(server, nil).do(order); err == nil || len(server.take()) > 0 {
+		t.Errorf("a standby is broken as the primary: %v", err)
+	}
+	order.Role = protocol.RoleStandby
+	if err := breaking(server, nil).do(order); err != nil || len(server.take()) != 1 {
+		t.Errorf("a standby is not broken as one: %v", err)
 	}
 }
 

@@ -47,6 +47,9 @@ func (s *scope) Act(ctx context.Context, d order.Decision) (order.Decision, erro
 // done twice, or after it was cancelled or deleted, and if the operator stops in between, everybody knows that it may
 // have been done. One that is deleted later is taken back.
 func (s *scope) strike(ctx context.Context, d order.Decision) (order.Decision, error) {
+	if why, err := s.misplaced(ctx); err != nil || why != "" {
+		return order.Wait(v1.ReasonRunning, why), err
+	}
 	s.ordered = s.Now()
 	there, err := s.Report(ctx, s, d)
 	switch {
@@ -66,10 +69,34 @@ func (s *scope) strike(ctx context.Context, d order.Decision) (order.Decision, e
 	return order.Wait(v1.ReasonRunning, broken(s.broken(), s.Object.Spec.Has(v1.FaultByHand))), nil
 }
 
+// misplaced says why what was chosen is not to be broken: it has another role by now. It is read past the cache, and
+// the SampleDB's status too, from which the choice is, may be of a moment ago. Without that a volume could be taken from
+// one that has just been elected.
+func (s *scope) misplaced(ctx context.Context) (why string, err error) {
+	for _, a := range s.seen.targets {
+		for i := range a.pods {
+			if a.role() == protocol.RoleNone {
+				continue
+			}
+			now := &corev1.Pod{}
+			if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(&a.pods[i]), now); err != nil {
+				return "", fmt.Errorf("look which role %s has: %w", a.pods[i].Name, err)
+			}
+			if role := protocol.Role(now.Labels[naming.LabelRole]); role != a.role() || now.UID != a.pods[i].UID {
+				return fmt.Sprintf("waits: %s was chosen as the %s, and its role is %q by now", now.Name, a.role(),
+					role), nil
+			}
+		}
+	}
+	return "", nil
+}
+
 // injected is one fault of one Pod.
 type injected struct {
 	fault v1.FaultDrillFault
 	pod   *corev1.Pod
+	// role is the one for which it was chosen, "" for any.
+	role protocol.Role
 }
 
 // fault does all faults, each to all that it is done to at once, and says when. What lasts begins first: what it is to
@@ -81,11 +108,11 @@ func (s *scope) fault(ctx context.Context) (time.Time, error) {
 		for _, a := range s.seen.targets {
 			for i := range a.pods {
 				if lasting(a.Fault) == first {
-					blows = append(blows, injected{a.Fault, &a.pods[i]})
+					blows = append(blows, injected{a.Fault, &a.pods[i], a.role()})
 				}
 			}
 		}
-		if err := each(blows, func(b injected) error { return s.breakPod(ctx, b.fault, b.pod) }); err != nil {
+		if err := each(blows, func(b injected) error { return s.breakPod(ctx, b) }); err != nil {
 			_ = s.undo(ctx) // where it was done, it ends by itself, but later
 			return at, err
 		}
@@ -116,8 +143,8 @@ var orders = map[v1.FaultDrillFault]protocol.Fault{
 }
 
 // breakPod does a fault to one instance, or to one pooler or leader.
-func (s *scope) breakPod(ctx context.Context, fault v1.FaultDrillFault, pod *corev1.Pod) error {
-	switch fault {
+func (s *scope) breakPod(ctx context.Context, b injected) error {
+	switch pod := b.pod; b.fault {
 	case v1.FaultPodDeleted:
 		return s.deletePod(ctx, pod)
 	case v1.FaultPodKilled, v1.FaultLeaderKilled:
@@ -128,11 +155,11 @@ func (s *scope) breakPod(ctx context.Context, fault v1.FaultDrillFault, pod *cor
 		return s.loseVolume(ctx, pod)
 	case v1.FaultServerKilled, v1.FaultServerHung, v1.FaultAgentKilled, v1.FaultDiskFull, v1.FaultReplayPaused,
 		v1.FaultAPIAway, v1.FaultArchiveAway:
-		return s.orderFault(ctx, pod, orders[fault])
+		return s.orderFault(ctx, pod, orders[b.fault], b.role)
 	case v1.FaultByHand: // it has no Pods
 		return nil
 	}
-	return fmt.Errorf("this operator knows no fault %s", fault)
+	return fmt.Errorf("this operator knows no fault %s", b.fault)
 }
 
 // loseVolume deletes the volume claim of an instance, and its Pod without a grace period. Kubernetes' controllers make
@@ -161,10 +188,12 @@ func (r *Reconciler) deletePod(ctx context.Context, pod *corev1.Pod, options ...
 }
 
 // orderFault has the agent of an instance do it.
-func (s *scope) orderFault(ctx context.Context, pod *corev1.Pod, fault protocol.Fault) error {
+func (s *scope) orderFault(
+	ctx context.Context, pod *corev1.Pod, fault protocol.Fault, role protocol.Role,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, patienceFault)
 	defer cancel()
-	command := protocol.FaultOrder{Drill: string(s.Object.UID), Fault: fault}
+	command := protocol.FaultOrder{Drill: string(s.Object.UID), Fault: fault, Role: role}
 	if fault != protocol.FaultUndo {
 		command.For = lasts(s.Object.Spec) // of a fault that does not last it means nothing
 	}
@@ -206,5 +235,5 @@ func (s *scope) undo(ctx context.Context) error {
 func (s *scope) undoAt(ctx context.Context, at []corev1.Pod) error {
 	at = slices.SortedFunc(slices.Values(at), func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	at = slices.CompactFunc(at, func(a, b corev1.Pod) bool { return a.Name == b.Name })
-	return each(at, func(pod corev1.Pod) error { return s.orderFault(ctx, &pod, protocol.FaultUndo) })
+	return each(at, func(pod corev1.Pod) error { return s.orderFault(ctx, &pod, protocol.FaultUndo, protocol.RoleNone) })
 }

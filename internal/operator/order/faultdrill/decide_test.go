@@ -98,8 +98,15 @@ func TestDecide(t *testing.T) {
 			v1.ReasonFailed, "not Durable",
 		},
 		"the clients have ended before the fault was over": {
-			view{View: ended, result: seen(), struck: ago(5 * time.Second), lasts: 5 * time.Second, wholeSince: now},
-			wanted{Over: true}, v1.ReasonFailed, "spec.observe",
+			view{View: ended, result: seen(), struck: ago(5 * time.Second), lasts: 6 * time.Second, wholeSince: now},
+			wanted{Over: true, Undo: true}, v1.ReasonFailed, "spec.observe",
+		},
+		"the clients have ended after the fault was over, by a clock that is slow": {
+			view{
+				View: ended, struck: ago(5 * time.Second), lasts: 5 * time.Second, wholeSince: now,
+				result: seen(func(r *protocol.DrillResult) { r.Ended = ago(time.Hour) }),
+			},
+			wanted{Over: true}, v1.ReasonCompleted, "",
 		},
 		"the clients have ended, and what they left is gone": {
 			view{View: ended, struck: ago(time.Minute), wholeSince: now}, wanted{Over: true},

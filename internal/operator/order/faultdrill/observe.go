@@ -57,6 +57,19 @@ type target struct {
 func (a target) poolers() bool { return a.Fault == v1.FaultPoolersKilled }
 func (a target) leaders() bool { return a.Fault == v1.FaultLeaderKilled }
 
+// role is the one for which its instances were chosen, "" for any.
+func (a target) role() protocol.Role {
+	switch {
+	case a.poolers(), a.leaders(), a.byHand():
+		return protocol.RoleNone
+	case a.Fault == v1.FaultVolumeLost || a.Instance == v1.DrillStandby:
+		return protocol.RoleStandby
+	case a.Instance == v1.DrillPrimary:
+		return protocol.RolePrimary
+	}
+	return protocol.RoleNone
+}
+
 // byHand says that it is not done here: to whatever a person chooses.
 func (a target) byHand() bool { return a.Fault == v1.FaultByHand }
 
