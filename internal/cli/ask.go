@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -54,4 +56,12 @@ func (q question) command(major int) []string {
 		"psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
 		"--dbname", q.database, "--file", "-",
 	}
+}
+
+// appDatabase is the application's, or the one that every server has.
+func appDatabase(db *v1.SampleDB) string {
+	if !desired.Initialises(db) {
+		return databasePostgres
+	}
+	return desired.AppDatabase(db)
 }

@@ -55,6 +55,11 @@ func Backup() *cobra.Command {
 	return c
 }
 
+// askBackup asks for a base backup, and does not wait.
+func askBackup(ctx context.Context, at cluster, out io.Writer, name string) error {
+	return (&backupOptions{cluster: at, deadline: backupDeadline}).run(ctx, out, name)
+}
+
 func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) error {
 	api, db, err := o.find(ctx, name)
 	if err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,11 +36,6 @@ func Complete(verbs ...*cobra.Command) {
 			of = allInstances
 		}
 		c.ValidArgsFunction = first(of)
-		if c.Flags().Lookup("strategy") != nil {
-			words := slices.Sorted(maps.Keys(strategies))[1:] // without the empty one
-			_ = c.RegisterFlagCompletionFunc("strategy",
-				cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-		}
 		for flag, of := range map[string]func(db string) names{
 			"instance": instances, "to": instances, "backup": func(string) names { return backups }, "zone": zones,
 		} {

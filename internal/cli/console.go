@@ -13,7 +13,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"toban.dev/internal/cli/console"
 )
@@ -87,17 +86,6 @@ func (o *consoleOptions) run(c *cobra.Command, name string) error {
 	return server.Serve(c.Context(), listener) //nolint:wrapcheck // it says what it does
 }
 
-// sameCluster are the flags by which another command reaches the same cluster.
-func (c *cluster) sameCluster() (out []string) {
-	if c.kubeconfig != "" {
-		out = append(out, "--kubeconfig", c.kubeconfig)
-	}
-	if c.context != "" {
-		out = append(out, "--context", c.context)
-	}
-	return out
-}
-
 // openBrowser opens a URL, where there is a screen. The URL is seen by everybody who can list processes.
 func openBrowser(trouble io.Writer, where string) {
 	program := []string{"xdg-open"}
@@ -117,22 +105,4 @@ func openBrowser(trouble io.Writer, where string) {
 		return
 	}
 	go func() { _ = browser.Wait() }() // what becomes of the browser is the user's
-}
-
-// connectWatching makes a client that can watch.
-func (c *cluster) connectWatching() (client.WithWatch, error) {
-	config, options, err := c.clientOptions()
-	if err != nil {
-		return nil, err
-	}
-	api, err := client.NewWithWatch(config, options)
-	if err != nil {
-		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
-	}
-	return api, nil
-}
-
-// in is the same cluster in another namespace.
-func (c cluster) in(namespace string) cluster {
-	return cluster{kubeconfig: c.kubeconfig, context: c.context, namespace: namespace}
 }

@@ -7,11 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster/clustertest"
 )
 
 // The manifest that the console shows is that of the SampleDB which `toban restore --into` makes.
 func TestTheConsoleClonesAsTheVerbDoes(t *testing.T) {
-	db := threeReady()
+	db := clustertest.ThreeReady()
 	db.Spec.Service.Annotations = map[string]string{"dns": "shop.example.com"}
 	const to = "2026-11-20T03:15:00+09:00"
 	made, err := consoleVerbs{}.Clone(db, "other", to)
@@ -32,22 +33,11 @@ func TestTheConsoleClonesAsTheVerbDoes(t *testing.T) {
 
 // A SampleDB without an archive has no way back, and the console says so in the words of the verb.
 func TestTheConsoleSaysThatThereIsNoArchive(t *testing.T) {
-	db := threeReady()
+	db := clustertest.ThreeReady()
 	db.Spec.Backup = &v1.BackupSpec{None: true}
 	if _, err := (consoleVerbs{}).Clone(db, "other", "2026-11-20T03:15:00Z"); err == nil ||
 		!strings.Contains(err.Error(), "has no archive") {
 		t.Errorf("it says %v", err)
-	}
-}
-
-// The commands that the console shows reach the cluster that it shows.
-func TestTheCommandsOfTheConsoleReachItsCluster(t *testing.T) {
-	at := cluster{kubeconfig: "/home/me/config", context: "prod", namespace: "shop"}
-	if flags := strings.Join(at.sameCluster(), " "); flags != "--kubeconfig /home/me/config --context prod" {
-		t.Errorf("the flags are %q", flags)
-	}
-	if flags := (&cluster{}).sameCluster(); len(flags) > 0 {
-		t.Errorf("nothing was given, and the flags are %q", flags)
 	}
 }
 

@@ -39,11 +39,11 @@ func drillReport() *cobra.Command {
 					return fmt.Errorf("%w; or html", err)
 				}
 			}
-			drill, err := at.drill(c.Context(), args[0])
+			drill, err := readDrill(c.Context(), &at, args[0])
 			if err != nil {
 				return err
 			}
-			return at.output.showReport(c.OutOrStdout(), reportOf(drill))
+			return writeReport(c.OutOrStdout(), &at.output, reportOf(drill))
 		},
 	}
 	f := c.Flags()
@@ -52,8 +52,8 @@ func drillReport() *cobra.Command {
 	return c
 }
 
-// drill reads a FaultDrill.
-func (c *cluster) drill(ctx context.Context, name string) (*v1.FaultDrill, error) {
+// readDrill reads a FaultDrill.
+func readDrill(ctx context.Context, c *cluster, name string) (*v1.FaultDrill, error) {
 	api, err := c.connect()
 	if err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func (c *cluster) drill(ctx context.Context, name string) (*v1.FaultDrill, error
 	return out, nil
 }
 
-// showReport writes a report as it is asked for.
-func (o *output) showReport(out io.Writer, r shownDrill) error {
+// writeReport writes a report as it is asked for.
+func writeReport(out io.Writer, o *output, r shownDrill) error {
 	if o.format == formatHTML {
 		return r.page(out)
 	}

@@ -37,7 +37,7 @@ func reported(d *v1.FaultDrill) {
 func showReport(t *testing.T, format string, d *v1.FaultDrill) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := (&output{format: format}).showReport(&out, reportOf(d)); err != nil {
+	if err := writeReport(&out, &output{format: format}, reportOf(d)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -84,3 +84,18 @@ func (c *cluster) instancePods(ctx context.Context, api client.Reader, db string
 	})
 	return list.Items, nil
 }
+
+// server finds a SampleDB, and the Pod of one of its instances: of those that serve, where one is not named.
+func (c *cluster) server(ctx context.Context, name string, choice instanceChoice) (*v1.SampleDB, string, error) {
+	api, db, err := c.find(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	side := servingSide(db, choice)
+	pods, err := c.instancePods(ctx, api, side)
+	if err != nil {
+		return nil, "", err
+	}
+	pod, err := choice.pick(side, pods)
+	return db, pod, err
+}

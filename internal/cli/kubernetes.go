@@ -118,3 +118,38 @@ func (c *cluster) read(ctx context.Context, api client.Reader, name string) (*v1
 	}
 	return db, nil
 }
+
+// sameCluster are the flags by which another command reaches the same cluster.
+func (c *cluster) sameCluster() (out []string) {
+	if c.kubeconfig != "" {
+		out = append(out, "--kubeconfig", c.kubeconfig)
+	}
+	if c.context != "" {
+		out = append(out, "--context", c.context)
+	}
+	return out
+}
+
+// connectWatching makes a client that can watch.
+func (c *cluster) connectWatching() (client.WithWatch, error) {
+	config, options, err := c.clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.NewWithWatch(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
+	}
+	return api, nil
+}
+
+// in is the same cluster in another namespace.
+func (c cluster) in(namespace string) cluster {
+	return cluster{kubeconfig: c.kubeconfig, context: c.context, namespace: namespace}
+}
+
+// patchDB changes a SampleDB by a merge patch.
+func patchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {
+	return api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch),
+		client.FieldOwner("toban-cli"))
+}

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"toban.dev/internal/naming"
@@ -56,6 +55,27 @@ func Logs() *cobra.Command {
 	return c
 }
 
+// lastLogs are the last lines of all instances, or of one, as programs get them.
+func lastLogs(ctx context.Context, at cluster, name, instance string, lines int64) ([]byte, error) {
+	o := logsOptions{cluster: at, instance: instance, tail: lines}
+	o.output.format = "json"
+	api, err := o.connect()
+	if err != nil {
+		return nil, err
+	}
+	pods, err := o.chosen(ctx, api, name)
+	if err != nil {
+		return nil, err
+	}
+	open, err := o.opener()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = o.showAll(ctx, &out, pods, open)
+	return out.Bytes(), err
+}
+
 func (o *logsOptions) run(ctx context.Context, out io.Writer, name string) error {
 	if o.output.format != "" && o.output.format != "json" {
 		return fmt.Errorf("--output must be json or nothing, not %q", o.output.format)
@@ -91,29 +111,6 @@ func (o *logsOptions) chosen(ctx context.Context, api client.Reader, name string
 	}
 	_, err = instanceChoice{name: o.instance}.pick(name, pods)
 	return nil, err
-}
-
-// openLog opens the log of a Pod, with the time in front of each line: that of an instance, or of the container that
-// the options name.
-type openLog func(ctx context.Context, pod string, options corev1.PodLogOptions) (io.ReadCloser, error)
-
-func (c *cluster) opener() (openLog, error) {
-	config, _, err := c.rest()
-	if err != nil {
-		return nil, err
-	}
-	clientset, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
-	}
-	return func(ctx context.Context, pod string, options corev1.PodLogOptions) (io.ReadCloser, error) {
-		options.Container, options.Timestamps = cmp.Or(options.Container, naming.ContainerPostgreSQL), true
-		stream, err := clientset.CoreV1().Pods(c.namespace).GetLogs(pod, &options).Stream(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read the log of the Pod %s: %w", pod, err)
-		}
-		return stream, nil
-	}, nil
 }
 
 // from are the options of the log as the person asks for it.

@@ -1,18 +1,12 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 )
 
@@ -61,71 +55,4 @@ func (o *output) write(out io.Writer, value any) error {
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil
-}
-
-// result is the answer of a verb that has done something.
-type result struct {
-	// Kind, Namespace and Name are those of the object that was created or changed.
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	// Message is what a person was told last.
-	Message string `json:"message"`
-	// Status is that of the object.
-	Status any `json:"status,omitempty"`
-}
-
-// act runs a verb that does something. What it tells meanwhile is its answer to a person. If a program asks, that goes
-// to the standard error, and the answer is the result. A verb that fails has no answer but its error.
-func (c *cluster) act(cmd *cobra.Command, run func(out io.Writer) error) error {
-	if err := c.output.check(); err != nil {
-		return err
-	}
-	if !c.output.programs() {
-		return run(cmd.OutOrStdout())
-	}
-	told := &told{Writer: cmd.ErrOrStderr()}
-	if err := run(told); err != nil {
-		return err
-	}
-	answer, err := c.result(cmd.Context(), told.last())
-	if err != nil {
-		return err
-	}
-	return c.output.write(cmd.OutOrStdout(), answer)
-}
-
-// result reads the object of a verb as it is now.
-func (c *cluster) result(ctx context.Context, message string) (result, error) {
-	api, err := c.connect()
-	if err != nil {
-		return result{}, err
-	}
-	gvk, err := apiutil.GVKForObject(c.subject, api.Scheme())
-	if err != nil {
-		return result{}, fmt.Errorf("name the kind of the answer: %w", err)
-	}
-	now := &unstructured.Unstructured{}
-	now.SetGroupVersionKind(gvk)
-	if err := api.Get(ctx, client.ObjectKeyFromObject(c.subject), now); err != nil {
-		return result{}, fmt.Errorf("read the %s %s: %w", gvk.Kind, c.subject.GetName(), err)
-	}
-	return result{gvk.Kind, now.GetNamespace(), now.GetName(), message, now.Object["status"]}, nil
-}
-
-// told passes on what a verb tells, and remembers it.
-type told struct {
-	io.Writer
-	text bytes.Buffer
-}
-
-func (t *told) Write(p []byte) (int, error) {
-	t.text.Write(p)
-	return t.Writer.Write(p)
-}
-
-// last is the last line that was told.
-func (t *told) last() string {
-	lines := strings.Split(strings.TrimSpace(t.text.String()), "\n")
-	return lines[len(lines)-1]
 }

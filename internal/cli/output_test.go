@@ -2,14 +2,17 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"testing"
 )
 
 func TestTextJSONAndYAMLAreOfOneValue(t *testing.T) {
-	value := shownVersion{"1.2.3", "go1", "linux/amd64"}
+	value := struct {
+		Version  string `json:"version"`
+		Go       string `json:"go"`
+		Platform string `json:"platform"`
+	}{"1.2.3", "go1", "linux/amd64"}
 	text := func(out io.Writer) error { _, err := fmt.Fprintln(out, "toban", value.Version); return err }
 	for format, want := range map[string]string{
 		"":     "toban 1.2.3\n",
@@ -23,22 +26,5 @@ func TestTextJSONAndYAMLAreOfOneValue(t *testing.T) {
 	}
 	if err := (&output{"xml"}).show(io.Discard, value, text); err == nil {
 		t.Error("it takes xml")
-	}
-}
-
-func TestTheLastLineIsTheMessage(t *testing.T) {
-	var out bytes.Buffer
-	told := &told{Writer: &out}
-	fmt.Fprintf(told, "first\nsecond")
-	fmt.Fprintf(told, " line\n")
-	if told.last() != "second line" || out.String() != "first\nsecond line\n" {
-		t.Errorf("it is %q of %q", told.last(), out.String())
-	}
-}
-
-func TestAnExitCodeIsKept(t *testing.T) {
-	var ended *ExitError
-	if err := errors.Join(&ExitError{3}, nil); !errors.As(err, &ended) || ended.Code != 3 {
-		t.Errorf("it is %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"os"
 
@@ -83,21 +82,6 @@ func (o *psqlOptions) run(c *cobra.Command, name string, args []string) (err err
 	}.run(c.Context(), &o.cluster)
 }
 
-// server finds a SampleDB, and the Pod of one of its instances: of those that serve, where one is not named.
-func (c *cluster) server(ctx context.Context, name string, choice instanceChoice) (*v1.SampleDB, string, error) {
-	api, db, err := c.find(ctx, name)
-	if err != nil {
-		return nil, "", err
-	}
-	side := servingSide(db, choice)
-	pods, err := c.instancePods(ctx, api, side)
-	if err != nil {
-		return nil, "", err
-	}
-	pod, err := choice.pick(side, pods)
-	return db, pod, err
-}
-
 // command is what runs in the container. Its environment has the folder of the socket and the superuser already. What a
 // person types is not left there as a history.
 func (o *psqlOptions) command(db *v1.SampleDB, args []string, terminal bool) []string {
@@ -135,11 +119,3 @@ func (o *psqlOptions) role(db *v1.SampleDB) string {
 
 // on is the database.
 func (o *psqlOptions) on(db *v1.SampleDB) string { return cmp.Or(o.database, appDatabase(db)) }
-
-// appDatabase is the application's, or the one that every server has.
-func appDatabase(db *v1.SampleDB) string {
-	if !desired.Initialises(db) {
-		return databasePostgres
-	}
-	return desired.AppDatabase(db)
-}

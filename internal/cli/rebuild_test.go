@@ -15,19 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster/clustertest"
 	"toban.dev/internal/naming"
 )
-
-// threeReady is a SampleDB with a primary and two standbys, all ready.
-func threeReady() *v1.SampleDB {
-	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default", UID: "u"}}
-	db.Status.Primary = "shop-0"
-	for ordinal := range 3 {
-		db.Status.InstanceStatuses = append(db.Status.InstanceStatuses,
-			v1.InstanceStatus{Name: naming.Instance("shop", ordinal), Ready: true, Voter: true})
-	}
-	return db
-}
 
 // A standby loses its data only where that of every other instance is known to be well.
 func TestWhatMayBeRebuilt(t *testing.T) {
@@ -56,7 +46,7 @@ func TestWhatMayBeRebuilt(t *testing.T) {
 			db.Status.Upgrade = &v1.UpgradeStatus{Step: v1.UpgradeUpgrading}
 		}, "an upgrade"},
 	} {
-		db := threeReady()
+		db := clustertest.ThreeReady()
 		c.change(db)
 		err := rebuildRefused(db, c.instance)
 		if (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {
@@ -79,10 +69,10 @@ func TestARebuildEndsWithAnotherVolume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(threeReady(), claim("c-1"), pod).Build()
+		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(clustertest.ThreeReady(), claim("c-1"), pod).Build()
 		o := &rebuildOptions{instance: "shop-2"}
 		o.namespace, o.timeout = "default", watchPoll*20
-		if err := o.removeInstance(t.Context(), api, threeReady()); err != nil || o.former != "c-1" {
+		if err := o.removeInstance(t.Context(), api, clustertest.ThreeReady()); err != nil || o.former != "c-1" {
 			t.Fatalf("removed is the claim %q, %v", o.former, err)
 		}
 		for _, object := range []client.Object{pod, claim("c-1")} {
@@ -91,13 +81,13 @@ func TestARebuildEndsWithAnotherVolume(t *testing.T) {
 				t.Errorf("%s is still there: %v", key.Name, err)
 			}
 		}
-		if err := o.await(t.Context(), io.Discard, api, threeReady()); err == nil {
+		if err := o.await(t.Context(), io.Discard, api, clustertest.ThreeReady()); err == nil {
 			t.Error("it ends without a volume")
 		}
 		if err := api.Create(t.Context(), claim("c-2")); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.await(t.Context(), io.Discard, api, threeReady()); err != nil {
+		if err := o.await(t.Context(), io.Discard, api, clustertest.ThreeReady()); err != nil {
 			t.Errorf("with another volume: %v", err)
 		}
 	})
@@ -143,7 +133,7 @@ func TestARebuildKeepsWhatWasSetAside(t *testing.T) {
 			upgraded(db, v1.WayBackArchive)
 		}, ""},
 	} {
-		db, claim := threeReady(), &corev1.PersistentVolumeClaim{}
+		db, claim := clustertest.ThreeReady(), &corev1.PersistentVolumeClaim{}
 		c.change(db, claim)
 		err := setAsideOn(db, "shop-2", claim)
 		if (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {

@@ -146,7 +146,7 @@ func (r *report) addVersions(context.Context) error {
 
 func (r *report) addStatus(ctx context.Context) error {
 	var text bytes.Buffer
-	if err := writeStatus(&text, r.db, r.askServers(ctx, r.api, r.db.Name)); err != nil {
+	if err := writeStatus(&text, r.db, askServers(ctx, &r.cluster, r.api, r.db.Name)); err != nil {
 		return err
 	}
 	return r.bundle.add("status.txt", []byte(redactText(text.String())))

@@ -16,9 +16,6 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// statusPatience is how long the status may take to say how what is no longer asked for has ended.
-const statusPatience = 10 * time.Second
-
 type restartOptions struct {
 	watched
 	instance string
@@ -45,6 +42,11 @@ func Restart() *cobra.Command {
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to wait")
 	return c
+}
+
+// askRestart asks for a restart of an instance's server, "" for those of all, and does not wait.
+func askRestart(ctx context.Context, at cluster, out io.Writer, name, instance string) error {
+	return (&restartOptions{watched: watched{cluster: at}, instance: instance}).run(ctx, out, name)
 }
 
 func (o *restartOptions) run(ctx context.Context, out io.Writer, name string) error {

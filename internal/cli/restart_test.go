@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster/clustertest"
 )
 
 // The request is gone before the status says how it has ended: only if that does not come, the restart was given up.
@@ -23,7 +24,7 @@ func TestTheStatusOfARestartMayComeAfterItsRequestIsGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			db := threeReady()
+			db := clustertest.ThreeReady()
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(db).WithStatusSubresource(db).Build()
 			go func() {
 				time.Sleep(after)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -127,11 +126,4 @@ func windowLine(w v1.RestoreWindow, b *v1.BackupStatus) string {
 	}
 	return fmt.Sprintf("of branch %d from %s (%s) to %s (%s)%s",
 		w.Branch, at(w.Earliest), w.EarliestLSN, at(latest), lsn, left)
-}
-
-func at(t *metav1.Time) string {
-	if t == nil {
-		return "a moment that is not known yet"
-	}
-	return t.UTC().Format(time.RFC3339)
 }

@@ -111,6 +111,25 @@ func (o *restoreToOptions) run(ctx context.Context, in io.Reader, out io.Writer,
 	return r.inPlace(ctx)
 }
 
+// cloneOf is the SampleDB that --into makes of another one, as it was at a moment; nothing is asked for.
+func cloneOf(at cluster, db *v1.SampleDB, into, to string) (*v1.SampleDB, error) {
+	o := &restoreToOptions{cluster: at, to: to, into: into}
+	target, err := o.target()
+	if err != nil {
+		return nil, err
+	}
+	r := restoreTo{restoreToOptions: o, from: origin{name: db.Name, db: db}, target: target}
+	spec, err := r.newSpec()
+	if err != nil {
+		return nil, err
+	}
+	return &v1.SampleDB{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: "SampleDB"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: db.Namespace, Name: into},
+		Spec:       spec,
+	}, nil
+}
+
 // restoreTo is one run.
 type restoreTo struct {
 	*restoreToOptions

@@ -82,7 +82,7 @@ type keptSlot struct {
 
 // askServers asks the servers of all instances at once. What can't be asked is told in its line: that is no failure of
 // the command, which shows what the operator saw in any case.
-func (c *cluster) askServers(ctx context.Context, api client.Reader, db string) []shownServer {
+func askServers(ctx context.Context, c *cluster, api client.Reader, db string) []shownServer {
 	pods, err := c.instancePods(ctx, api, db)
 	if err != nil {
 		return nil // there are none, and the status says why
@@ -92,13 +92,13 @@ func (c *cluster) askServers(ctx context.Context, api client.Reader, db string) 
 	servers := make([]shownServer, len(pods))
 	var all sync.WaitGroup
 	for i, pod := range pods {
-		all.Go(func() { servers[i] = c.askServer(ctx, pod.Name) })
+		all.Go(func() { servers[i] = askServer(ctx, c, pod.Name) })
 	}
 	all.Wait()
 	return servers
 }
 
-func (c *cluster) askServer(ctx context.Context, pod string) shownServer {
+func askServer(ctx context.Context, c *cluster, pod string) shownServer {
 	server := shownServer{Instance: pod}
 	answer, err := c.ask(ctx, pod, question{"kubectl toban status", databasePostgres, serversScript})
 	if err == nil {

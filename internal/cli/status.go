@@ -32,7 +32,7 @@ func Status() *cobra.Command {
 			}
 			shown := statusOf(db)
 			if ask {
-				shown.Servers = at.askServers(c.Context(), api, db.Name)
+				shown.Servers = askServers(c.Context(), &at, api, db.Name)
 			}
 			text := func(out io.Writer) error { return writeStatus(out, db, shown.Servers) }
 			return at.output.show(c.OutOrStdout(), shown, text)

@@ -49,6 +49,11 @@ func Switchover() *cobra.Command {
 	return c
 }
 
+// askSwitchover asks for another primary, "" for any, and does not wait.
+func askSwitchover(ctx context.Context, at cluster, out io.Writer, name, to string) error {
+	return (&switchoverOptions{cluster: at, to: to}).run(ctx, out, name)
+}
+
 func (o *switchoverOptions) run(ctx context.Context, out io.Writer, name string) error {
 	api, before, err := o.find(ctx, name)
 	if err != nil {

@@ -2,11 +2,8 @@ package cli
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"testing"
-
-	"toban.dev/internal/postgres/sql"
 )
 
 // answered is what a server has answered to the script; json_agg breaks lines.
@@ -52,36 +49,6 @@ func TestASnapshotIsShown(t *testing.T) {
 	}
 	if err := shown.read([]byte("psql: error")); err == nil {
 		t.Error("it understands what is none")
-	}
-}
-
-// An owner of a database can set parameters for all who connect to it.
-func TestAServerIsAskedWithOurSettings(t *testing.T) {
-	options := func(major int) string {
-		command := question{"kubectl toban top", "app", topScript}.command(major)
-		return command[slices.IndexFunc(command, func(s string) bool { return strings.HasPrefix(s, "PGOPTIONS=") })]
-	}
-	const noTriggers = "-c event_triggers=off" // no event trigger at login is in the way
-	for _, want := range []string{
-		"-c search_path=pg_catalog", "-c session_authorization=postgres", `-c datestyle=ISO,\ MDY`,
-		"-c statement_timeout=10s", "-c default_transaction_read_only=on", noTriggers,
-	} {
-		if !strings.Contains(options(sql.Newest), want) {
-			t.Errorf("%q is not in %s", want, options(sql.Newest))
-		}
-	}
-	if strings.Contains(options(0), noTriggers) {
-		t.Error("a server that does not know event_triggers would refuse the session")
-	}
-}
-
-func TestASpanHasThreeDigitsThatCount(t *testing.T) {
-	for seconds, want := range map[float64]string{
-		0: "-", 0.0000123: "12µs", 0.01234: "12.3ms", 1.26: "1.3s", 3723: "1h2m3s",
-	} {
-		if got := span(seconds); got != want {
-			t.Errorf("%v is %s, want %s", seconds, got, want)
-		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -66,28 +65,5 @@ func (s shownTop) writeStatements(w io.Writer) {
 	}
 }
 
-// span is a time in seconds, with three digits that count.
-func span(seconds float64) string {
-	if seconds <= 0 {
-		return "-"
-	}
-	d := time.Duration(seconds * float64(time.Second))
-	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
-		if d >= unit {
-			return d.Round(unit / 10).String()
-		}
-	}
-	return d.Round(time.Microsecond).String()
-}
-
 // oneLine is the beginning of a statement in one line.
 func oneLine(statement string) string { return oneLineOf(statement, statementWidth) }
-
-// oneLineOf is a text on one line of at most so many characters.
-func oneLineOf(text string, most int) string {
-	words := []rune(strings.Join(strings.Fields(text), " "))
-	if len(words) > most {
-		return string(words[:most-1]) + "…"
-	}
-	return string(words)
-}

@@ -11,18 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster/clustertest"
 	"toban.dev/internal/naming"
 )
-
-// onSides is a SampleDB on its way from 17 to 18 by a second side.
-func onSides(step, serves string) *v1.SampleDB {
-	db := threeReady()
-	db.Spec.Version, db.Status.Major = 18, 17
-	db.Status.Upgrade = &v1.UpgradeStatus{
-		From: 17, To: 18, Message: "so it is", Sides: &v1.SidesStatus{Step: step, Serves: serves},
-	}
-	return db
-}
 
 func TestWhatUpgradeAsksFor(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -75,7 +66,7 @@ func TestAStrategyIsRefusedBeforeAnythingChanges(t *testing.T) {
 			db.Spec.Pooler, db.Status.Major = &v1.PoolerSpec{}, 18
 		}, ""},
 	} {
-		db := threeReady()
+		db := clustertest.ThreeReady()
 		db.Spec.Version, db.Status.Major = 17, 17
 		test.edit(db)
 		err := (&upgradeToOptions{to: 18, strategy: test.strategy}).refuseStrategy(db)
@@ -86,10 +77,10 @@ func TestAStrategyIsRefusedBeforeAnythingChanges(t *testing.T) {
 }
 
 func TestWhenTheStepsOfTwoSidesAreOver(t *testing.T) {
-	failed := onSides(v1.UpgradeFailed, v1.SideBlue)
-	again := onSides(v1.UpgradeFailed, v1.SideBlue)
+	failed := clustertest.OnSides(v1.UpgradeFailed, v1.SideBlue)
+	again := clustertest.OnSides(v1.UpgradeFailed, v1.SideBlue)
 	again.Annotations = map[string]string{naming.AnnotationUpdate: "now"}
-	home := onSides(v1.SidesComingHome, v1.SideGreen)
+	home := clustertest.OnSides(v1.SidesComingHome, v1.SideGreen)
 	home.Status.Upgrade.Step = v1.UpgradeUpgraded
 	for name, test := range map[string]struct {
 		o    upgradeToOptions
@@ -98,20 +89,20 @@ func TestWhenTheStepsOfTwoSidesAreOver(t *testing.T) {
 		over bool
 		err  string
 	}{
-		"rows are compared": {upgradeToOptions{to: 18}, onSides(v1.SidesComparing, v1.SideBlue),
+		"rows are compared": {upgradeToOptions{to: 18}, clustertest.OnSides(v1.SidesComparing, v1.SideBlue),
 			"shop: Comparing: so it is\n", false, ""},
-		"clients have moved": {upgradeToOptions{to: 18}, onSides(v1.SidesChanged, v1.SideGreen),
+		"clients have moved": {upgradeToOptions{to: 18}, clustertest.OnSides(v1.SidesChanged, v1.SideGreen),
 			"shop: Changed: so it is\n", true, ""},
 		"it has failed":     {upgradeToOptions{to: 18}, failed, "", true, "so it is"},
 		"it is tried again": {upgradeToOptions{to: 18}, again, "", false, ""},
 		"it is cancelled":   {upgradeToOptions{to: 17}, failed, "shop: Failed: so it is\n", true, ""},
-		"it is being undone": {upgradeToOptions{to: 17}, onSides(v1.SidesCancelling, v1.SideBlue),
+		"it is being undone": {upgradeToOptions{to: 17}, clustertest.OnSides(v1.SidesCancelling, v1.SideBlue),
 			"shop: Cancelling: so it is\n", false, ""},
-		"it is accepted": {upgradeToOptions{to: 18, accept: true}, onSides(v1.SidesChanged, v1.SideGreen),
+		"it is accepted": {upgradeToOptions{to: 18, accept: true}, clustertest.OnSides(v1.SidesChanged, v1.SideGreen),
 			"shop: Changed: so it is\n", false, ""},
 		"its own data is upgraded": {upgradeToOptions{to: 18, accept: true}, home,
 			"shop: ComingHome, Upgraded: so it is\n", false, ""},
-		"it is at home": {upgradeToOptions{to: 18, accept: true}, onSides(v1.UpgradeUpgraded, v1.SideBlue),
+		"it is at home": {upgradeToOptions{to: 18, accept: true}, clustertest.OnSides(v1.UpgradeUpgraded, v1.SideBlue),
 			"shop: Upgraded: so it is\n", true, ""},
 	} {
 		var out strings.Builder
@@ -125,7 +116,7 @@ func TestWhenTheStepsOfTwoSidesAreOver(t *testing.T) {
 
 // inPlace is a SampleDB on its way from 17 to 18 in place.
 func inPlace(step, wayBack, backup string) *v1.SampleDB {
-	db := threeReady()
+	db := clustertest.ThreeReady()
 	db.Spec.Version, db.Status.Major = 18, 18
 	db.Status.Upgrade = &v1.UpgradeStatus{
 		ID: "18-0a", From: 17, To: 18, Step: step, WayBack: wayBack, Backup: backup, Instance: "shop-1",
@@ -162,11 +153,11 @@ func TestTheWayBackAfterAnUpgradeInPlace(t *testing.T) {
 }
 
 func TestTheWayBackIsRefused(t *testing.T) {
-	none := threeReady()
+	none := clustertest.ThreeReady()
 	for words, db := range map[string]*v1.SampleDB{
 		"no upgrade of":    none,
-		"on PostgreSQL 17": onSides(v1.SidesComparing, v1.SideBlue),
-		"is accepted":      onSides(v1.SidesComingHome, v1.SideGreen),
+		"on PostgreSQL 17": clustertest.OnSides(v1.SidesComparing, v1.SideBlue),
+		"is accepted":      clustertest.OnSides(v1.SidesComingHome, v1.SideGreen),
 		"To cancel":        inPlace(v1.UpgradePreparing, v1.WayBackCancel, ""),
 		"is no way back":   withoutArchive(inPlace(v1.UpgradeUpgraded, v1.WayBackNone, "")),
 	} {
@@ -194,7 +185,7 @@ func TestTheWayBackIsWatched(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			db := onSides(v1.SidesChanged, v1.SideGreen)
+			db := clustertest.OnSides(v1.SidesChanged, v1.SideGreen)
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(db).WithStatusSubresource(db).Build()
 			asked := make(chan bool, 1)
 			go func() {
@@ -223,22 +214,5 @@ func TestTheWayBackIsWatched(t *testing.T) {
 				t.Errorf("%s: nothing was asked for", name)
 			}
 		})
-	}
-}
-
-// Who writes by hand writes where clients do.
-func TestWhichSideIsConnectedTo(t *testing.T) {
-	changed := onSides(v1.SidesChanged, v1.SideGreen)
-	for _, test := range []struct {
-		db   *v1.SampleDB
-		name string
-		want string
-	}{
-		{threeReady(), "", "shop"}, {onSides(v1.SidesReady, v1.SideBlue), "", "shop"}, {changed, "", "shop-green"},
-		{changed, "shop-1", "shop"}, {changed, "shop-green-1", "shop-green"},
-	} {
-		if got := servingSide(test.db, instanceChoice{name: test.name}); got != test.want {
-			t.Errorf("%q is looked for among the instances of %s, not of %s", test.name, got, test.want)
-		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,6 +51,10 @@ func UpgradeTo() *cobra.Command {
 	o.flags(f)
 	f.Int32Var(&o.to, "to", 0, "the major version to move on to")
 	f.StringVar(&o.strategy, "strategy", "", "how: in-place or blue-green (default: as spec.upgrade.strategy says)")
+	// It fails only for a flag that is not there.
+	_ = c.RegisterFlagCompletionFunc("strategy",
+		cobra.FixedCompletions(slices.Sorted(maps.Keys(strategies))[1:], // without the empty one
+			cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVar(&o.now, "now", false, "don't wait for the window of spec.update, and try again what has failed")
 	f.BoolVar(&o.back, "back", false, "after a blue/green upgrade: move clients back to the former version; after one "+
 		"in place: say what leads back, and what that loses")

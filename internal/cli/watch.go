@@ -14,6 +14,9 @@ import (
 // watchPoll is how often it is looked how far something is.
 const watchPoll = 300 * time.Millisecond
 
+// statusPatience is how long the status may take to say how what is no longer asked for has ended.
+const statusPatience = 10 * time.Second
+
 // watched is the cluster for a verb that watches a SampleDB until something has ended there.
 type watched struct {
 	cluster
@@ -41,10 +44,4 @@ func (o *watched) watch(
 
 func madeAnew(db *v1.SampleDB) error {
 	return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
-}
-
-// patchDB changes a SampleDB by a merge patch.
-func patchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {
-	return api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch),
-		client.FieldOwner("toban-cli"))
 }
