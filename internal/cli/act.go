@@ -28,10 +28,10 @@ type result struct {
 // act runs a verb that does something. What it tells meanwhile is its answer to a person. If a program asks, that goes
 // to the standard error, and the answer is the result. A verb that fails has no answer but its error.
 func (c *cluster) act(cmd *cobra.Command, run func(out io.Writer) error) error {
-	if err := c.output.check(); err != nil {
+	if err := c.output.Check(); err != nil {
 		return err
 	}
-	if !c.output.programs() {
+	if !c.output.Programs() {
 		return run(cmd.OutOrStdout())
 	}
 	told := &told{Writer: cmd.ErrOrStderr()}
@@ -42,7 +42,7 @@ func (c *cluster) act(cmd *cobra.Command, run func(out io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	return c.output.write(cmd.OutOrStdout(), answer)
+	return c.output.Write(cmd.OutOrStdout(), answer)
 }
 
 // result reads the object of a verb as it is now.

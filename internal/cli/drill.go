@@ -202,7 +202,7 @@ func (o *drillOptions) history(ctx context.Context, out io.Writer, name string) 
 	slices.SortFunc(drills, func(a, b v1.FaultDrill) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
-	return o.output.show(out, drills, func(out io.Writer) error { return tellDrills(out, name, drills) })
+	return o.output.Show(out, drills, func(out io.Writer) error { return tellDrills(out, name, drills) })
 }
 
 // tellDrills is the history as a table.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 )
 
 // formatHTML is the value of --output for a page.
@@ -34,8 +35,8 @@ func drillReport() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: first(faultDrills),
 		RunE: func(c *cobra.Command, args []string) error {
-			if at.output.format != formatHTML {
-				if err := at.output.check(); err != nil {
+			if at.output.Format != formatHTML {
+				if err := at.output.Check(); err != nil {
 					return fmt.Errorf("%w; or html", err)
 				}
 			}
@@ -48,7 +49,7 @@ func drillReport() *cobra.Command {
 	}
 	f := c.Flags()
 	at.reach(f)
-	f.StringVarP(&at.output.format, "output", "o", "", "json or yaml, for programs, or html, a page (default: text)")
+	f.StringVarP(&at.output.Format, "output", "o", "", "json or yaml, for programs, or html, a page (default: text)")
 	return c
 }
 
@@ -66,11 +67,11 @@ func readDrill(ctx context.Context, c *cluster, name string) (*v1.FaultDrill, er
 }
 
 // writeReport writes a report as it is asked for.
-func writeReport(out io.Writer, o *output, r shownDrill) error {
-	if o.format == formatHTML {
+func writeReport(out io.Writer, o *show.Output, r shownDrill) error {
+	if o.Format == formatHTML {
 		return r.page(out)
 	}
-	return o.show(out, r, r.write)
+	return o.Show(out, r, r.write)
 }
 
 // shownDrill is all about one drill. The names of its fields are API.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 )
 
 // reported is a drill with all that a report can have.
@@ -37,7 +38,7 @@ func reported(d *v1.FaultDrill) {
 func showReport(t *testing.T, format string, d *v1.FaultDrill) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := writeReport(&out, &output{format: format}, reportOf(d)); err != nil {
+	if err := writeReport(&out, &show.Output{Format: format}, reportOf(d)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -40,7 +40,7 @@ func (o *drillOptions) drillArgs(args []string) error {
 
 // several breaks all SampleDBs with some labels, one after the other. Its answer are the drills.
 func (o *drillOptions) several(c *cobra.Command) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	api, err := o.connect()
@@ -52,7 +52,7 @@ func (o *drillOptions) several(c *cobra.Command) error {
 		return err
 	}
 	progress := c.OutOrStdout()
-	if o.output.programs() {
+	if o.output.Programs() {
 		progress = c.ErrOrStderr()
 	}
 	drills, stopped := oneByOne(dbs, func(name string) (*v1.FaultDrill, error) {
@@ -62,7 +62,7 @@ func (o *drillOptions) several(c *cobra.Command) error {
 	if len(drills) == 0 {
 		return stopped
 	}
-	err = o.output.show(c.OutOrStdout(), drills, func(out io.Writer) error { return tellSummary(out, drills) })
+	err = o.output.Show(c.OutOrStdout(), drills, func(out io.Writer) error { return tellSummary(out, drills) })
 	return errors.Join(err, stopped, notPassed(drills))
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/exec"
 	"k8s.io/streaming/pkg/httpstream"
 
+	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 )
 
@@ -31,7 +32,7 @@ type execution struct {
 	out     io.Writer
 	// err is where its standard error goes; nil for a terminal, which has one stream.
 	err      io.Writer
-	terminal *terminal
+	terminal *show.Terminal
 }
 
 // run runs it until it ends. Its error is an ExitError where the program ends with another code than 0.

@@ -19,19 +19,20 @@ import (
 	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 )
 
 // cluster is the Kubernetes API as a person reaches it: by kubectl's own rules.
 type cluster struct {
 	kubeconfig, context, namespace string
-	output                         output
+	output                         show.Output
 	// subject is the object that a verb reads, creates or changes.
 	subject client.Object
 }
 
 func (c *cluster) flags(f *pflag.FlagSet) {
 	c.reach(f)
-	c.output.flags(f)
+	c.output.Flags(f)
 }
 
 // reach are the flags that say which cluster and namespace.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"toban.dev/internal/cli/show"
 )
 
 const agentLine = `{"time":"2026-11-25T02:00:00Z","level":"INFO","msg":"restarting the server, as asked"}`
@@ -115,7 +117,7 @@ func TestTheLogsOfOneSource(t *testing.T) {
 		"PostgreSQL's": {logsOptions{postgres: true}, "x-0 primary LOG:  ok\n"},
 		"the agent's":  {logsOptions{agent: true}, "x-0 -       " + agentLine + "\n"},
 		"in JSON": {
-			logsOptions{cluster: cluster{output: output{"json"}}, postgres: true},
+			logsOptions{cluster: cluster{output: show.Output{Format: "json"}}, postgres: true},
 			`{"time":"0001-01-01T00:00:00Z","instance":"x-0","role":"primary","source":"postgresql",` +
 				`"line":"LOG:  ok"}` + "\n",
 		},

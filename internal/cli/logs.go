@@ -44,7 +44,7 @@ func Logs() *cobra.Command {
 	}
 	f := c.Flags()
 	o.reach(f)
-	f.StringVarP(&o.output.format, "output", "o", "", "json, for programs: an object in each line (default: text)")
+	f.StringVarP(&o.output.Format, "output", "o", "", "json, for programs: an object in each line (default: text)")
 	f.StringVar(&o.instance, "instance", "", "only the log of this instance")
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is logged from now on")
 	f.DurationVar(&o.since, "since", 0, "only what is newer, such as 10m (default: all that is there)")
@@ -58,7 +58,7 @@ func Logs() *cobra.Command {
 // lastLogs are the last lines of all instances, or of one, as programs get them.
 func lastLogs(ctx context.Context, at cluster, name, instance string, lines int64) ([]byte, error) {
 	o := logsOptions{cluster: at, instance: instance, tail: lines}
-	o.output.format = "json"
+	o.output.Format = "json"
 	api, err := o.connect()
 	if err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func lastLogs(ctx context.Context, at cluster, name, instance string, lines int6
 }
 
 func (o *logsOptions) run(ctx context.Context, out io.Writer, name string) error {
-	if o.output.format != "" && o.output.format != "json" {
-		return fmt.Errorf("--output must be json or nothing, not %q", o.output.format)
+	if o.output.Format != "" && o.output.Format != "json" {
+		return fmt.Errorf("--output must be json or nothing, not %q", o.output.Format)
 	}
 	api, _, err := o.find(ctx, name)
 	if err != nil {
@@ -253,7 +253,7 @@ func (o *logsOptions) write(out io.Writer, l logLine) error {
 	if !o.wants(l) {
 		return nil
 	}
-	if !o.output.programs() {
+	if !o.output.Programs() {
 		_, err := fmt.Fprintln(out, l)
 		return err
 	}

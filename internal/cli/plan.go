@@ -58,7 +58,7 @@ type shownPlans struct {
 }
 
 func (o *planOptions) run(c *cobra.Command) error {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	answer, err := o.dryRun(c)
@@ -81,7 +81,7 @@ func (o *planOptions) run(c *cobra.Command) error {
 		}
 		shown.SampleDBs = append(shown.SampleDBs, one)
 	}
-	return o.output.show(c.OutOrStdout(), shown, shown.write)
+	return o.output.Show(c.OutOrStdout(), shown, shown.write)
 }
 
 // dryRun asks kubectl what the objects would be, as JSON. What it warns of or complains about goes to the person. It is

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"toban.dev/internal/cli/show"
 	"toban.dev/internal/operator/plan"
 )
 
@@ -54,7 +55,7 @@ func shownValue(value string) string {
 	if value == "" {
 		return "(not given)"
 	}
-	return oneLineOf(value, fieldWidth)
+	return show.OneLineOf(value, fieldWidth)
 }
 
 func writeSteps(out io.Writer, steps []plan.Step) error {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 )
 
 type promoteOptions struct {
@@ -63,7 +64,7 @@ func (o *promoteOptions) run(ctx context.Context, in io.Reader, out io.Writer, n
 	fmt.Fprintf(out, "%s: all instances stop, and the one with the most data goes on with that. What was acknowledged "+
 		"and only\nthe others had is lost for good, also if one of their volumes comes back later.\n", name)
 	if !o.yes {
-		if err := confirmName(ctx, in, out, name); err != nil {
+		if err := show.ConfirmName(ctx, in, out, name); err != nil {
 			return err
 		}
 	}

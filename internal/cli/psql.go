@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/postgres/sql"
@@ -69,7 +70,7 @@ func (o *psqlOptions) run(c *cobra.Command, name string, args []string) (err err
 	if err != nil {
 		return err
 	}
-	terminal, err := openTerminal(c.InOrStdin(), c.OutOrStdout())
+	terminal, err := show.OpenTerminal(c.InOrStdin(), c.OutOrStdout())
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (s shownReport) write(out io.Writer) error {
 }
 
 func (o *reportOptions) run(c *cobra.Command, name string) (err error) {
-	if err := o.output.check(); err != nil {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
 	api, db, err := o.find(c.Context(), name)
@@ -92,7 +92,7 @@ func (o *reportOptions) run(c *cobra.Command, name string) (err error) {
 		return err
 	}
 	shown := shownReport{o.file, r.bundle.files, r.problems}
-	return o.output.show(c.OutOrStdout(), shown, shown.write)
+	return o.output.Show(c.OutOrStdout(), shown, shown.write)
 }
 
 // report is one run.

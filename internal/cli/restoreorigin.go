@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 )
 
 // origin is what a restore begins from: a SampleDB, nil if it is gone, and the backup that was named, nil for none.
@@ -97,14 +98,14 @@ func (o *restoreToOptions) gone(ctx context.Context, api client.Reader, name str
 // window says what can be restored, as far as the operator has seen it.
 func (f origin) window() string {
 	if f.db == nil {
-		return fmt.Sprintf("the backup %s ended at %s", f.backup.Name, at(f.backup.Status.CompletedAt))
+		return fmt.Sprintf("the backup %s ended at %s", f.backup.Name, show.At(f.backup.Status.CompletedAt))
 	}
 	b := f.db.Status.Backup
 	switch {
 	case b == nil || b.Earliest == nil:
 		return "no backup is complete yet: there may be nothing to restore"
 	case len(b.Windows) < 2 && len(b.Former) == 0:
-		return fmt.Sprintf("every moment from %s to %s can be restored", at(b.Earliest), at(b.Latest))
+		return fmt.Sprintf("every moment from %s to %s can be restored", show.At(b.Earliest), show.At(b.Latest))
 	}
 	words := "every moment can be restored"
 	for _, w := range b.Windows {
@@ -125,5 +126,5 @@ func windowLine(w v1.RestoreWindow, b *v1.BackupStatus) string {
 		latest, lsn, left = b.Latest, b.ArchivedLSN, ", and on"
 	}
 	return fmt.Sprintf("of branch %d from %s (%s) to %s (%s)%s",
-		w.Branch, at(w.Earliest), w.EarliestLSN, at(latest), lsn, left)
+		w.Branch, show.At(w.Earliest), w.EarliestLSN, show.At(latest), lsn, left)
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 	"toban.dev/internal/operator/desired"
 )
 
@@ -467,5 +468,5 @@ func (r restoreTo) confirm(ctx context.Context) error {
 	if r.yes {
 		return nil
 	}
-	return confirmName(ctx, r.in, r.out, r.from.name)
+	return show.ConfirmName(ctx, r.in, r.out, r.from.name)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"toban.dev/internal/change/space"
+	"toban.dev/internal/cli/show"
 )
 
 // serversDeadline is how long `toban status` waits for the servers, all together.
@@ -126,12 +127,12 @@ func writeServers(w io.Writer, servers []shownServer) {
 	fmt.Fprintln(w, "\nSERVER\tUP FOR\tCONNECTIONS\tOLDEST TRANSACTION\tLAST CHECKPOINT\tWRAPAROUND\tBEHIND")
 	for _, s := range servers {
 		if s.serverAnswer == nil {
-			fmt.Fprintf(w, "%s\tunknown: %s\n", s.Instance, oneLineOf(s.Unknown, 160))
+			fmt.Fprintf(w, "%s\tunknown: %s\n", s.Instance, show.OneLineOf(s.Unknown, 160))
 			continue
 		}
 		up, checkpoint := s.At.Sub(s.StartedAt), s.At.Sub(s.LastCheckpoint)
 		fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%s ago\t%.1f %%\t%s\n", s.Instance, duration.HumanDuration(up),
-			s.Connections, s.MaxConnections, span(s.OldestTransactionSeconds), duration.HumanDuration(checkpoint),
+			s.Connections, s.MaxConnections, show.Span(s.OldestTransactionSeconds), duration.HumanDuration(checkpoint),
 			s.WraparoundPercent, behind(s, servers))
 	}
 	writeSlots(w, servers)
@@ -158,7 +159,7 @@ func behind(s shownServer, servers []shownServer) string {
 func (l standbyLag) words() string {
 	words := space.Amount(l.Bytes)
 	if l.Seconds != nil {
-		words += ", " + span(*l.Seconds)
+		words += ", " + show.Span(*l.Seconds)
 	}
 	if l.State != "streaming" {
 		words += " (" + l.State + ")"

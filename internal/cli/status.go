@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 )
 
@@ -35,7 +36,7 @@ func Status() *cobra.Command {
 				shown.Servers = askServers(c.Context(), &at, api, db.Name)
 			}
 			text := func(out io.Writer) error { return writeStatus(out, db, shown.Servers) }
-			return at.output.show(c.OutOrStdout(), shown, text)
+			return at.output.Show(c.OutOrStdout(), shown, text)
 		},
 	}
 	at.flags(c.Flags())
@@ -65,7 +66,7 @@ func writeStatus(out io.Writer, db *v1.SampleDB, servers []shownServer) error {
 	writeUpgrade(w, status.Upgrade)
 	writeStop(w, status.Stop)
 	if r := status.Restart; r != nil && !r.Ended() {
-		fmt.Fprintf(w, "\nrestart of %s since %s: %s\n", r.Asked, at(r.StartedAt), r.Message)
+		fmt.Fprintf(w, "\nrestart of %s since %s: %s\n", r.Asked, show.At(r.StartedAt), r.Message)
 	}
 	writeFinish(w, status.Finish)
 	writeWindows(w, status.Backup)
@@ -98,7 +99,7 @@ func writeUpgrade(w io.Writer, u *v1.UpgradeStatus) {
 	}
 	fmt.Fprintf(w, "\nupgrade from PostgreSQL %d to %d: %s: %s\n", u.From, u.To, u.FullStep(), u.Message)
 	if u.Sides != nil {
-		fmt.Fprintf(w, "%s serves; the step began at %s\n", u.Sides.Serves, at(u.Sides.Since))
+		fmt.Fprintf(w, "%s serves; the step began at %s\n", u.Sides.Serves, show.At(u.Sides.Since))
 	}
 	fmt.Fprintf(w, "the way back: %s\n", cmp.Or(u.WayBack, v1.WayBackNone))
 }
@@ -108,7 +109,7 @@ func writeStop(w io.Writer, s *v1.StopStatus) {
 	if s == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nstop: %s since %s: %s\n", s.Step, at(s.Since), s.Message)
+	fmt.Fprintf(w, "\nstop: %s since %s: %s\n", s.Step, show.At(s.Since), s.Message)
 	if s.LSN != "" {
 		fmt.Fprintf(w, "the WAL of %s ended at %s; the archive is %s, and goes up to %s\n",
 			s.Primary, s.LSN, s.Archive, cmp.Or(s.ArchivedLSN, "nobody knows where"))
@@ -176,7 +177,7 @@ func grownAt(s *v1.StorageStatus) string {
 	if s.GrownAt == nil {
 		return ""
 	}
-	return ", grown at " + at(s.GrownAt)
+	return ", grown at " + show.At(s.GrownAt)
 }
 
 // writeFinish shows what a change of the image has left to do in the databases.
@@ -208,7 +209,7 @@ func writeWindows(w io.Writer, b *v1.BackupStatus) {
 		if latest == nil { // it goes on
 			latest, lsn = b.Latest, b.ArchivedLSN
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", one.Branch, at(one.Earliest), at(latest), one.EarliestLSN, lsn)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", one.Branch, show.At(one.Earliest), show.At(latest), one.EarliestLSN, lsn)
 	}
 	writeFormer(w, b)
 	for _, words := range []string{b.Retention, b.DeletionRefused} {
@@ -226,10 +227,10 @@ func writeFormer(w io.Writer, b *v1.BackupStatus) {
 	for _, f := range b.Former {
 		for _, one := range f.Windows {
 			fmt.Fprintf(w, "PostgreSQL %d\t%d\t%s\t%s\t%s\t%s\n",
-				f.Version, one.Branch, at(one.Earliest), at(one.Latest), at(f.Until), f.Path)
+				f.Version, one.Branch, show.At(one.Earliest), show.At(one.Latest), show.At(f.Until), f.Path)
 		}
 		if len(f.Windows) == 0 {
-			fmt.Fprintf(w, "PostgreSQL %d\t-\t-\t-\t%s\t%s\n", f.Version, at(f.Until), f.Path)
+			fmt.Fprintf(w, "PostgreSQL %d\t-\t-\t-\t%s\t%s\n", f.Version, show.At(f.Until), f.Path)
 		}
 		if f.Retention != "" {
 			fmt.Fprintf(w, "\nretention of PostgreSQL %d: %s\n", f.Version, f.Retention)
@@ -245,7 +246,7 @@ func writeScrub(w io.Writer, b *v1.BackupStatus) {
 	s := b.Scrub
 	if s.At != nil {
 		fmt.Fprintf(w, "\narchive read again: %d %% since %s; the last time, %s, %d bytes of %d\n",
-			s.Percent, at(s.RoundStartedAt), at(s.At), s.Bytes, s.TotalBytes)
+			s.Percent, show.At(s.RoundStartedAt), show.At(s.At), s.Bytes, s.TotalBytes)
 	}
 	if s.Error != "" {
 		fmt.Fprintf(w, "\nthe archive could not be read again: %s\n", s.Error)
@@ -259,7 +260,7 @@ func writeCopy(w io.Writer, b *v1.BackupStatus) {
 	}
 	c := b.Copy
 	fmt.Fprintf(w, "\ncopy of the archive: in %s, with all until %s (%s); compared %s\n",
-		c.Place, at(c.Until), cmp.Or(c.LSN, "-"), at(c.CheckedAt))
+		c.Place, show.At(c.Until), cmp.Or(c.LSN, "-"), show.At(c.CheckedAt))
 }
 
 func primaryLine(status v1.SampleDBStatus) string {

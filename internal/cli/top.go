@@ -12,6 +12,8 @@ import (
 	_ "embed"
 
 	"github.com/spf13/cobra"
+
+	"toban.dev/internal/cli/show"
 )
 
 // topScript asks for a snapshot. Each statement answers with a value in JSON.
@@ -56,10 +58,10 @@ func (o *topOptions) run(ctx context.Context, out io.Writer, name string) error 
 		if err != nil {
 			return err
 		}
-		if o.watch && isTerminal(out) {
+		if o.watch && show.IsTerminal(out) {
 			fmt.Fprint(out, "\x1b[H\x1b[2J") // ECMA-48: home, and erase the page
 		}
-		if err := o.output.show(out, shown, shown.write); err != nil || !o.watch {
+		if err := o.output.Show(out, shown, shown.write); err != nil || !o.watch {
 			return err
 		}
 		select {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"toban.dev/internal/cli/show"
 )
 
 // statementWidth is how much of a statement a line shows, in characters.
@@ -25,8 +27,8 @@ func (s shownTop) write(out io.Writer) error {
 	}
 	for _, one := range s.Sessions {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", one.PID, one.User, one.Database,
-			cmp.Or(one.Application, "-"), one.Client, one.State, cmp.Or(one.Wait, "-"), span(one.TransactionSeconds),
-			span(one.StatementSeconds), oneLine(one.Statement))
+			cmp.Or(one.Application, "-"), one.Client, one.State, cmp.Or(one.Wait, "-"), show.Span(one.TransactionSeconds),
+			show.Span(one.StatementSeconds), oneLine(one.Statement))
 	}
 	s.writeBlocked(w)
 	s.writeStatements(w)
@@ -45,7 +47,7 @@ func (s shownTop) writeBlocked(w io.Writer) {
 	fmt.Fprintln(w, "\nBLOCKED\tFOR\tLOCK\tSTATEMENT\tBY\tSTATE\tSTATEMENT OF THAT")
 	for _, one := range s.Blocked {
 		for _, by := range one.By {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", one.PID, span(one.WaitSeconds), cmp.Or(one.Lock, "-"),
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", one.PID, show.Span(one.WaitSeconds), cmp.Or(one.Lock, "-"),
 				oneLine(one.Statement), by.PID, by.State, oneLine(by.Statement))
 		}
 	}
@@ -60,10 +62,10 @@ func (s shownTop) writeStatements(w io.Writer) {
 	}
 	fmt.Fprintln(w, "\nTOTAL\tMEAN\tCALLS\tROWS\tUSER\tDATABASE\tSTATEMENT")
 	for _, one := range s.Statements {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", span(one.TotalSeconds), span(one.MeanSeconds), one.Calls,
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", show.Span(one.TotalSeconds), show.Span(one.MeanSeconds), one.Calls,
 			one.Rows, one.User, one.Database, oneLine(one.Statement))
 	}
 }
 
 // oneLine is the beginning of a statement in one line.
-func oneLine(statement string) string { return oneLineOf(statement, statementWidth) }
+func oneLine(statement string) string { return show.OneLineOf(statement, statementWidth) }

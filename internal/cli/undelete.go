@@ -21,6 +21,7 @@ import (
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 )
@@ -88,7 +89,7 @@ func (o *undeleteOptions) list(ctx context.Context, out io.Writer) error {
 			l.name, l.kind(), b.Status.CompletedAt, b.Status.ServerVersion, b.Status.Size, b.Name, l.note,
 		})
 	}
-	return o.output.show(out, shown, shown.write)
+	return o.output.Show(out, shown, shown.write)
 }
 
 // shownLost is what can be brought back of a namespace.
@@ -122,7 +123,7 @@ func (s shownLost) write(out io.Writer) error {
 	fmt.Fprintln(table, "NAME\tKIND\tAS OF\tVERSION\tSIZE\tBACKUP\tNOTE")
 	for _, d := range s.Deleted {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			d.Name, d.Kind, at(d.AsOf), d.Version, d.Size, d.Backup, d.Note)
+			d.Name, d.Kind, show.At(d.AsOf), d.Version, d.Size, d.Backup, d.Note)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write the list: %w", err)
@@ -189,7 +190,7 @@ func (o *undeleteOptions) run(ctx context.Context, in io.Reader, out io.Writer, 
 	if err := o.reachable(ctx, api, from); err != nil {
 		return err
 	}
-	u := undelete{undeleteOptions: o, api: api, in: in, out: out, asks: isTerminal(in) && !o.yes, from: from}
+	u := undelete{undeleteOptions: o, api: api, in: in, out: out, asks: show.IsTerminal(in) && !o.yes, from: from}
 	return u.bringBack(ctx)
 }
 
@@ -254,7 +255,7 @@ func (u *undelete) bringBack(ctx context.Context) error {
 	}
 	u.subject = object
 	fmt.Fprintf(u.out, "%s: comes back from %s, which ended at %s\n",
-		u.from.name, u.from.backup.Name, at(u.from.backup.Status.CompletedAt))
+		u.from.name, u.from.backup.Name, show.At(u.from.backup.Status.CompletedAt))
 	if !u.wait {
 		return nil
 	}
@@ -282,7 +283,7 @@ func (u *undelete) confirmed(ctx context.Context, object client.Object) error {
 	if !u.asks {
 		return nil
 	}
-	return confirmName(ctx, u.in, u.out, u.from.name)
+	return show.ConfirmName(ctx, u.in, u.out, u.from.name)
 }
 
 // shownManifest is an object as a person would write it.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 )
 
@@ -163,7 +164,7 @@ func tellVerified(out io.Writer, now *v1.DatabaseBackup, c *metav1.Condition) er
 	}
 	last := ""
 	if v.LastTransactionAt != nil {
-		last = "; its last transaction was committed at " + at(v.LastTransactionAt)
+		last = "; its last transaction was committed at " + show.At(v.LastTransactionAt)
 	}
 	fmt.Fprintf(out, "%s: verified: %s%s\n", now.Name, c.Message, last)
 	return nil

@@ -6,6 +6,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"toban.dev/internal/cli/show"
 )
 
 // shownVersion is which program this is.
@@ -18,19 +20,19 @@ type shownVersion struct {
 
 // Version is `toban version`.
 func Version(version string) *cobra.Command {
-	var o output
+	var o show.Output
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := shownVersion{version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			return o.show(c.OutOrStdout(), v, func(out io.Writer) error {
+			return o.Show(c.OutOrStdout(), v, func(out io.Writer) error {
 				_, err := fmt.Fprintf(out, "toban %s (%s, %s)\n", v.Version, v.Go, v.Platform)
 				return err
 			})
 		},
 	}
-	o.flags(c.Flags())
+	o.Flags(c.Flags())
 	return c
 }

@@ -1,4 +1,4 @@
-package cli
+package show
 
 import (
 	"bytes"
@@ -20,11 +20,11 @@ func TestTextJSONAndYAMLAreOfOneValue(t *testing.T) {
 		"yaml": "go: go1\nplatform: linux/amd64\nversion: 1.2.3\n",
 	} {
 		var out bytes.Buffer
-		if err := (&output{format}).show(&out, value, text); err != nil || out.String() != want {
+		if err := (&Output{format}).Show(&out, value, text); err != nil || out.String() != want {
 			t.Errorf("as %q it is %q, %v", format, out.String(), err)
 		}
 	}
-	if err := (&output{"xml"}).show(io.Discard, value, text); err == nil {
+	if err := (&Output{"xml"}).Show(io.Discard, value, text); err == nil {
 		t.Error("it takes xml")
 	}
 }

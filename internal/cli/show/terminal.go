@@ -1,4 +1,4 @@
-package cli
+package show
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// terminal is a person's terminal while a program in a Pod has it: what is typed goes there, and each new size.
-type terminal struct {
+// Terminal is a person's terminal while a program in a Pod has it: what is typed goes there, and each new size.
+type Terminal struct {
 	file  *os.File
 	was   *term.State
 	sizes chan os.Signal
@@ -19,8 +19,8 @@ type terminal struct {
 	told  bool
 }
 
-// isTerminal says that a stream is a person's terminal.
-func isTerminal(stream any) bool {
+// IsTerminal says that a stream is a person's terminal.
+func IsTerminal(stream any) bool {
 	_, ok := terminalOf(stream)
 	return ok
 }
@@ -31,8 +31,8 @@ func terminalOf(stream any) (*os.File, bool) {
 	return file, ok && term.IsTerminal(int(file.Fd()))
 }
 
-// openTerminal gives a terminal to a program, nil where the standard input or output is none. Close gives it back.
-func openTerminal(in io.Reader, out io.Writer) (*terminal, error) {
+// OpenTerminal gives a terminal to a program, nil where the standard input or output is none. Close gives it back.
+func OpenTerminal(in io.Reader, out io.Writer) (*Terminal, error) {
 	file, reads := terminalOf(in)
 	if _, writes := terminalOf(out); !reads || !writes {
 		return nil, nil //nolint:nilnil // no terminal is a usual answer
@@ -41,20 +41,20 @@ func openTerminal(in io.Reader, out io.Writer) (*terminal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("give the terminal to the program: %w", err)
 	}
-	t := &terminal{file: file, was: was, sizes: make(chan os.Signal, 1), done: make(chan struct{})}
+	t := &Terminal{file: file, was: was, sizes: make(chan os.Signal, 1), done: make(chan struct{})}
 	notifyResize(t.sizes)
 	return t, nil
 }
 
 // Close gives the terminal back as it was.
-func (t *terminal) Close() error {
+func (t *Terminal) Close() error {
 	signal.Stop(t.sizes)
 	close(t.done)
 	return term.Restore(int(t.file.Fd()), t.was)
 }
 
 // Next is the size of the terminal: at once, and then whenever it has changed; nil at the end.
-func (t *terminal) Next() *remotecommand.TerminalSize {
+func (t *Terminal) Next() *remotecommand.TerminalSize {
 	if t.told {
 		select {
 		case <-t.done:

@@ -1,4 +1,4 @@
-package cli
+package show
 
 import (
 	"strings"
@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// oneLineOf is a text on one line of at most so many characters.
-func oneLineOf(text string, most int) string {
+// OneLineOf is a text on one line of at most so many characters.
+func OneLineOf(text string, most int) string {
 	words := []rune(strings.Join(strings.Fields(text), " "))
 	if len(words) > most {
 		return string(words[:most-1]) + "…"
@@ -16,8 +16,8 @@ func oneLineOf(text string, most int) string {
 	return string(words)
 }
 
-// span is a time in seconds, with three digits that count.
-func span(seconds float64) string {
+// Span is a time in seconds, with three digits that count.
+func Span(seconds float64) string {
 	if seconds <= 0 {
 		return "-"
 	}
@@ -30,8 +30,8 @@ func span(seconds float64) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// at is a moment as people read it.
-func at(t *metav1.Time) string {
+// At is a moment as people read it.
+func At(t *metav1.Time) string {
 	if t == nil {
 		return "a moment that is not known yet"
 	}

@@ -1,4 +1,4 @@
-package cli
+package show
 
 import (
 	"bufio"
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// confirmName asks for the name of a SampleDB on the terminal. Nothing there, as in a script, is no confirmation.
-func confirmName(ctx context.Context, in io.Reader, out io.Writer, name string) error {
+// ConfirmName asks for the name of a SampleDB on the terminal. Nothing there, as in a script, is no confirmation.
+func ConfirmName(ctx context.Context, in io.Reader, out io.Writer, name string) error {
 	fmt.Fprintf(out, "To go on, type the name of the SampleDB: ")
 	said := make(chan string, 1)
 	go func() {
