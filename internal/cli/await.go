@@ -51,8 +51,12 @@ func (r request[O, P]) await(
 	})
 }
 
-// again is the error of a look that has seen nothing: the API may be away for a moment, and what was asked for goes on.
+// again marks such an error.
 type again struct{ error }
+
+// Again is the error of a look that has seen nothing, and why: the API may be away for a moment, and what was asked for
+// goes on.
+func Again(err error) error { return again{err} }
 
 // until looks every so often until it is over, or a look fails. inVain is the error when the context has ended; last is
 // why the last look has seen nothing, nil where it has seen something.

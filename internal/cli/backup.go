@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 )
@@ -21,7 +22,7 @@ import (
 const backupDeadline = 24 * time.Hour
 
 type backupOptions struct {
-	cluster
+	cluster.Cluster
 	name     string
 	deadline time.Duration
 	keep     bool
@@ -41,11 +42,11 @@ func Backup() *cobra.Command {
 			"the backup, set its spec.cancel.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.StringVar(&o.name, "name", "", "name of the DatabaseBackup (default: NAME with the time)")
 	f.DurationVar(&o.deadline, "deadline", backupDeadline, "how long it may take")
 	f.BoolVar(&o.keep, "keep", false, "pin it: retention never removes it (spec.keep)")
@@ -56,12 +57,12 @@ func Backup() *cobra.Command {
 }
 
 // askBackup asks for a base backup, and does not wait.
-func askBackup(ctx context.Context, at cluster, out io.Writer, name string) error {
-	return (&backupOptions{cluster: at, deadline: backupDeadline}).run(ctx, out, name)
+func askBackup(ctx context.Context, at cluster.Cluster, out io.Writer, name string) error {
+	return (&backupOptions{Cluster: at, deadline: backupDeadline}).run(ctx, out, name)
 }
 
 func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) error {
-	api, db, err := o.find(ctx, name)
+	api, db, err := o.Find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 	}
 	backup := &v1.DatabaseBackup{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: o.namespace, Name: cmp.Or(o.name, naming.ScheduledBackup(name, time.Now())),
+			Namespace: o.Namespace, Name: cmp.Or(o.name, naming.ScheduledBackup(name, time.Now())),
 		},
 		Spec: v1.DatabaseBackupSpec{SampleDB: name, Keep: o.keep, Deadline: metav1.Duration{Duration: o.deadline}},
 	}
@@ -81,7 +82,7 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 	if err := api.Create(ctx, backup, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the DatabaseBackup %s: %w", backup.Name, err)
 	}
-	o.subject = backup
+	o.Subject = backup
 	if !o.wait {
 		fmt.Fprintf(out, "%s: asked for\n", backup.Name)
 		return nil

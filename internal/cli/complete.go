@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 )
 
 // completeDeadline is how long a shell may wait for names from the cluster.
@@ -70,12 +71,12 @@ func find(c *cobra.Command, word string, of names) ([]string, cobra.ShellCompDir
 	ctx, cancel := context.WithTimeout(c.Context(), completeDeadline)
 	defer cancel()
 	value := func(flag string) string { return c.Flags().Lookup(flag).Value.String() }
-	at := cluster{kubeconfig: value("kubeconfig"), context: value("context"), namespace: value("namespace")}
-	api, err := at.connect()
+	at := cluster.Cluster{Kubeconfig: value("kubeconfig"), Context: value("context"), Namespace: value("namespace")}
+	api, err := at.Connect()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found, err := of(ctx, api, at.namespace)
+	found, err := of(ctx, api, at.Namespace)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -14,11 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/console"
 )
 
 type consoleOptions struct {
-	cluster
+	cluster.Cluster
 	all, write, open bool
 	port             uint16
 	version          string
@@ -46,7 +47,7 @@ func Console(version string) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	o.reach(f)
+	o.Reach(f)
 	f.BoolVarP(&o.all, "all-namespaces", "A", false, "show the SampleDBs of all namespaces")
 	f.Uint16Var(&o.port, "port", 0, "port to listen on (default: a free one)")
 	f.BoolVar(&o.write, "write", false, "allow to switch over, to take a backup and to restart servers")
@@ -59,11 +60,11 @@ func (o *consoleOptions) run(c *cobra.Command, name string) error {
 	if name != "" && o.all {
 		return errors.New("NAME is of one namespace: give --namespace, or leave --all-namespaces out")
 	}
-	api, err := o.connectWatching()
+	api, err := o.ConnectWatching()
 	if err != nil {
 		return err
 	}
-	shown := o.namespace
+	shown := o.Namespace
 	if o.all {
 		shown = ""
 	}
@@ -72,11 +73,11 @@ func (o *consoleOptions) run(c *cobra.Command, name string) error {
 		return fmt.Errorf("listen on port %d of 127.0.0.1: %w; another port: --port", o.port, err)
 	}
 	defer listener.Close()
-	server := console.New(listener, console.Options{API: api, Verbs: consoleVerbs{o.cluster}, Namespace: shown,
-		Write: o.write, Flags: o.sameCluster(), Version: o.version})
+	server := console.New(listener, console.Options{API: api, Verbs: consoleVerbs{o.Cluster}, Namespace: shown,
+		Write: o.write, Flags: o.SameCluster(), Version: o.version})
 	page := ""
 	if name != "" {
-		page = "#/" + url.PathEscape(o.namespace) + "/" + url.PathEscape(name)
+		page = "#/" + url.PathEscape(o.Namespace) + "/" + url.PathEscape(name)
 	}
 	fmt.Fprintf(c.OutOrStdout(), "%s%s\nThe URL is a secret: who has it, and is on this machine, has your rights. "+
 		"To end the console: Ctrl-C\n", server.URL(), page)

@@ -10,17 +10,18 @@ import (
 	_ "embed"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/console"
 )
 
 // consoleVerbs are what the console does, by the functions of other verbs.
-type consoleVerbs struct{ cluster }
+type consoleVerbs struct{ cluster.Cluster }
 
 var _ console.Verbs = consoleVerbs{}
 
 // Logs are the last lines that `toban logs` shows for programs.
 func (v consoleVerbs) Logs(ctx context.Context, namespace, name, instance string, lines int64) ([]byte, error) {
-	return lastLogs(ctx, v.in(namespace), name, instance, lines)
+	return lastLogs(ctx, v.In(namespace), name, instance, lines)
 }
 
 // replicationScript asks a primary for its standbys, which call themselves by the instance, its volume and the term
@@ -31,12 +32,14 @@ var replicationScript string
 
 // Replication asks the primary as `toban top` does.
 func (v consoleVerbs) Replication(ctx context.Context, namespace, name string) (out console.Replication, err error) {
-	at := v.in(namespace)
-	_, pod, err := at.server(ctx, name, instanceChoice{})
+	at := v.In(namespace)
+	_, pod, err := at.Server(ctx, name, cluster.InstanceChoice{})
 	if err != nil {
 		return out, err
 	}
-	answer, err := at.ask(ctx, pod, question{"kubectl toban console", databasePostgres, replicationScript})
+	answer, err := at.Ask(ctx, pod, cluster.Question{
+		Application: "kubectl toban console", Database: cluster.DatabasePostgres, Script: replicationScript,
+	})
 	if err != nil {
 		return out, err
 	}
@@ -48,14 +51,14 @@ func (v consoleVerbs) Replication(ctx context.Context, namespace, name string) (
 
 // Clone is the SampleDB that `toban restore --into` makes.
 func (v consoleVerbs) Clone(db *v1.SampleDB, into, to string) (*v1.SampleDB, error) {
-	return cloneOf(v.in(db.Namespace), db, into, to)
+	return cloneOf(v.In(db.Namespace), db, into, to)
 }
 
 // Do asks for what a verb asks for, and does not wait: the page shows what comes of it.
 func (v consoleVerbs) Do(ctx context.Context, a console.Action) (string, error) {
 	var out bytes.Buffer
 	var err error
-	switch at := v.in(a.Namespace); a.What {
+	switch at := v.In(a.Namespace); a.What {
 	case console.DoSwitchover:
 		err = askSwitchover(ctx, at, &out, a.Name, a.Instance)
 	case console.DoBackup:

@@ -158,7 +158,7 @@ func TestABackupComesBackWithItsVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := undeleteOptions{backup: "x-1"}
-	o.namespace = "shop"
+	o.Namespace = "shop"
 	object, err := (&undelete{undeleteOptions: &o, from: from}).object()
 	if err != nil {
 		t.Fatal(err)

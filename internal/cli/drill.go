@@ -16,11 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
 
 type drillOptions struct {
-	cluster
+	cluster.Cluster
 	fault, instance, zone, selector          string
 	abortWhen                                string
 	meanwhile                                []string
@@ -50,11 +51,11 @@ func Drill() *cobra.Command {
 			case o.fault == "":
 				return o.history(c.Context(), c.OutOrStdout(), args[0])
 			}
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.StringVar(&o.fault, "fault", "", "what happens: "+strings.Join(drillFaults[:5], ", ")+",\n"+
 		strings.Join(drillFaults[5:], ", "))
 	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "to which instance: "+strings.Join(drillInstances, ", "))
@@ -81,18 +82,18 @@ func Drill() *cobra.Command {
 
 // run creates a FaultDrill, and watches it.
 func (o *drillOptions) run(ctx context.Context, out io.Writer, name string) error {
-	api, err := o.connect()
+	api, err := o.Connect()
 	if err != nil {
 		return err
 	}
-	if _, err := o.read(ctx, api, name); err != nil {
+	if _, err := o.Read(ctx, api, name); err != nil {
 		return err
 	}
 	wanted, err := o.create(ctx, api, name)
 	if err != nil {
 		return err
 	}
-	o.subject = wanted
+	o.Subject = wanted
 	if !o.wait {
 		fmt.Fprintf(out, "%s: created\n", wanted.Name)
 		return nil
@@ -107,7 +108,7 @@ func (o *drillOptions) create(ctx context.Context, api client.Client, name strin
 		return nil, err
 	}
 	wanted := &v1.FaultDrill{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: naming.FaultDrill(name, time.Now())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: naming.FaultDrill(name, time.Now())},
 		Spec: v1.FaultDrillSpec{
 			SampleDB: name, Fault: v1.FaultDrillFault(o.fault), Instance: v1.FaultDrillInstance(o.instance),
 			Zone: o.zone, Meanwhile: meanwhile, AtOnce: o.atOnce,
@@ -190,19 +191,19 @@ func firstLine(text string) string {
 
 // history shows the drills of a SampleDB, the newest last.
 func (o *drillOptions) history(ctx context.Context, out io.Writer, name string) error {
-	api, err := o.connect()
+	api, err := o.Connect()
 	if err != nil {
 		return err
 	}
 	var all v1.FaultDrillList
-	if err := api.List(ctx, &all, client.InNamespace(o.namespace)); err != nil {
+	if err := api.List(ctx, &all, client.InNamespace(o.Namespace)); err != nil {
 		return fmt.Errorf("list the FaultDrills: %w", err)
 	}
 	drills := slices.DeleteFunc(all.Items, func(d v1.FaultDrill) bool { return d.Spec.SampleDB != name })
 	slices.SortFunc(drills, func(a, b v1.FaultDrill) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
-	return o.output.Show(out, drills, func(out io.Writer) error { return tellDrills(out, name, drills) })
+	return o.Output.Show(out, drills, func(out io.Writer) error { return tellDrills(out, name, drills) })
 }
 
 // tellDrills is the history as a table.

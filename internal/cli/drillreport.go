@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 )
 
@@ -25,7 +26,7 @@ const formatHTML = "html"
 
 // drillReport is `toban drill report`: all about one drill.
 func drillReport() *cobra.Command {
-	var at cluster
+	var at cluster.Cluster
 	c := &cobra.Command{
 		Use:   "report FAULTDRILL",
 		Short: "Show what came of one drill, as text, as JSON or as a page with a picture",
@@ -35,8 +36,8 @@ func drillReport() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: first(faultDrills),
 		RunE: func(c *cobra.Command, args []string) error {
-			if at.output.Format != formatHTML {
-				if err := at.output.Check(); err != nil {
+			if at.Output.Format != formatHTML {
+				if err := at.Output.Check(); err != nil {
 					return fmt.Errorf("%w; or html", err)
 				}
 			}
@@ -44,24 +45,24 @@ func drillReport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeReport(c.OutOrStdout(), &at.output, reportOf(drill))
+			return writeReport(c.OutOrStdout(), &at.Output, reportOf(drill))
 		},
 	}
 	f := c.Flags()
-	at.reach(f)
-	f.StringVarP(&at.output.Format, "output", "o", "", "json or yaml, for programs, or html, a page (default: text)")
+	at.Reach(f)
+	f.StringVarP(&at.Output.Format, "output", "o", "", "json or yaml, for programs, or html, a page (default: text)")
 	return c
 }
 
 // readDrill reads a FaultDrill.
-func readDrill(ctx context.Context, c *cluster, name string) (*v1.FaultDrill, error) {
-	api, err := c.connect()
+func readDrill(ctx context.Context, c *cluster.Cluster, name string) (*v1.FaultDrill, error) {
+	api, err := c.Connect()
 	if err != nil {
 		return nil, err
 	}
 	out := &v1.FaultDrill{}
-	if err := api.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, out); err != nil {
-		return nil, fmt.Errorf("read the FaultDrill %s in namespace %s: %w", name, c.namespace, err)
+	if err := api.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, out); err != nil {
+		return nil, fmt.Errorf("read the FaultDrill %s in namespace %s: %w", name, c.Namespace, err)
 	}
 	return out, nil
 }

@@ -40,10 +40,10 @@ func (o *drillOptions) drillArgs(args []string) error {
 
 // several breaks all SampleDBs with some labels, one after the other. Its answer are the drills.
 func (o *drillOptions) several(c *cobra.Command) error {
-	if err := o.output.Check(); err != nil {
+	if err := o.Output.Check(); err != nil {
 		return err
 	}
-	api, err := o.connect()
+	api, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (o *drillOptions) several(c *cobra.Command) error {
 		return err
 	}
 	progress := c.OutOrStdout()
-	if o.output.Programs() {
+	if o.Output.Programs() {
 		progress = c.ErrOrStderr()
 	}
 	drills, stopped := oneByOne(dbs, func(name string) (*v1.FaultDrill, error) {
@@ -62,7 +62,7 @@ func (o *drillOptions) several(c *cobra.Command) error {
 	if len(drills) == 0 {
 		return stopped
 	}
-	err = o.output.Show(c.OutOrStdout(), drills, func(out io.Writer) error { return tellSummary(out, drills) })
+	err = o.Output.Show(c.OutOrStdout(), drills, func(out io.Writer) error { return tellSummary(out, drills) })
 	return errors.Join(err, stopped, notPassed(drills))
 }
 
@@ -73,12 +73,12 @@ func (o *drillOptions) selected(ctx context.Context, api client.Reader) ([]strin
 		return nil, fmt.Errorf("understand --selector, such as app=shop: %w", err)
 	}
 	var all v1.SampleDBList
-	err = api.List(ctx, &all, client.InNamespace(o.namespace), client.MatchingLabelsSelector{Selector: selector})
+	err = api.List(ctx, &all, client.InNamespace(o.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return nil, fmt.Errorf("list the SampleDBs: %w", err)
 	}
 	if len(all.Items) == 0 {
-		return nil, fmt.Errorf("no SampleDB in namespace %s has the labels %s", o.namespace, o.selector)
+		return nil, fmt.Errorf("no SampleDB in namespace %s has the labels %s", o.Namespace, o.selector)
 	}
 	return allowed(all.Items)
 }

@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 )
 
@@ -117,7 +118,7 @@ func TestTheLogsOfOneSource(t *testing.T) {
 		"PostgreSQL's": {logsOptions{postgres: true}, "x-0 primary LOG:  ok\n"},
 		"the agent's":  {logsOptions{agent: true}, "x-0 -       " + agentLine + "\n"},
 		"in JSON": {
-			logsOptions{cluster: cluster{output: show.Output{Format: "json"}}, postgres: true},
+			logsOptions{Cluster: cluster.Cluster{Output: show.Output{Format: "json"}}, postgres: true},
 			`{"time":"0001-01-01T00:00:00Z","instance":"x-0","role":"primary","source":"postgresql",` +
 				`"line":"LOG:  ok"}` + "\n",
 		},

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
 
@@ -21,7 +22,7 @@ import (
 const logsPoll = 2 * time.Second
 
 type logsOptions struct {
-	cluster
+	cluster.Cluster
 	instance        string
 	follow          bool
 	since           time.Duration
@@ -43,8 +44,8 @@ func Logs() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
 	}
 	f := c.Flags()
-	o.reach(f)
-	f.StringVarP(&o.output.Format, "output", "o", "", "json, for programs: an object in each line (default: text)")
+	o.Reach(f)
+	f.StringVarP(&o.Output.Format, "output", "o", "", "json, for programs: an object in each line (default: text)")
 	f.StringVar(&o.instance, "instance", "", "only the log of this instance")
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is logged from now on")
 	f.DurationVar(&o.since, "since", 0, "only what is newer, such as 10m (default: all that is there)")
@@ -56,10 +57,10 @@ func Logs() *cobra.Command {
 }
 
 // lastLogs are the last lines of all instances, or of one, as programs get them.
-func lastLogs(ctx context.Context, at cluster, name, instance string, lines int64) ([]byte, error) {
-	o := logsOptions{cluster: at, instance: instance, tail: lines}
-	o.output.Format = "json"
-	api, err := o.connect()
+func lastLogs(ctx context.Context, at cluster.Cluster, name, instance string, lines int64) ([]byte, error) {
+	o := logsOptions{Cluster: at, instance: instance, tail: lines}
+	o.Output.Format = "json"
+	api, err := o.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func lastLogs(ctx context.Context, at cluster, name, instance string, lines int6
 	if err != nil {
 		return nil, err
 	}
-	open, err := o.opener()
+	open, err := o.Opener()
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +78,10 @@ func lastLogs(ctx context.Context, at cluster, name, instance string, lines int6
 }
 
 func (o *logsOptions) run(ctx context.Context, out io.Writer, name string) error {
-	if o.output.Format != "" && o.output.Format != "json" {
-		return fmt.Errorf("--output must be json or nothing, not %q", o.output.Format)
+	if o.Output.Format != "" && o.Output.Format != "json" {
+		return fmt.Errorf("--output must be json or nothing, not %q", o.Output.Format)
 	}
-	api, _, err := o.find(ctx, name)
+	api, _, err := o.Find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (o *logsOptions) run(ctx context.Context, out io.Writer, name string) error
 	if err != nil {
 		return err
 	}
-	open, err := o.opener()
+	open, err := o.Opener()
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (o *logsOptions) run(ctx context.Context, out io.Writer, name string) error
 
 // chosen are the Pods whose logs are asked for.
 func (o *logsOptions) chosen(ctx context.Context, api client.Reader, name string) ([]corev1.Pod, error) {
-	pods, err := o.instancePods(ctx, api, name)
+	pods, err := o.InstancePods(ctx, api, name)
 	if err != nil || o.instance == "" {
 		return pods, err
 	}
@@ -109,7 +110,7 @@ func (o *logsOptions) chosen(ctx context.Context, api client.Reader, name string
 			return []corev1.Pod{pod}, nil
 		}
 	}
-	_, err = instanceChoice{name: o.instance}.pick(name, pods)
+	_, err = cluster.InstanceChoice{Name: o.instance}.Pick(name, pods)
 	return nil, err
 }
 
@@ -126,7 +127,7 @@ func (o *logsOptions) from() (out corev1.PodLogOptions) {
 }
 
 // showAll shows what there is, merged. A log that can't be read is an error, after all others are shown.
-func (o *logsOptions) showAll(ctx context.Context, out io.Writer, pods []corev1.Pod, open openLog) error {
+func (o *logsOptions) showAll(ctx context.Context, out io.Writer, pods []corev1.Pod, open cluster.OpenLog) error {
 	var logs []*podLog
 	var failed error
 	from := o.from()
@@ -152,7 +153,7 @@ func (o *logsOptions) showAll(ctx context.Context, out io.Writer, pods []corev1.
 
 // followAll shows what there is and what comes, of the Pods that are there and of those that come.
 func (o *logsOptions) followAll(
-	ctx context.Context, out io.Writer, api client.Reader, name string, open openLog,
+	ctx context.Context, out io.Writer, api client.Reader, name string, open cluster.OpenLog,
 ) error {
 	f := follower{open: open, from: o.from(), lines: make(chan logLine), ended: make(chan string),
 		running: map[string]bool{}, last: map[string]time.Time{}, roles: map[string]string{}}
@@ -184,7 +185,7 @@ func (o *logsOptions) followAll(
 
 // follower follows the logs of Pods. All but its goroutines' channels belongs to the one that reads these.
 type follower struct {
-	open  openLog
+	open  cluster.OpenLog
 	from  corev1.PodLogOptions
 	lines chan logLine
 	ended chan string
@@ -253,7 +254,7 @@ func (o *logsOptions) write(out io.Writer, l logLine) error {
 	if !o.wants(l) {
 		return nil
 	}
-	if !o.output.Programs() {
+	if !o.Output.Programs() {
 		_, err := fmt.Fprintln(out, l)
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"toban.dev/internal/cli/cluster"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 
 // oneOffPod is a Pod that a person's command has run, for what it writes.
 type oneOffPod struct {
-	*cluster
+	*cluster.Cluster
 	api client.Client
 	pod *corev1.Pod
 	// told is where it is said what is waited for.
@@ -125,7 +127,7 @@ func readWhole(
 
 // log is what the Pod has written.
 func (e *oneOffPod) log(ctx context.Context) ([]byte, error) {
-	config, _, err := e.rest()
+	config, _, err := e.Rest()
 	if err != nil {
 		return nil, err
 	}

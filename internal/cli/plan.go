@@ -18,12 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/plan"
 )
 
 type planOptions struct {
-	cluster
+	cluster.Cluster
 	files      []string
 	serverSide bool
 }
@@ -43,7 +44,7 @@ func Plan() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.StringArrayVarP(&o.files, "filename", "f", nil, "file or folder, as for kubectl apply; - is the standard input")
 	f.BoolVar(&o.serverSide, "server-side", false, "ask as kubectl apply --server-side would")
 	cobra.CheckErr(c.MarkFlagRequired("filename"))
@@ -58,7 +59,7 @@ type shownPlans struct {
 }
 
 func (o *planOptions) run(c *cobra.Command) error {
-	if err := o.output.Check(); err != nil {
+	if err := o.Output.Check(); err != nil {
 		return err
 	}
 	answer, err := o.dryRun(c)
@@ -69,7 +70,7 @@ func (o *planOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	api, err := o.connect()
+	api, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (o *planOptions) run(c *cobra.Command) error {
 		}
 		shown.SampleDBs = append(shown.SampleDBs, one)
 	}
-	return o.output.Show(c.OutOrStdout(), shown, shown.write)
+	return o.Output.Show(c.OutOrStdout(), shown, shown.write)
 }
 
 // dryRun asks kubectl what the objects would be, as JSON. What it warns of or complains about goes to the person. It is
@@ -107,7 +108,7 @@ func (o *planOptions) applyArgs() []string {
 		args = append(args, "--server-side")
 	}
 	for _, flag := range []struct{ name, value string }{
-		{"namespace", o.namespace}, {"kubeconfig", o.kubeconfig}, {"context", o.context},
+		{"namespace", o.Namespace}, {"kubeconfig", o.Kubeconfig}, {"context", o.Context},
 	} {
 		if flag.value != "" {
 			args = append(args, "--"+flag.name+"="+flag.value)
@@ -194,13 +195,15 @@ const contextsScript = "SET ROLE pg_monitor; SELECT json_object_agg(name, contex
 
 // contexts asks the primary for that, nil where it can't be asked.
 func (o *planOptions) contexts(ctx context.Context, db *v1.SampleDB, pods []corev1.Pod) map[string]string {
-	pod, err := instanceChoice{}.pick(db.Name, pods)
+	pod, err := cluster.InstanceChoice{}.Pick(db.Name, pods)
 	if err != nil {
 		return nil
 	}
-	at := o.cluster
-	at.namespace = db.Namespace
-	answer, err := at.ask(ctx, pod, question{"kubectl toban plan", databasePostgres, contextsScript})
+	at := o.Cluster
+	at.Namespace = db.Namespace
+	answer, err := at.Ask(ctx, pod, cluster.Question{
+		Application: "kubectl toban plan", Database: cluster.DatabasePostgres, Script: contextsScript,
+	})
 	var out map[string]string
 	if err != nil || json.Unmarshal(answer, &out) != nil {
 		return nil

@@ -44,7 +44,7 @@ func TestKubectlIsAskedAsThePersonWould(t *testing.T) {
 	}) {
 		t.Errorf("it is asked %q", got)
 	}
-	o.namespace, o.context, o.serverSide = "shop", "there", true
+	o.Namespace, o.Context, o.serverSide = "shop", "there", true
 	got := strings.Join(o.applyArgs(), " ")
 	if !strings.Contains(got, "--server-side --namespace=shop --context=there ") {
 		t.Errorf("it is asked %q", got)

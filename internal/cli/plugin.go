@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"toban.dev/internal/cli/cluster"
 )
 
 // completes is what kubectl calls to complete the words of its plugin kubectl-toban (kubectl 1.26 and later).
@@ -50,7 +52,7 @@ func Run(ctx context.Context, root *cobra.Command, exit func(error) int) int {
 	if err == nil {
 		return 0
 	}
-	var ended *ExitError
+	var ended *cluster.ExitError
 	if errors.As(err, &ended) {
 		return ended.Code // the program has said why
 	}

@@ -12,11 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 )
 
 type promoteOptions struct {
-	cluster
+	cluster.Cluster
 	acceptLoss, yes, wait bool
 }
 
@@ -34,11 +35,11 @@ func Promote() *cobra.Command {
 			"To move the primary without a loss: kubectl toban switchover NAME.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), c.InOrStdin(), out, args[0]) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), c.InOrStdin(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.BoolVar(&o.acceptLoss, "accept-loss", false, "required: what only the other instances had is lost")
 	f.BoolVar(&o.yes, "yes", false, "don't ask for the name of the SampleDB")
 	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
@@ -50,7 +51,7 @@ func (o *promoteOptions) run(ctx context.Context, in io.Reader, out io.Writer, n
 		return fmt.Errorf("say --accept-loss: what was acknowledged and only the other instances had is lost. To move "+
 			"the primary without a loss: kubectl toban switchover %s", name)
 	}
-	api, db, err := o.find(ctx, name)
+	api, db, err := o.Find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (o *promoteOptions) promote(ctx context.Context, out io.Writer, api client.
 	if err != nil {
 		return fmt.Errorf("ask for the promotion: %w", err)
 	}
-	o.subject = asked
+	o.Subject = asked
 	fmt.Fprintf(out, "%s: the promotion %s is asked for\n", db.Name, id)
 	if !o.wait {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
@@ -15,8 +16,8 @@ import (
 )
 
 type psqlOptions struct {
-	cluster
-	instance       instanceChoice
+	cluster.Cluster
+	instance       cluster.InstanceChoice
 	user, database string
 	// app says that the session begins as the application's role.
 	app bool
@@ -46,12 +47,12 @@ func PSQL() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0], args[1:]) },
 	}
 	f := c.Flags()
-	o.reach(f)
+	o.Reach(f)
 	f.StringVar(&o.user, "user", "", "the role that the session begins as (default: the superuser postgres)")
 	f.BoolVar(&o.app, "app", false, "begin as the application's role (spec.init.owner)")
 	f.StringVarP(&o.database, "database", "d", "", "the database (default: that of the application)")
-	f.BoolVar(&o.instance.replica, "replica", false, "connect to a standby, which only reads")
-	f.StringVar(&o.instance.name, "instance", "", "connect to this instance, whatever its role")
+	f.BoolVar(&o.instance.Replica, "replica", false, "connect to a standby, which only reads")
+	f.StringVar(&o.instance.Name, "instance", "", "connect to this instance, whatever its role")
 	c.MarkFlagsMutuallyExclusive("replica", "instance")
 	c.MarkFlagsMutuallyExclusive("app", "user")
 	return c
@@ -66,7 +67,7 @@ func dash(c *cobra.Command, args []string) int {
 }
 
 func (o *psqlOptions) run(c *cobra.Command, name string, args []string) (err error) {
-	db, pod, err := o.server(c.Context(), name, o.instance)
+	db, pod, err := o.Server(c.Context(), name, o.instance)
 	if err != nil {
 		return err
 	}
@@ -77,10 +78,10 @@ func (o *psqlOptions) run(c *cobra.Command, name string, args []string) (err err
 	if terminal != nil {
 		defer func() { err = errors.Join(err, terminal.Close()) }()
 	}
-	return execution{
-		pod: pod, command: o.command(db, args, terminal != nil), in: c.InOrStdin(), out: c.OutOrStdout(),
-		err: c.ErrOrStderr(), terminal: terminal,
-	}.run(c.Context(), &o.cluster)
+	return cluster.Execution{
+		Pod: pod, Command: o.command(db, args, terminal != nil), In: c.InOrStdin(), Out: c.OutOrStdout(),
+		Err: c.ErrOrStderr(), Terminal: terminal,
+	}.Run(c.Context(), &o.Cluster)
 }
 
 // command is what runs in the container. Its environment has the folder of the socket and the superuser already. What a
@@ -119,4 +120,4 @@ func (o *psqlOptions) role(db *v1.SampleDB) string {
 }
 
 // on is the database.
-func (o *psqlOptions) on(db *v1.SampleDB) string { return cmp.Or(o.database, appDatabase(db)) }
+func (o *psqlOptions) on(db *v1.SampleDB) string { return cmp.Or(o.database, cluster.AppDatabase(db)) }

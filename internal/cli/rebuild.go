@@ -40,11 +40,11 @@ func Rebuild() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.instance = args[0]
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.BoolVar(&o.wait, "wait", true, "wait until the instance is ready and has its vote again")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long to wait")
 	return c
@@ -55,7 +55,7 @@ func (o *rebuildOptions) run(ctx context.Context, out io.Writer) error {
 	if name == "" {
 		return fmt.Errorf("%s is not the name of an instance, such as shop-2", o.instance)
 	}
-	api, db, err := o.find(ctx, name)
+	api, db, err := o.Find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func setAsideOn(db *v1.SampleDB, instance string, claim *corev1.PersistentVolume
 // Kubernetes' controllers make new ones.
 func (o *rebuildOptions) removeInstance(ctx context.Context, api client.Client, db *v1.SampleDB) error {
 	claim, pod := &corev1.PersistentVolumeClaim{}, &corev1.Pod{}
-	err := api.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: naming.ClaimOf(o.instance)}, claim)
+	err := api.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: naming.ClaimOf(o.instance)}, claim)
 	if err != nil {
 		return fmt.Errorf("read the volume claim: %w", err)
 	}
@@ -134,14 +134,14 @@ func (o *rebuildOptions) removeInstance(ctx context.Context, api client.Client, 
 	}
 	o.former = claim.UID
 	wal := &corev1.PersistentVolumeClaim{}
-	wal.Namespace, wal.Name = o.namespace, naming.WALClaimOf(o.instance)
+	wal.Namespace, wal.Name = o.Namespace, naming.WALClaimOf(o.instance)
 	if err := client.IgnoreNotFound(api.Delete(ctx, wal)); err != nil {
 		return fmt.Errorf("delete the claim of the WAL volume: %w", err)
 	}
 	if err := api.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 		return fmt.Errorf("delete the volume claim: %w", err)
 	}
-	err = api.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: o.instance}, pod)
+	err = api.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.instance}, pod)
 	if err == nil {
 		err = api.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	}
@@ -171,7 +171,7 @@ func (o *rebuildOptions) await(ctx context.Context, out io.Writer, api client.Cl
 			return false, nil
 		}
 		claim := &corev1.PersistentVolumeClaim{}
-		err := api.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: naming.ClaimOf(o.instance)}, claim)
+		err := api.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: naming.ClaimOf(o.instance)}, claim)
 		if err != nil || claim.UID == o.former || claim.Status.Phase != corev1.ClaimBound {
 			return false, nil //nolint:nilerr // it is made anew, or the API is away for a moment: it is looked at again
 		}

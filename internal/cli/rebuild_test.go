@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/cluster/clustertest"
 	"toban.dev/internal/naming"
 )
@@ -65,13 +66,13 @@ func TestARebuildEndsWithAnotherVolume(t *testing.T) {
 			}
 		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-2", Namespace: "default", UID: "p"}}
-		scheme, err := Scheme()
+		scheme, err := cluster.Scheme()
 		if err != nil {
 			t.Fatal(err)
 		}
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(clustertest.ThreeReady(), claim("c-1"), pod).Build()
 		o := &rebuildOptions{instance: "shop-2"}
-		o.namespace, o.timeout = "default", watchPoll*20
+		o.Namespace, o.timeout = "default", 6*time.Second
 		if err := o.removeInstance(t.Context(), api, clustertest.ThreeReady()); err != nil || o.former != "c-1" {
 			t.Fatalf("removed is the claim %q, %v", o.former, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
 
@@ -24,7 +25,7 @@ func (o *upgradeToOptions) rehearseUpgrade(
 	}
 	asked := strings.TrimSpace(fmt.Sprintf("%d %s", o.to, o.image))
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, naming.AnnotationRehearse, asked)
-	if err := patchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("ask for the rehearsal: %w", err)
 	}
 	if !o.wait {

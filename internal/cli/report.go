@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 )
 
 type reportOptions struct {
-	cluster
+	cluster.Cluster
 	file    string
 	version string
 }
@@ -47,7 +48,7 @@ func Report(version string) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0]) },
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.StringVarP(&o.file, "file", "f", "", "the file to write (default: NAME-report-TIME.tar.gz here)")
 	return c
 }
@@ -70,10 +71,10 @@ func (s shownReport) write(out io.Writer) error {
 }
 
 func (o *reportOptions) run(c *cobra.Command, name string) (err error) {
-	if err := o.output.Check(); err != nil {
+	if err := o.Output.Check(); err != nil {
 		return err
 	}
-	api, db, err := o.find(c.Context(), name)
+	api, db, err := o.Find(c.Context(), name)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (o *reportOptions) run(c *cobra.Command, name string) (err error) {
 		return err
 	}
 	shown := shownReport{o.file, r.bundle.files, r.problems}
-	return o.output.Show(c.OutOrStdout(), shown, shown.write)
+	return o.Output.Show(c.OutOrStdout(), shown, shown.write)
 }
 
 // report is one run.
@@ -126,7 +127,7 @@ func (r *report) lacks(what string, err error) {
 
 func (r *report) addVersions(context.Context) error {
 	text := fmt.Sprintf("command: %s\nPostgreSQL: %s\n", r.version, r.db.Status.Version)
-	config, _, err := r.rest()
+	config, _, err := r.Rest()
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (r *report) addVersions(context.Context) error {
 
 func (r *report) addStatus(ctx context.Context) error {
 	var text bytes.Buffer
-	if err := writeStatus(&text, r.db, askServers(ctx, &r.cluster, r.api, r.db.Name)); err != nil {
+	if err := writeStatus(&text, r.db, askServers(ctx, &r.Cluster, r.api, r.db.Name)); err != nil {
 		return err
 	}
 	return r.bundle.add("status.txt", []byte(redactText(text.String())))
@@ -160,7 +161,7 @@ func (r *report) addLogs(ctx context.Context) error {
 		r.lacks("the Pods", err)
 		return nil
 	}
-	open, err := r.opener()
+	open, err := r.Opener()
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (r *report) addLogs(ctx context.Context) error {
 	return nil
 }
 
-func (r *report) addLog(ctx context.Context, open openLog, pod, container string, previous bool) error {
+func (r *report) addLog(ctx context.Context, open cluster.OpenLog, pod, container string, previous bool) error {
 	lines, size, name := int64(reportLines), int64(reportBytes), "logs/"+pod+"/"+container+".log"
 	if previous {
 		name = "logs/" + pod + "/" + container + ".previous.log"
@@ -202,7 +203,7 @@ func (r *report) addLog(ctx context.Context, open openLog, pod, container string
 
 // addTop writes what the primary's sessions do. The statements have no constants in them.
 func (r *report) addTop(ctx context.Context) error {
-	top := topOptions{cluster: r.cluster}
+	top := topOptions{Cluster: r.Cluster}
 	shown, err := top.snapshot(ctx, r.db.Name)
 	if err != nil {
 		r.lacks("top", err)

@@ -74,7 +74,7 @@ func (r *report) addKind(
 ) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := r.api.List(ctx, list, append(options, client.InNamespace(r.namespace))...); err != nil {
+	if err := r.api.List(ctx, list, append(options, client.InNamespace(r.Namespace))...); err != nil {
 		r.lacks("objects of the kind "+gvk.Kind, err)
 		return nil
 	}
@@ -100,6 +100,6 @@ func (r *report) addKind(
 func (r *report) pods(ctx context.Context) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	own := client.MatchingLabels{naming.LabelSampleDB: r.db.Name}
-	err := r.api.List(ctx, &list, client.InNamespace(r.namespace), own)
+	err := r.api.List(ctx, &list, client.InNamespace(r.Namespace), own)
 	return list.Items, err
 }

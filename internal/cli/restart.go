@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
 
@@ -33,11 +34,11 @@ func Restart() *cobra.Command {
 			naming.AnnotationRestart + ", which the operator reads.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.StringVar(&o.instance, "instance", "", "restart only the server of this instance")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to wait")
@@ -45,12 +46,12 @@ func Restart() *cobra.Command {
 }
 
 // askRestart asks for a restart of an instance's server, "" for those of all, and does not wait.
-func askRestart(ctx context.Context, at cluster, out io.Writer, name, instance string) error {
-	return (&restartOptions{watched: watched{cluster: at}, instance: instance}).run(ctx, out, name)
+func askRestart(ctx context.Context, at cluster.Cluster, out io.Writer, name, instance string) error {
+	return (&restartOptions{watched: watched{Cluster: at}, instance: instance}).run(ctx, out, name)
 }
 
 func (o *restartOptions) run(ctx context.Context, out io.Writer, name string) error {
-	api, db, err := o.find(ctx, name)
+	api, db, err := o.Find(ctx, name)
 	switch {
 	case err != nil:
 		return err
@@ -62,7 +63,7 @@ func (o *restartOptions) run(ctx context.Context, out io.Writer, name string) er
 	}
 	asked := cmp.Or(o.instance, naming.RestartAll)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, naming.AnnotationRestart, asked)
-	if err := patchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("ask for the restart: %w", err)
 	}
 	if !o.wait {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/cluster/clustertest"
 )
 
@@ -20,7 +21,7 @@ func TestTheStatusOfARestartMayComeAfterItsRequestIsGone(t *testing.T) {
 		"the restart is refused: no": statusPatience / 2, "the restart was given up": 2 * statusPatience,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			scheme, err := Scheme()
+			scheme, err := cluster.Scheme()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,7 +36,7 @@ func TestTheStatusOfARestartMayComeAfterItsRequestIsGone(t *testing.T) {
 				}
 			}()
 			o := &restartOptions{}
-			o.namespace, o.timeout = db.Namespace, time.Minute
+			o.Namespace, o.timeout = db.Namespace, time.Minute
 			if err := o.await(t.Context(), io.Discard, api, db); err == nil || !strings.Contains(err.Error(), words) {
 				t.Errorf("it says %v, want %q", err, words)
 			}

@@ -25,7 +25,7 @@ type origin struct {
 
 func (o *restoreToOptions) origin(ctx context.Context, api client.Client, name string) (origin, error) {
 	from := origin{name: name}
-	db, err := o.read(ctx, api, name)
+	db, err := o.Read(ctx, api, name)
 	switch {
 	case err == nil:
 		from.db = db
@@ -38,8 +38,8 @@ func (o *restoreToOptions) origin(ctx context.Context, api client.Client, name s
 		return from, nil
 	}
 	b := &v1.DatabaseBackup{}
-	if err := api.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: o.backup}, b); err != nil {
-		return from, fmt.Errorf("read the DatabaseBackup %s in namespace %s: %w", o.backup, o.namespace, err)
+	if err := api.Get(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.backup}, b); err != nil {
+		return from, fmt.Errorf("read the DatabaseBackup %s in namespace %s: %w", o.backup, o.Namespace, err)
 	}
 	if err := o.ofUse(b, name); err != nil {
 		return from, err
@@ -78,7 +78,7 @@ func ofUse(b *v1.DatabaseBackup, name string) error {
 // gone says that there is no SampleDB, and what is left of it.
 func (o *restoreToOptions) gone(ctx context.Context, api client.Reader, name string) error {
 	var all v1.DatabaseBackupList
-	if err := api.List(ctx, &all, client.InNamespace(o.namespace)); err != nil {
+	if err := api.List(ctx, &all, client.InNamespace(o.Namespace)); err != nil {
 		return fmt.Errorf("look for backups of %s: %w", name, err)
 	}
 	var left []string
@@ -88,11 +88,11 @@ func (o *restoreToOptions) gone(ctx context.Context, api client.Reader, name str
 		}
 	}
 	if len(left) == 0 {
-		return fmt.Errorf("there is no SampleDB %s in namespace %s, and no backup of one", name, o.namespace)
+		return fmt.Errorf("there is no SampleDB %s in namespace %s, and no backup of one", name, o.Namespace)
 	}
 	slices.Sort(left)
 	return fmt.Errorf("there is no SampleDB %s in namespace %s any more, but backups of it: name one with --backup: %s",
-		name, o.namespace, strings.Join(left, ", "))
+		name, o.Namespace, strings.Join(left, ", "))
 }
 
 // window says what can be restored, as far as the operator has seen it.

@@ -59,7 +59,7 @@ func (r restoreTo) bringBack(ctx context.Context) error {
 	}
 	wanted := &v1.DatabaseRestore{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.namespace, Name: naming.DatabaseRestore(r.from.name, time.Now()),
+			Namespace: r.Namespace, Name: naming.DatabaseRestore(r.from.name, time.Now()),
 		},
 		Spec: v1.DatabaseRestoreSpec{
 			SampleDB: r.from.name, Database: p.database, Tables: p.tables, Schemas: p.schemas,
@@ -69,7 +69,7 @@ func (r restoreTo) bringBack(ctx context.Context) error {
 	if err := r.api.Create(ctx, wanted, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the DatabaseRestore %s: %w", wanted.Name, err)
 	}
-	r.subject = wanted
+	r.Subject = wanted
 	fmt.Fprintf(r.out, "%s: restores %s as it was at %s, beside the database, which serves meanwhile\n",
 		wanted.Name, r.from.name, r.moment())
 	if !r.wait {

@@ -18,12 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 	"toban.dev/internal/operator/desired"
 )
 
 type restoreToOptions struct {
-	cluster
+	cluster.Cluster
 	to, backup, into, size string
 	instances, version     int32
 	branch                 int64
@@ -59,11 +60,11 @@ func RestoreTo() *cobra.Command {
 			"version with --version.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), c.InOrStdin(), out, args[0]) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), c.InOrStdin(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.StringVar(&o.to, "to", "", "up to where: see above")
 	f.BoolVar(&o.exclusive, "exclusive", false, "end right before the moment, the position or the transaction")
 	f.Int64Var(&o.branch, "branch", 0, "number of the branch of --to (default: the branch that has it)")
@@ -94,7 +95,7 @@ func (o *restoreToOptions) run(ctx context.Context, in io.Reader, out io.Writer,
 	if err := errors.Join(err, o.parts.check(o)); err != nil {
 		return err
 	}
-	api, err := o.connect()
+	api, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -113,8 +114,8 @@ func (o *restoreToOptions) run(ctx context.Context, in io.Reader, out io.Writer,
 }
 
 // cloneOf is the SampleDB that --into makes of another one, as it was at a moment; nothing is asked for.
-func cloneOf(at cluster, db *v1.SampleDB, into, to string) (*v1.SampleDB, error) {
-	o := &restoreToOptions{cluster: at, to: to, into: into}
+func cloneOf(at cluster.Cluster, db *v1.SampleDB, into, to string) (*v1.SampleDB, error) {
+	o := &restoreToOptions{Cluster: at, to: to, into: into}
 	target, err := o.target()
 	if err != nil {
 		return nil, err
@@ -234,12 +235,12 @@ func (r restoreTo) beside(ctx context.Context) error {
 			as += fmt.Sprintf(" (not from spec.image %s, which is of another version)", db.Spec.Image)
 		}
 	}
-	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.into}, Spec: spec}
+	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.into}, Spec: spec}
 	fmt.Fprintf(r.out, "%s: %s\n", r.from.name, r.from.window())
 	if err := r.api.Create(ctx, db, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the SampleDB %s: %w", r.into, err)
 	}
-	r.subject = db
+	r.Subject = db
 	fmt.Fprintf(r.out, "%s: begins with %s as it was at %s%s\n", db.Name, r.from.name, r.moment(), as)
 	if !r.wait {
 		return nil
@@ -376,7 +377,7 @@ func (r restoreTo) inPlace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask for the restore: %w", err)
 	}
-	r.subject = asked
+	r.Subject = asked
 	fmt.Fprintf(r.out, "%s: the restore %s is asked for\n", name, wanted.ID)
 	if !r.wait {
 		return nil

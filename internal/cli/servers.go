@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"toban.dev/internal/change/space"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 )
 
@@ -83,8 +84,8 @@ type keptSlot struct {
 
 // askServers asks the servers of all instances at once. What can't be asked is told in its line: that is no failure of
 // the command, which shows what the operator saw in any case.
-func askServers(ctx context.Context, c *cluster, api client.Reader, db string) []shownServer {
-	pods, err := c.instancePods(ctx, api, db)
+func askServers(ctx context.Context, c *cluster.Cluster, api client.Reader, db string) []shownServer {
+	pods, err := c.InstancePods(ctx, api, db)
 	if err != nil {
 		return nil // there are none, and the status says why
 	}
@@ -99,9 +100,11 @@ func askServers(ctx context.Context, c *cluster, api client.Reader, db string) [
 	return servers
 }
 
-func askServer(ctx context.Context, c *cluster, pod string) shownServer {
+func askServer(ctx context.Context, c *cluster.Cluster, pod string) shownServer {
 	server := shownServer{Instance: pod}
-	answer, err := c.ask(ctx, pod, question{"kubectl toban status", databasePostgres, serversScript})
+	answer, err := c.Ask(ctx, pod, cluster.Question{
+		Application: "kubectl toban status", Database: cluster.DatabasePostgres, Script: serversScript,
+	})
 	if err == nil {
 		server.serverAnswer, err = readServer(answer)
 	}

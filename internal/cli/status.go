@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 )
 
 // Status is `toban status`: a SampleDB's status, for people.
 func Status() *cobra.Command {
-	var at cluster
+	var at cluster.Cluster
 	var ask bool
 	c := &cobra.Command{
 		Use:   "status NAME",
@@ -27,7 +28,7 @@ func Status() *cobra.Command {
 			"those of pg_monitor. What can't be asked is shown as unknown.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			api, db, err := at.find(c.Context(), args[0])
+			api, db, err := at.Find(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -36,10 +37,10 @@ func Status() *cobra.Command {
 				shown.Servers = askServers(c.Context(), &at, api, db.Name)
 			}
 			text := func(out io.Writer) error { return writeStatus(out, db, shown.Servers) }
-			return at.output.Show(c.OutOrStdout(), shown, text)
+			return at.Output.Show(c.OutOrStdout(), shown, text)
 		},
 	}
-	at.flags(c.Flags())
+	at.Flags(c.Flags())
 	c.Flags().BoolVar(&ask, "servers", true, "ask the servers too, for 5s at most")
 	return c
 }

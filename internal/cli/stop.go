@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
 
@@ -18,7 +19,7 @@ import (
 const stopPoll = 300 * time.Millisecond
 
 type stopOptions struct {
-	cluster
+	cluster.Cluster
 	wait    bool
 	timeout time.Duration
 }
@@ -33,7 +34,7 @@ func Stop() *cobra.Command {
 			"last of the WAL, and then the Pods end. The volumes, the Secrets, the Services and the archive stay.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0], true) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0], true) })
 		},
 	}
 	o.add(c)
@@ -51,7 +52,7 @@ func Start() *cobra.Command {
 			"(spec.sleepAfter) is woken.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0], false) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0], false) })
 		},
 	}
 	o.add(c)
@@ -60,17 +61,17 @@ func Start() *cobra.Command {
 
 func (o *stopOptions) add(c *cobra.Command) {
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to wait")
 }
 
 func (o *stopOptions) run(ctx context.Context, out io.Writer, name string, stop bool) error {
-	api, before, err := o.find(ctx, name)
+	api, before, err := o.Find(ctx, name)
 	if err != nil {
 		return err
 	}
-	if err := patchDB(ctx, api, before, stopPatch(before, stop, time.Now())); err != nil {
+	if err := cluster.PatchDB(ctx, api, before, stopPatch(before, stop, time.Now())); err != nil {
 		return fmt.Errorf("set spec.stopped: %w", err)
 	}
 	if !o.wait {
@@ -102,10 +103,10 @@ func (o *stopOptions) await(
 	}
 	told := lines{out: out}
 	return until(limit, stopPoll, late, func() (bool, error) {
-		db, err := o.read(limit, api, before.Name)
+		db, err := o.Read(limit, api, before.Name)
 		switch {
 		case err != nil:
-			return false, again{err}
+			return false, Again(err)
 		case db.UID != before.UID:
 			return false, madeAnew(db)
 		case db.Spec.Stopped != stop:

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
 
@@ -22,7 +23,7 @@ const (
 )
 
 type switchoverOptions struct {
-	cluster
+	cluster.Cluster
 	to      string
 	wait    bool
 	timeout time.Duration
@@ -38,11 +39,11 @@ func Switchover() *cobra.Command {
 			"The command sets the annotation " + naming.AnnotationSwitchover + ", which the operator reads.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.StringVar(&o.to, "to", "", "the instance that should be primary (default: any)")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait")
@@ -50,12 +51,12 @@ func Switchover() *cobra.Command {
 }
 
 // askSwitchover asks for another primary, "" for any, and does not wait.
-func askSwitchover(ctx context.Context, at cluster, out io.Writer, name, to string) error {
-	return (&switchoverOptions{cluster: at, to: to}).run(ctx, out, name)
+func askSwitchover(ctx context.Context, at cluster.Cluster, out io.Writer, name, to string) error {
+	return (&switchoverOptions{Cluster: at, to: to}).run(ctx, out, name)
 }
 
 func (o *switchoverOptions) run(ctx context.Context, out io.Writer, name string) error {
-	api, before, err := o.find(ctx, name)
+	api, before, err := o.Find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (o *switchoverOptions) await(ctx context.Context, out io.Writer, api client
 	return until(limit, switchoverPoll, late, func() (bool, error) {
 		db, err := o.look(ctx, api, before.Name)
 		if err != nil {
-			return false, again{err}
+			return false, Again(err)
 		}
 		over, err := o.outcome(before, db)
 		if over && err == nil {
@@ -107,7 +108,7 @@ func (o *switchoverOptions) await(ctx context.Context, out io.Writer, api client
 func (o *switchoverOptions) look(ctx context.Context, api client.Client, name string) (*v1.SampleDB, error) {
 	ctx, cancel := context.WithTimeout(ctx, switchoverRequest)
 	defer cancel()
-	return o.read(ctx, api, name)
+	return o.Read(ctx, api, name)
 }
 
 // outcome says whether the switchover is over; with an error where it is refused.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 )
 
@@ -22,8 +23,8 @@ import (
 var topScript string
 
 type topOptions struct {
-	cluster
-	instance instanceChoice
+	cluster.Cluster
+	instance cluster.InstanceChoice
 	database string
 	watch    bool
 	interval time.Duration
@@ -42,10 +43,10 @@ func Top() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.StringVarP(&o.database, "database", "d", "", "where pg_stat_statements is (default: that of the application)")
-	f.BoolVar(&o.instance.replica, "replica", false, "ask a standby")
-	f.StringVar(&o.instance.name, "instance", "", "ask this instance, whatever its role")
+	f.BoolVar(&o.instance.Replica, "replica", false, "ask a standby")
+	f.StringVar(&o.instance.Name, "instance", "", "ask this instance, whatever its role")
 	f.BoolVarP(&o.watch, "watch", "w", false, "show it again and again")
 	f.DurationVar(&o.interval, "interval", 2*time.Second, "how often, with --watch")
 	c.MarkFlagsMutuallyExclusive("replica", "instance")
@@ -61,7 +62,7 @@ func (o *topOptions) run(ctx context.Context, out io.Writer, name string) error 
 		if o.watch && show.IsTerminal(out) {
 			fmt.Fprint(out, "\x1b[H\x1b[2J") // ECMA-48: home, and erase the page
 		}
-		if err := o.output.Show(out, shown, shown.write); err != nil || !o.watch {
+		if err := o.Output.Show(out, shown, shown.write); err != nil || !o.watch {
 			return err
 		}
 		select {
@@ -74,15 +75,17 @@ func (o *topOptions) run(ctx context.Context, out io.Writer, name string) error 
 
 // snapshot asks an instance.
 func (o *topOptions) snapshot(ctx context.Context, name string) (shownTop, error) {
-	db, pod, err := o.server(ctx, name, o.instance)
+	db, pod, err := o.Server(ctx, name, o.instance)
 	if err != nil {
 		return shownTop{}, err
 	}
 	database := o.database
 	if database == "" {
-		database = appDatabase(db)
+		database = cluster.AppDatabase(db)
 	}
-	answer, err := o.ask(ctx, pod, question{"kubectl toban top", database, topScript})
+	answer, err := o.Ask(ctx, pod, cluster.Question{
+		Application: "kubectl toban top", Database: database, Script: topScript,
+	})
 	if err != nil {
 		return shownTop{}, err
 	}

@@ -21,13 +21,14 @@ import (
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 )
 
 type undeleteOptions struct {
-	cluster
+	cluster.Cluster
 	backup, from, file string
 	// store is a file that says where the archives are, image and account are those of the Pod that looks there.
 	store, image, account string
@@ -55,11 +56,11 @@ func Undelete() *cobra.Command {
 			if len(args) == 0 {
 				return o.list(c.Context(), c.OutOrStdout())
 			}
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), c.InOrStdin(), out, args[0]) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), c.InOrStdin(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to bring it back from (default: the last one)")
 	f.StringVar(&o.from, "from", "", "namespace in which it was (default: that of --namespace)")
 	f.StringVar(&o.file, "file", "", "file with the DatabaseBackups, instead of those in the namespace")
@@ -74,7 +75,7 @@ func Undelete() *cobra.Command {
 
 // list shows what can be brought back.
 func (o *undeleteOptions) list(ctx context.Context, out io.Writer) error {
-	api, err := o.connect()
+	api, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (o *undeleteOptions) list(ctx context.Context, out io.Writer) error {
 			l.name, l.kind(), b.Status.CompletedAt, b.Status.ServerVersion, b.Status.Size, b.Name, l.note,
 		})
 	}
-	return o.output.Show(out, shown, shown.write)
+	return o.Output.Show(out, shown, shown.write)
 }
 
 // shownLost is what can be brought back of a namespace.
@@ -136,7 +137,7 @@ func (o *undeleteOptions) origin() string {
 	if o.from != "" {
 		return o.from
 	}
-	return o.namespace
+	return o.Namespace
 }
 
 // lost reads the backups and what is there, and says what is gone.
@@ -172,7 +173,7 @@ func (o *undeleteOptions) backups(ctx context.Context, api client.Client) ([]v1.
 
 // run brings one back.
 func (o *undeleteOptions) run(ctx context.Context, in io.Reader, out io.Writer, name string) error {
-	api, err := o.connect()
+	api, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func (o *undeleteOptions) run(ctx context.Context, in io.Reader, out io.Writer, 
 
 // free is an error where a SampleDB of the name is there.
 func (o *undeleteOptions) free(ctx context.Context, api client.Client, name string) error {
-	db, err := o.read(ctx, api, name)
+	db, err := o.Read(ctx, api, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -219,12 +220,12 @@ func (o *undeleteOptions) reachable(ctx context.Context, api client.Client, from
 	if claim == "" {
 		return nil
 	}
-	if from.backup.Namespace != o.namespace {
+	if from.backup.Namespace != o.Namespace {
 		return fmt.Errorf("the archive of %s lies on the volume %s in namespace %s, where no Pod of "+
 			"another namespace reaches it: bring it back there, and move the data with pg_dump", from.name,
 			claim, from.backup.Namespace)
 	}
-	err := api.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: claim}, &corev1.PersistentVolumeClaim{})
+	err := api.Get(ctx, types.NamespacedName{Namespace: o.Namespace, Name: claim}, &corev1.PersistentVolumeClaim{})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("the archive of %s was on the volume %s, which is gone", from.name, claim)
 	}
@@ -253,7 +254,7 @@ func (u *undelete) bringBack(ctx context.Context) error {
 	if err := u.api.Create(ctx, object, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the %s %s: %w", u.from.kind(), object.GetName(), err)
 	}
-	u.subject = object
+	u.Subject = object
 	fmt.Fprintf(u.out, "%s: comes back from %s, which ended at %s\n",
 		u.from.name, u.from.backup.Name, show.At(u.from.backup.Status.CompletedAt))
 	if !u.wait {
@@ -276,7 +277,7 @@ func (u *undelete) confirmed(ctx context.Context, object client.Object) error {
 		return err
 	}
 	fmt.Fprintf(u.out, "%s: the backup %s makes this %s in the namespace %s:\n%s",
-		u.from.name, u.from.backup.Name, u.from.kind(), u.namespace, text)
+		u.from.name, u.from.backup.Name, u.from.kind(), u.Namespace, text)
 	if u.from.note != "" {
 		fmt.Fprintf(u.out, "%s: %s\n", u.from.name, u.from.note)
 	}
@@ -312,7 +313,7 @@ func (u *undelete) object() (client.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the manifest in the backup %s is refused: %w", b.Name, err)
 	}
-	object.SetNamespace(u.namespace)
+	object.SetNamespace(u.Namespace)
 	from := u.restoreFrom()
 	switch o := object.(type) {
 	case *v1.SampleDB:
@@ -339,7 +340,7 @@ func ofBackup(spec int32, b *v1.DatabaseBackup) int32 {
 // the end of the archive, which may have more.
 func (u *undelete) restoreFrom() v1.RestoreSpec {
 	b := u.from.backup
-	if (u.backup != "" || u.from.final()) && !u.elsewhere() && b.Namespace == u.namespace {
+	if (u.backup != "" || u.from.final()) && !u.elsewhere() && b.Namespace == u.Namespace {
 		return v1.RestoreSpec{Backup: b.Name}
 	}
 	out := v1.RestoreSpec{Archive: b.Status.Archive.DeepCopy()}
@@ -352,7 +353,7 @@ func (u *undelete) restoreFrom() v1.RestoreSpec {
 // sampleDB waits for the SampleDB, which the operator makes where it belongs to a PostgreSQL.
 func (u *undelete) sampleDB(ctx context.Context) (*v1.SampleDB, error) {
 	for {
-		db, err := u.read(ctx, u.api, u.from.name)
+		db, err := u.Read(ctx, u.api, u.from.name)
 		if err == nil {
 			return db, nil
 		}
@@ -372,7 +373,7 @@ func (u *undelete) settle(ctx context.Context, object client.Object) error {
 		return fmt.Errorf("take spec.restoreFrom away, which is done: %w", err)
 	}
 	words := "with its rows, its roles and their passwords"
-	if u.elsewhere() || u.namespace != u.from.backup.Namespace {
+	if u.elsewhere() || u.Namespace != u.from.backup.Namespace {
 		words += fmt.Sprintf("; that in the Secret %s is a new one where the namespace or the operator's root Secret "+
 			"is another", naming.AppSecret(u.from.name))
 	}

@@ -23,7 +23,7 @@ func undeleted(t *testing.T, manifest string) *undelete {
 		t.Fatal(err)
 	}
 	o := undeleteOptions{}
-	o.namespace = "shop"
+	o.Namespace = "shop"
 	return &undelete{undeleteOptions: &o, from: from}
 }
 

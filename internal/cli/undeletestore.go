@@ -84,7 +84,7 @@ func (o *undeleteOptions) fromStore(ctx context.Context, api client.Client) ([]v
 	if err != nil {
 		return nil, err
 	}
-	db.Namespace = o.namespace
+	db.Namespace = o.Namespace
 	image, err := o.operatorImage(ctx, api)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (o *undeleteOptions) fromStore(ctx context.Context, api client.Client) ([]v
 		_, err := readFound(text)
 		return !errors.Is(err, errCut)
 	}
-	text, err := (&oneOffPod{cluster: &o.cluster, api: api, pod: pod, told: os.Stderr, whole: whole}).run(ctx)
+	text, err := (&oneOffPod{Cluster: &o.Cluster, api: api, pod: pod, told: os.Stderr, whole: whole}).run(ctx)
 	found, read := readFound(text)
 	if read == nil {
 		return databaseBackups(found, db.Spec.Backup), nil

@@ -79,7 +79,7 @@ func TestWhatTheStoreHasIsBroughtBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := &undeleteOptions{store: "a file", backup: backup}
-		o.namespace = "shop"
+		o.Namespace = "shop"
 		got := (&undelete{undeleteOptions: o, from: from}).restoreFrom()
 		if got.Backup != "" || !equality.Semantic.DeepEqual(got.Archive, &v1.ArchiveReference{
 			Store: of.Store, Path: "shop/main-0a1b2c3d", Encryption: of.Encryption,

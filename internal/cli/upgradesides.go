@@ -11,6 +11,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 )
@@ -72,7 +73,7 @@ func (o *upgradeToOptions) goBack(ctx context.Context, out io.Writer, api client
 		return err
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"yes"}}}`, naming.AnnotationUpgradeBack)
-	if err := patchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("ask for the way back: %w", err)
 	}
 	if !o.wait {

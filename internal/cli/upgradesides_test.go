@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/cluster/clustertest"
 	"toban.dev/internal/naming"
 )
@@ -181,7 +182,7 @@ func TestTheWayBackIsWatched(t *testing.T) {
 		}, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			scheme, err := Scheme()
+			scheme, err := cluster.Scheme()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +206,7 @@ func TestTheWayBackIsWatched(t *testing.T) {
 				}
 			}()
 			o := &upgradeToOptions{back: true, wait: true}
-			o.namespace, o.timeout = db.Namespace, time.Hour
+			o.Namespace, o.timeout = db.Namespace, time.Hour
 			err = o.goBack(t.Context(), io.Discard, api, db)
 			if (err == nil) != (test.says == "") || err != nil && err.Error() != test.says {
 				t.Errorf("%s: it says %v", name, err)

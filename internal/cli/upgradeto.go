@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
 
@@ -44,11 +45,11 @@ func UpgradeTo() *cobra.Command {
 			"long clients would be away, and whether there are problems.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.Int32Var(&o.to, "to", 0, "the major version to move on to")
 	f.StringVar(&o.strategy, "strategy", "", "how: in-place or blue-green (default: as spec.upgrade.strategy says)")
 	// It fails only for a flag that is not there.
@@ -70,7 +71,7 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 	if err := o.check(); err != nil {
 		return err
 	}
-	api, db, err := o.find(ctx, name)
+	api, db, err := o.Find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 		return err
 	}
 	o.tellWayBack(out, db)
-	if err := patchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("ask for the upgrade: %w", err)
 	}
 	if !o.wait {
@@ -147,7 +148,7 @@ func (o *upgradeToOptions) acceptUpgrade(ctx context.Context, out io.Writer, api
 		return fmt.Errorf("there is no upgrade of %s to accept", db.Name)
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"yes"}}}`, naming.AnnotationAcceptUpgrade)
-	if err := patchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("accept the upgrade: %w", err)
 	}
 	if !sides {

@@ -15,12 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 )
 
 type verifyOptions struct {
-	cluster
+	cluster.Cluster
 	wait bool
 }
 
@@ -35,17 +36,17 @@ func Verify() *cobra.Command {
 			naming.AnnotationVerify + " of the DatabaseBackup, which the operator reads.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
-	o.flags(f)
+	o.Flags(f)
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
 	return c
 }
 
 func (o *verifyOptions) run(ctx context.Context, out io.Writer, name string) error {
-	api, err := o.connect()
+	api, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (o *verifyOptions) run(ctx context.Context, out io.Writer, name string) err
 	if err != nil {
 		return err
 	}
-	o.subject = backup
+	o.Subject = backup
 	asked := time.Now().UTC().Format(time.RFC3339Nano)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, naming.AnnotationVerify, asked)
 	err = api.Patch(ctx, backup.DeepCopy(), client.RawPatch(types.MergePatchType, patch),
@@ -70,12 +71,12 @@ func (o *verifyOptions) run(ctx context.Context, out io.Writer, name string) err
 
 // backup is the last complete one of the SampleDB of a name, or else the DatabaseBackup of that name.
 func (o *verifyOptions) backup(ctx context.Context, api client.Client, name string) (*v1.DatabaseBackup, error) {
-	db, err := o.read(ctx, api, name)
+	db, err := o.Read(ctx, api, name)
 	if apierrors.IsNotFound(err) {
 		backup := &v1.DatabaseBackup{}
-		key := types.NamespacedName{Namespace: o.namespace, Name: name}
+		key := types.NamespacedName{Namespace: o.Namespace, Name: name}
 		if err := api.Get(ctx, key, backup); apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("there is no SampleDB and no DatabaseBackup %s in namespace %s", name, o.namespace)
+			return nil, fmt.Errorf("there is no SampleDB and no DatabaseBackup %s in namespace %s", name, o.Namespace)
 		} else if err != nil {
 			return nil, fmt.Errorf("read the DatabaseBackup %s: %w", name, err)
 		}
@@ -88,8 +89,8 @@ func (o *verifyOptions) backup(ctx context.Context, api client.Client, name stri
 		return nil, err
 	}
 	var list v1.DatabaseBackupList
-	if err := api.List(ctx, &list, client.InNamespace(o.namespace)); err != nil {
-		return nil, fmt.Errorf("list the DatabaseBackups of namespace %s: %w", o.namespace, err)
+	if err := api.List(ctx, &list, client.InNamespace(o.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the DatabaseBackups of namespace %s: %w", o.Namespace, err)
 	}
 	if last := lastComplete(list.Items, db); last != nil {
 		return last, nil

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/cluster"
 )
 
 // watchPoll is how often it is looked how far something is.
@@ -19,7 +20,7 @@ const statusPatience = 10 * time.Second
 
 // watched is the cluster for a verb that watches a SampleDB until something has ended there.
 type watched struct {
-	cluster
+	cluster.Cluster
 	timeout time.Duration
 }
 
@@ -31,7 +32,7 @@ func (o *watched) watch(
 	limit, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	return until(limit, watchPoll, func(error) error { return errors.New(late) }, func() (bool, error) {
-		db, err := o.read(limit, api, before.Name)
+		db, err := o.Read(limit, api, before.Name)
 		if err != nil {
 			return false, again{err}
 		}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/cluster"
 )
 
 // errFewWords is said of a command that names a verb, and not what that is for.
@@ -106,7 +107,7 @@ var resources = sync.OnceValue(func() map[string]bool {
 	for _, short := range strings.Fields("po svc deploy sts pvc pv ns cm sa pdb netpol hpa cj ing no ev sc quota") {
 		all[short] = true
 	}
-	scheme, err := cli.Scheme()
+	scheme, err := cluster.Scheme()
 	if err != nil {
 		panic(err)
 	}

@@ -24,7 +24,7 @@ import (
 	kustomize "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/cluster"
 )
 
 // least is the least that a spec of each kind needs. A page shows parts of a spec, which are put into it.
@@ -159,7 +159,7 @@ func taken(object map[string]any) error {
 
 // strictly reads an object as one of its type, with no field that the type does not have.
 func strictly(object map[string]any) error {
-	scheme, err := cli.Scheme()
+	scheme, err := cluster.Scheme()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/agents"
 	"toban.dev/internal/operator/cached"
@@ -183,7 +183,7 @@ func (o operatorOptions) run(ctx context.Context, version string) error {
 }
 
 func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (manager.Manager, error) {
-	scheme, err := cli.Scheme()
+	scheme, err := cluster.Scheme()
 	if err != nil {
 		return nil, err
 	}

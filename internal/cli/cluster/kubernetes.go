@@ -1,4 +1,4 @@
-package cli
+package cluster
 
 import (
 	"cmp"
@@ -22,32 +22,33 @@ import (
 	"toban.dev/internal/cli/show"
 )
 
-// cluster is the Kubernetes API as a person reaches it: by kubectl's own rules.
-type cluster struct {
-	kubeconfig, context, namespace string
-	output                         show.Output
-	// subject is the object that a verb reads, creates or changes.
-	subject client.Object
+// Cluster is the Kubernetes API as a person reaches it: by kubectl's own rules.
+type Cluster struct {
+	Kubeconfig, Context, Namespace string
+	Output                         show.Output
+	// Subject is the object that a verb reads, creates or changes.
+	Subject client.Object
 }
 
-func (c *cluster) flags(f *pflag.FlagSet) {
-	c.reach(f)
-	c.output.Flags(f)
+// Flags adds those that say which cluster and namespace, and how the answer is shown.
+func (c *Cluster) Flags(f *pflag.FlagSet) {
+	c.Reach(f)
+	c.Output.Flags(f)
 }
 
-// reach are the flags that say which cluster and namespace.
-func (c *cluster) reach(f *pflag.FlagSet) {
-	f.StringVarP(&c.namespace, "namespace", "n", "",
+// Reach adds the flags that say which cluster and namespace.
+func (c *Cluster) Reach(f *pflag.FlagSet) {
+	f.StringVarP(&c.Namespace, "namespace", "n", "",
 		"namespace of the SampleDB (default: that of the kubeconfig's context)")
-	f.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (env KUBECONFIG, then ~/.kube/config)")
-	f.StringVar(&c.context, "context", "", "context of the kubeconfig (default: the current one)")
+	f.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig file (env KUBECONFIG, then ~/.kube/config)")
+	f.StringVar(&c.Context, "context", "", "context of the kubeconfig (default: the current one)")
 }
 
-// rest says how to reach the API, and which namespace the kubeconfig names.
-func (c *cluster) rest() (config *rest.Config, namespace string, err error) {
+// Rest says how to reach the API, and which namespace the kubeconfig names.
+func (c *Cluster) Rest() (config *rest.Config, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
+	rules.ExplicitPath = c.Kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	if config, err = loader.ClientConfig(); err != nil {
 		return nil, "", fmt.Errorf("find the Kubernetes API: %w", err)
@@ -58,8 +59,8 @@ func (c *cluster) rest() (config *rest.Config, namespace string, err error) {
 	return config, namespace, nil
 }
 
-// connect makes a client, and fills in the namespace.
-func (c *cluster) connect() (client.Client, error) {
+// Connect makes a client, and fills in the namespace.
+func (c *Cluster) Connect() (client.Client, error) {
 	config, options, err := c.clientOptions()
 	if err != nil {
 		return nil, err
@@ -72,12 +73,12 @@ func (c *cluster) connect() (client.Client, error) {
 }
 
 // clientOptions say how a client is made. They fill in the namespace.
-func (c *cluster) clientOptions() (*rest.Config, client.Options, error) {
-	config, namespace, err := c.rest()
+func (c *Cluster) clientOptions() (*rest.Config, client.Options, error) {
+	config, namespace, err := c.Rest()
 	if err != nil {
 		return nil, client.Options{}, err
 	}
-	c.namespace = cmp.Or(c.namespace, namespace)
+	c.Namespace = cmp.Or(c.Namespace, namespace)
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, client.Options{}, err
@@ -101,38 +102,39 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// find makes a client, and reads the SampleDB that a verb is about.
-func (c *cluster) find(ctx context.Context, name string) (client.Client, *v1.SampleDB, error) {
-	api, err := c.connect()
+// Find makes a client, and reads the SampleDB that a verb is about.
+func (c *Cluster) Find(ctx context.Context, name string) (client.Client, *v1.SampleDB, error) {
+	api, err := c.Connect()
 	if err != nil {
 		return nil, nil, err
 	}
-	db, err := c.read(ctx, api, name)
-	c.subject = db
+	db, err := c.Read(ctx, api, name)
+	c.Subject = db
 	return api, db, err
 }
 
-func (c *cluster) read(ctx context.Context, api client.Reader, name string) (*v1.SampleDB, error) {
+// Read reads a SampleDB.
+func (c *Cluster) Read(ctx context.Context, api client.Reader, name string) (*v1.SampleDB, error) {
 	db := &v1.SampleDB{}
-	if err := api.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: name}, db); err != nil {
-		return nil, fmt.Errorf("read the SampleDB %s in namespace %s: %w", name, c.namespace, err)
+	if err := api.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name}, db); err != nil {
+		return nil, fmt.Errorf("read the SampleDB %s in namespace %s: %w", name, c.Namespace, err)
 	}
 	return db, nil
 }
 
-// sameCluster are the flags by which another command reaches the same cluster.
-func (c *cluster) sameCluster() (out []string) {
-	if c.kubeconfig != "" {
-		out = append(out, "--kubeconfig", c.kubeconfig)
+// SameCluster are the flags by which another command reaches the same cluster.
+func (c *Cluster) SameCluster() (out []string) {
+	if c.Kubeconfig != "" {
+		out = append(out, "--kubeconfig", c.Kubeconfig)
 	}
-	if c.context != "" {
-		out = append(out, "--context", c.context)
+	if c.Context != "" {
+		out = append(out, "--context", c.Context)
 	}
 	return out
 }
 
-// connectWatching makes a client that can watch.
-func (c *cluster) connectWatching() (client.WithWatch, error) {
+// ConnectWatching makes a client that can watch.
+func (c *Cluster) ConnectWatching() (client.WithWatch, error) {
 	config, options, err := c.clientOptions()
 	if err != nil {
 		return nil, err
@@ -144,13 +146,13 @@ func (c *cluster) connectWatching() (client.WithWatch, error) {
 	return api, nil
 }
 
-// in is the same cluster in another namespace.
-func (c cluster) in(namespace string) cluster {
-	return cluster{kubeconfig: c.kubeconfig, context: c.context, namespace: namespace}
+// In is the same cluster in another namespace.
+func (c Cluster) In(namespace string) Cluster {
+	return Cluster{Kubeconfig: c.Kubeconfig, Context: c.Context, Namespace: namespace}
 }
 
-// patchDB changes a SampleDB by a merge patch.
-func patchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {
+// PatchDB changes a SampleDB by a merge patch.
+func PatchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {
 	return api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch),
 		client.FieldOwner("toban-cli"))
 }

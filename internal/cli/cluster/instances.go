@@ -1,4 +1,4 @@
-package cli
+package cluster
 
 import (
 	"context"
@@ -15,27 +15,27 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// instanceChoice is which instance of a SampleDB a verb is about.
-type instanceChoice struct {
-	// name is that of the instance, "" for the one that the role says.
-	name string
-	// replica asks for a standby, else it is the primary.
-	replica bool
+// InstanceChoice is which instance of a SampleDB a verb is about.
+type InstanceChoice struct {
+	// Name is that of the instance, "" for the one that the role says.
+	Name string
+	// Replica asks for a standby, else it is the primary.
+	Replica bool
 }
 
-// pick is the instance that is asked for. Who has which role is what the agents say by the labels of their Pods, which
+// Pick is the instance that is asked for. Who has which role is what the agents say by the labels of their Pods, which
 // is newer than the status.
-func (i instanceChoice) pick(db string, pods []corev1.Pod) (string, error) {
-	if i.name != "" {
+func (i InstanceChoice) Pick(db string, pods []corev1.Pod) (string, error) {
+	if i.Name != "" {
 		names := instanceNames(pods)
-		if !slices.Contains(names, i.name) {
-			return "", fmt.Errorf("the SampleDB %s has no running instance %s: there are %s", db, i.name,
+		if !slices.Contains(names, i.Name) {
+			return "", fmt.Errorf("the SampleDB %s has no running instance %s: there are %s", db, i.Name,
 				strings.Join(names, ", "))
 		}
-		return i.name, nil
+		return i.Name, nil
 	}
 	role := protocol.RolePrimary
-	if i.replica {
+	if i.Replica {
 		role = protocol.RoleStandby
 	}
 	for _, pod := range pods {
@@ -43,7 +43,7 @@ func (i instanceChoice) pick(db string, pods []corev1.Pod) (string, error) {
 			return pod.Name, nil
 		}
 	}
-	if i.replica {
+	if i.Replica {
 		return "", fmt.Errorf("the SampleDB %s has no standby that is ready", db)
 	}
 	return "", fmt.Errorf("the SampleDB %s has no primary now: kubectl toban status %s says why; "+
@@ -59,18 +59,18 @@ func instanceNames(pods []corev1.Pod) (names []string) {
 
 // servingSide is the SampleDB that has the instances to which clients are led: while the second side of a blue/green
 // upgrade serves, what is written on the first one would be lost. An instance that is named may be of either.
-func servingSide(db *v1.SampleDB, choice instanceChoice) string {
+func servingSide(db *v1.SampleDB, choice InstanceChoice) string {
 	green := naming.Green(db.Name)
-	if choice.name != "" && !strings.HasPrefix(choice.name, green+"-") || !db.Status.Upgrade.GreenServes() {
+	if choice.Name != "" && !strings.HasPrefix(choice.Name, green+"-") || !db.Status.Upgrade.GreenServes() {
 		return db.Name
 	}
 	return green
 }
 
-// instancePods are the Pods of the instances of a SampleDB, by their ordinals.
-func (c *cluster) instancePods(ctx context.Context, api client.Reader, db string) ([]corev1.Pod, error) {
+// InstancePods are the Pods of the instances of a SampleDB, by their ordinals.
+func (c *Cluster) InstancePods(ctx context.Context, api client.Reader, db string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := api.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels(naming.InstanceSelector(db)))
+	err := api.List(ctx, &list, client.InNamespace(c.Namespace), client.MatchingLabels(naming.InstanceSelector(db)))
 	if err != nil {
 		return nil, fmt.Errorf("list the Pods of the SampleDB %s: %w", db, err)
 	}
@@ -85,17 +85,17 @@ func (c *cluster) instancePods(ctx context.Context, api client.Reader, db string
 	return list.Items, nil
 }
 
-// server finds a SampleDB, and the Pod of one of its instances: of those that serve, where one is not named.
-func (c *cluster) server(ctx context.Context, name string, choice instanceChoice) (*v1.SampleDB, string, error) {
-	api, db, err := c.find(ctx, name)
+// Server finds a SampleDB, and the Pod of one of its instances: of those that serve, where one is not named.
+func (c *Cluster) Server(ctx context.Context, name string, choice InstanceChoice) (*v1.SampleDB, string, error) {
+	api, db, err := c.Find(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
 	side := servingSide(db, choice)
-	pods, err := c.instancePods(ctx, api, side)
+	pods, err := c.InstancePods(ctx, api, side)
 	if err != nil {
 		return nil, "", err
 	}
-	pod, err := choice.pick(side, pods)
+	pod, err := choice.Pick(side, pods)
 	return db, pod, err
 }

@@ -1,4 +1,4 @@
-package cli
+package cluster
 
 import (
 	"strings"
@@ -20,19 +20,19 @@ func TestThePodThatPsqlRunsIn(t *testing.T) {
 	ending.DeletionTimestamp = &metav1.Time{}
 	all := []corev1.Pod{pod("x-0", "standby"), pod("x-1", "primary"), pod("x-2", "")}
 	for name, c := range map[string]struct {
-		choice     instanceChoice
+		choice     InstanceChoice
 		pods       []corev1.Pod
 		want, says string
 	}{
-		"the primary":                 {instanceChoice{}, all, "x-1", ""},
-		"a standby":                   {instanceChoice{replica: true}, all, "x-0", ""},
-		"a named one without role":    {instanceChoice{name: "x-2"}, all, "x-2", ""},
-		"one that is not there":       {instanceChoice{name: "x-3"}, all, "", "x-0, x-1, x-2"},
-		"nobody leads":                {instanceChoice{}, all[:1], "", "no primary"},
-		"there is no standby":         {instanceChoice{replica: true}, all[1:], "", "no standby"},
-		"the primary's Pod is ending": {instanceChoice{}, []corev1.Pod{ending}, "", "no primary"},
+		"the primary":                 {InstanceChoice{}, all, "x-1", ""},
+		"a standby":                   {InstanceChoice{Replica: true}, all, "x-0", ""},
+		"a named one without role":    {InstanceChoice{Name: "x-2"}, all, "x-2", ""},
+		"one that is not there":       {InstanceChoice{Name: "x-3"}, all, "", "x-0, x-1, x-2"},
+		"nobody leads":                {InstanceChoice{}, all[:1], "", "no primary"},
+		"there is no standby":         {InstanceChoice{Replica: true}, all[1:], "", "no standby"},
+		"the primary's Pod is ending": {InstanceChoice{}, []corev1.Pod{ending}, "", "no primary"},
 	} {
-		got, err := c.choice.pick("x", c.pods)
+		got, err := c.choice.Pick("x", c.pods)
 		if got != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -47,10 +47,10 @@ func TestWhichSideIsConnectedTo(t *testing.T) {
 		name string
 		want string
 	}{
-		{clustertest.ThreeReady(), "", "shop"}, {clustertest.OnSides(v1.SidesReady, v1.SideBlue), "", "shop"}, {changed, "", "shop-green"},
-		{changed, "shop-1", "shop"}, {changed, "shop-green-1", "shop-green"},
+		{clustertest.ThreeReady(), "", "shop"}, {clustertest.OnSides(v1.SidesReady, v1.SideBlue), "", "shop"},
+		{changed, "", "shop-green"}, {changed, "shop-1", "shop"}, {changed, "shop-green-1", "shop-green"},
 	} {
-		if got := servingSide(test.db, instanceChoice{name: test.name}); got != test.want {
+		if got := servingSide(test.db, InstanceChoice{Name: test.name}); got != test.want {
 			t.Errorf("%q is looked for among the instances of %s, not of %s", test.name, got, test.want)
 		}
 	}

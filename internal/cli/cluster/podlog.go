@@ -1,4 +1,4 @@
-package cli
+package cluster
 
 import (
 	"cmp"
@@ -12,12 +12,13 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// openLog opens the log of a Pod, with the time in front of each line: that of an instance, or of the container that
+// OpenLog opens the log of a Pod, with the time in front of each line: that of an instance, or of the container that
 // the options name.
-type openLog func(ctx context.Context, pod string, options corev1.PodLogOptions) (io.ReadCloser, error)
+type OpenLog func(ctx context.Context, pod string, options corev1.PodLogOptions) (io.ReadCloser, error)
 
-func (c *cluster) opener() (openLog, error) {
-	config, _, err := c.rest()
+// Opener opens the logs of Pods, with the rights of the person who calls the command.
+func (c *Cluster) Opener() (OpenLog, error) {
+	config, _, err := c.Rest()
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func (c *cluster) opener() (openLog, error) {
 	}
 	return func(ctx context.Context, pod string, options corev1.PodLogOptions) (io.ReadCloser, error) {
 		options.Container, options.Timestamps = cmp.Or(options.Container, naming.ContainerPostgreSQL), true
-		stream, err := clientset.CoreV1().Pods(c.namespace).GetLogs(pod, &options).Stream(ctx)
+		stream, err := clientset.CoreV1().Pods(c.Namespace).GetLogs(pod, &options).Stream(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the log of the Pod %s: %w", pod, err)
 		}

@@ -1,4 +1,4 @@
-package cli
+package cluster
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 // An owner of a database can set parameters for all who connect to it.
 func TestAServerIsAskedWithOurSettings(t *testing.T) {
 	options := func(major int) string {
-		command := question{"kubectl toban top", "app", "SELECT 1"}.command(major)
+		command := Question{"kubectl toban top", "app", "SELECT 1"}.command(major)
 		return command[slices.IndexFunc(command, func(s string) bool { return strings.HasPrefix(s, "PGOPTIONS=") })]
 	}
 	const noTriggers = "-c event_triggers=off" // no event trigger at login is in the way

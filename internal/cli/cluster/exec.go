@@ -1,4 +1,4 @@
-package cli
+package cluster
 
 import (
 	"context"
@@ -21,33 +21,34 @@ import (
 // ExitError is that a program in a Pod has ended with an exit code, after it has said why itself.
 type ExitError struct{ Code int }
 
+// Error says which code it is.
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
-// execution is a program that runs in an instance's container, with the rights of the person who calls the command: it
+// Execution is a program that runs in an instance's container, with the rights of the person who calls the command: it
 // takes the right to create pods/exec.
-type execution struct {
-	pod     string
-	command []string
-	in      io.Reader // nil for none
-	out     io.Writer
-	// err is where its standard error goes; nil for a terminal, which has one stream.
-	err      io.Writer
-	terminal *show.Terminal
+type Execution struct {
+	Pod     string
+	Command []string
+	In      io.Reader // nil for none
+	Out     io.Writer
+	// Err is where its standard error goes; nil for a terminal, which has one stream.
+	Err      io.Writer
+	Terminal *show.Terminal
 }
 
-// run runs it until it ends. Its error is an ExitError where the program ends with another code than 0.
-func (e execution) run(ctx context.Context, at *cluster) error {
-	config, _, err := at.rest()
+// Run runs it until it ends. Its error is an ExitError where the program ends with another code than 0.
+func (e Execution) Run(ctx context.Context, at *Cluster) error {
+	config, _, err := at.Rest()
 	if err != nil {
 		return err
 	}
-	executor, err := e.executor(config, at.namespace)
+	executor, err := e.executor(config, at.Namespace)
 	if err != nil {
-		return fmt.Errorf("prepare to run %s in the Pod %s: %w", e.command[0], e.pod, err)
+		return fmt.Errorf("prepare to run %s in the Pod %s: %w", e.Command[0], e.Pod, err)
 	}
-	options := remotecommand.StreamOptions{Stdin: e.in, Stdout: e.out, Stderr: e.err}
-	if e.terminal != nil {
-		options.Tty, options.TerminalSizeQueue, options.Stderr = true, e.terminal, nil
+	options := remotecommand.StreamOptions{Stdin: e.In, Stdout: e.Out, Stderr: e.Err}
+	if e.Terminal != nil {
+		options.Tty, options.TerminalSizeQueue, options.Stderr = true, e.Terminal, nil
 	}
 	err = executor.StreamWithContext(ctx, options)
 	var ended exec.CodeExitError
@@ -55,22 +56,22 @@ func (e execution) run(ctx context.Context, at *cluster) error {
 	case errors.As(err, &ended):
 		return &ExitError{ended.Code}
 	case err != nil:
-		return fmt.Errorf("run %s in the Pod %s: %w", e.command[0], e.pod, err)
+		return fmt.Errorf("run %s in the Pod %s: %w", e.Command[0], e.Pod, err)
 	}
 	return nil
 }
 
 // executor speaks WebSocket, and SPDY where something between here and the API server does not pass that on, as kubectl
 // does.
-func (e execution) executor(config *rest.Config, namespace string) (remotecommand.Executor, error) {
+func (e Execution) executor(config *rest.Config, namespace string) (remotecommand.Executor, error) {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	url := clientset.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(e.pod).
+	url := clientset.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(e.Pod).
 		SubResource("exec").VersionedParams(&corev1.PodExecOptions{
-		Container: naming.ContainerPostgreSQL, Command: e.command,
-		Stdin: e.in != nil, Stdout: true, Stderr: e.terminal == nil, TTY: e.terminal != nil,
+		Container: naming.ContainerPostgreSQL, Command: e.Command,
+		Stdin: e.In != nil, Stdout: true, Stderr: e.Terminal == nil, TTY: e.Terminal != nil,
 	}, scheme.ParameterCodec).URL()
 	socket, err := remotecommand.NewWebSocketExecutor(config, "GET", url.String())
 	if err != nil {

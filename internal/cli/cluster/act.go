@@ -1,4 +1,4 @@
-package cli
+package cluster
 
 import (
 	"bytes"
@@ -25,13 +25,13 @@ type result struct {
 	Status any `json:"status,omitempty"`
 }
 
-// act runs a verb that does something. What it tells meanwhile is its answer to a person. If a program asks, that goes
+// Act runs a verb that does something. What it tells meanwhile is its answer to a person. If a program asks, that goes
 // to the standard error, and the answer is the result. A verb that fails has no answer but its error.
-func (c *cluster) act(cmd *cobra.Command, run func(out io.Writer) error) error {
-	if err := c.output.Check(); err != nil {
+func (c *Cluster) Act(cmd *cobra.Command, run func(out io.Writer) error) error {
+	if err := c.Output.Check(); err != nil {
 		return err
 	}
-	if !c.output.Programs() {
+	if !c.Output.Programs() {
 		return run(cmd.OutOrStdout())
 	}
 	told := &told{Writer: cmd.ErrOrStderr()}
@@ -42,23 +42,23 @@ func (c *cluster) act(cmd *cobra.Command, run func(out io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	return c.output.Write(cmd.OutOrStdout(), answer)
+	return c.Output.Write(cmd.OutOrStdout(), answer)
 }
 
 // result reads the object of a verb as it is now.
-func (c *cluster) result(ctx context.Context, message string) (result, error) {
-	api, err := c.connect()
+func (c *Cluster) result(ctx context.Context, message string) (result, error) {
+	api, err := c.Connect()
 	if err != nil {
 		return result{}, err
 	}
-	gvk, err := apiutil.GVKForObject(c.subject, api.Scheme())
+	gvk, err := apiutil.GVKForObject(c.Subject, api.Scheme())
 	if err != nil {
 		return result{}, fmt.Errorf("name the kind of the answer: %w", err)
 	}
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(gvk)
-	if err := api.Get(ctx, client.ObjectKeyFromObject(c.subject), now); err != nil {
-		return result{}, fmt.Errorf("read the %s %s: %w", gvk.Kind, c.subject.GetName(), err)
+	if err := api.Get(ctx, client.ObjectKeyFromObject(c.Subject), now); err != nil {
+		return result{}, fmt.Errorf("read the %s %s: %w", gvk.Kind, c.Subject.GetName(), err)
 	}
 	return result{gvk.Kind, now.GetNamespace(), now.GetName(), message, now.Object["status"]}, nil
 }
@@ -69,6 +69,7 @@ type told struct {
 	text bytes.Buffer
 }
 
+// Write passes it on.
 func (t *told) Write(p []byte) (int, error) {
 	t.text.Write(p)
 	return t.Writer.Write(p)

@@ -1,4 +1,4 @@
-package cli
+package cluster
 
 import (
 	"strings"
@@ -7,11 +7,11 @@ import (
 
 // The commands that the console shows reach the cluster that it shows.
 func TestTheCommandsOfTheConsoleReachItsCluster(t *testing.T) {
-	at := cluster{kubeconfig: "/home/me/config", context: "prod", namespace: "shop"}
-	if flags := strings.Join(at.sameCluster(), " "); flags != "--kubeconfig /home/me/config --context prod" {
+	at := Cluster{Kubeconfig: "/home/me/config", Context: "prod", Namespace: "shop"}
+	if flags := strings.Join(at.SameCluster(), " "); flags != "--kubeconfig /home/me/config --context prod" {
 		t.Errorf("the flags are %q", flags)
 	}
-	if flags := (&cluster{}).sameCluster(); len(flags) > 0 {
+	if flags := (&Cluster{}).SameCluster(); len(flags) > 0 {
 		t.Errorf("nothing was given, and the flags are %q", flags)
 	}
 }
