@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
@@ -93,7 +94,7 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 // awaitBackup tells how far a backup is until it has ended. Its error is that of the backup.
 func awaitBackup(ctx context.Context, out io.Writer, api client.Client, asked *v1.DatabaseBackup) error {
 	left := "the backup continues; to watch it: kubectl get databasebackup " + asked.Name
-	return requestOf(api, asked, left).await(ctx, out, func(now *v1.DatabaseBackup) (string, bool, error) {
+	return await.RequestOf(api, asked, left).Await(ctx, out, func(now *v1.DatabaseBackup) (string, bool, error) {
 		if now.Status.CompletedAt == nil {
 			return backupLine(now), false, nil
 		}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
@@ -134,7 +135,7 @@ func (o *drillOptions) create(ctx context.Context, api client.Client, name strin
 func awaitDrill(ctx context.Context, out io.Writer, api client.Client, asked *v1.FaultDrill) error {
 	left := fmt.Sprintf("it goes on without being watched; to give it up: kubectl patch faultdrill %s "+
 		`--type=merge -p '{"spec":{"cancel":true}}'`, asked.Name)
-	return requestOf(api, asked, left).await(ctx, out, func(now *v1.FaultDrill) (string, bool, error) {
+	return await.RequestOf(api, asked, left).Await(ctx, out, func(now *v1.FaultDrill) (string, bool, error) {
 		c := meta.FindStatusCondition(now.Status.Conditions, v1.ConditionComplete)
 		switch {
 		case c == nil:

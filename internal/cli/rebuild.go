@@ -16,12 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired/volumes"
 )
 
 type rebuildOptions struct {
-	watched
+	await.Watched
 	wait     bool
 	instance string
 	// former is the claim that is deleted.
@@ -46,7 +47,7 @@ func Rebuild() *cobra.Command {
 	f := c.Flags()
 	o.Flags(f)
 	f.BoolVar(&o.wait, "wait", true, "wait until the instance is ready and has its vote again")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long to wait")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Minute, "how long to wait")
 	return c
 }
 
@@ -155,8 +156,8 @@ func (o *rebuildOptions) removeInstance(ctx context.Context, api client.Client, 
 func (o *rebuildOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
 	shown := ""
 	late := fmt.Sprintf("%s is not ready after %s; it goes on copying. `kubectl toban status %s` says how far it is",
-		o.instance, o.timeout, before.Name)
-	return o.watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
+		o.instance, o.Timeout, before.Name)
+	return o.Watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
 		of := func(i v1.InstanceStatus) bool { return i.Name == o.instance }
 		at := slices.IndexFunc(db.Status.InstanceStatuses, of)
 		if at < 0 {

@@ -72,7 +72,7 @@ func TestARebuildEndsWithAnotherVolume(t *testing.T) {
 		}
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(clustertest.ThreeReady(), claim("c-1"), pod).Build()
 		o := &rebuildOptions{instance: "shop-2"}
-		o.Namespace, o.timeout = "default", 6*time.Second
+		o.Namespace, o.Timeout = "default", 6*time.Second
 		if err := o.removeInstance(t.Context(), api, clustertest.ThreeReady()); err != nil || o.former != "c-1" {
 			t.Fatalf("removed is the claim %q, %v", o.former, err)
 		}

@@ -41,8 +41,8 @@ func (o *upgradeToOptions) awaitRehearsal(
 ) error {
 	shown := ""
 	late := fmt.Sprintf("the rehearsal has not ended after %s; it goes on, and its result will be in status.rehearsal "+
-		"of %s", o.timeout, before.Name)
-	return o.watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
+		"of %s", o.Timeout, before.Name)
+	return o.Watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
 		if r := db.Status.Rehearsal; r.Ended() && equality.Semantic.DeepEqual(r, before.Status.Rehearsal) {
 			return false, nil // that of before
 		}

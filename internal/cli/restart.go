@@ -13,12 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
 
 type restartOptions struct {
-	watched
+	await.Watched
 	instance string
 	wait     bool
 }
@@ -41,13 +42,13 @@ func Restart() *cobra.Command {
 	o.Flags(f)
 	f.StringVar(&o.instance, "instance", "", "restart only the server of this instance")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to wait")
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long to wait")
 	return c
 }
 
 // askRestart asks for a restart of an instance's server, "" for those of all, and does not wait.
 func askRestart(ctx context.Context, at cluster.Cluster, out io.Writer, name, instance string) error {
-	return (&restartOptions{watched: watched{Cluster: at}, instance: instance}).run(ctx, out, name)
+	return (&restartOptions{Watched: await.Watched{Cluster: at}, instance: instance}).run(ctx, out, name)
 }
 
 func (o *restartOptions) run(ctx context.Context, out io.Writer, name string) error {
@@ -77,8 +78,8 @@ func (o *restartOptions) run(ctx context.Context, out io.Writer, name string) er
 func (o *restartOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
 	shown, gone := "", time.Time{}
 	late := fmt.Sprintf("the restart has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
-		o.timeout, before.Name)
-	return o.watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
+		o.Timeout, before.Name)
+	return o.Watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
 		r, asked := db.Status.Restart, db.Annotations[naming.AnnotationRestart] != ""
 		switch {
 		case r.Ended() && equality.Semantic.DeepEqual(r, before.Status.Restart), asked && r == nil:
@@ -88,7 +89,7 @@ func (o *restartOptions) await(ctx context.Context, out io.Writer, api client.Cl
 			if gone.IsZero() {
 				gone = time.Now()
 			}
-			if time.Since(gone) < statusPatience {
+			if time.Since(gone) < await.StatusPatience {
 				return false, nil
 			}
 			return true, errors.New("the restart was given up")

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/cluster/clustertest"
 )
@@ -18,7 +19,7 @@ import (
 // The request is gone before the status says how it has ended: only if that does not come, the restart was given up.
 func TestTheStatusOfARestartMayComeAfterItsRequestIsGone(t *testing.T) {
 	for words, after := range map[string]time.Duration{
-		"the restart is refused: no": statusPatience / 2, "the restart was given up": 2 * statusPatience,
+		"the restart is refused: no": await.StatusPatience / 2, "the restart was given up": 2 * await.StatusPatience,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			scheme, err := cluster.Scheme()
@@ -36,7 +37,7 @@ func TestTheStatusOfARestartMayComeAfterItsRequestIsGone(t *testing.T) {
 				}
 			}()
 			o := &restartOptions{}
-			o.Namespace, o.timeout = db.Namespace, time.Minute
+			o.Namespace, o.Timeout = db.Namespace, time.Minute
 			if err := o.await(t.Context(), io.Discard, api, db); err == nil || !strings.Contains(err.Error(), words) {
 				t.Errorf("it says %v, want %q", err, words)
 			}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/naming"
 )
 
@@ -84,7 +85,7 @@ const bringDeadline = 24 * time.Hour
 // awaitBrought tells how far a DatabaseRestore is until it has ended. Its error is why it has failed.
 func awaitBrought(ctx context.Context, out io.Writer, api client.Client, asked *v1.DatabaseRestore) error {
 	left := "it goes on without being watched: kubectl get databaserestore " + asked.Name
-	return requestOf(api, asked, left).await(ctx, out, func(now *v1.DatabaseRestore) (string, bool, error) {
+	return await.RequestOf(api, asked, left).Await(ctx, out, func(now *v1.DatabaseRestore) (string, bool, error) {
 		c := meta.FindStatusCondition(now.Status.Conditions, v1.ConditionComplete)
 		switch {
 		case c == nil:

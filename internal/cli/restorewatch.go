@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 )
 
 // restorePoll is how often it is looked how far a restore is.
@@ -29,7 +30,7 @@ func (w *restoreWatch) await(ctx context.Context, out io.Writer) error {
 	left := fmt.Sprintf("it goes on without being watched: kubectl toban status %s%s",
 		w.asked.Name, w.takeBack("; to give it up"))
 	primary := ""
-	err := requestOf(w.api, w.asked, left).await(ctx, out, func(now *v1.SampleDB) (string, bool, error) {
+	err := await.RequestOf(w.api, w.asked, left).Await(ctx, out, func(now *v1.SampleDB) (string, bool, error) {
 		if !w.seen(now) {
 			return "", false, nil
 		}

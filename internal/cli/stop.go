@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
@@ -101,18 +102,18 @@ func (o *stopOptions) await(
 		return fmt.Errorf("it has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
 			o.timeout, before.Name)
 	}
-	told := lines{out: out}
-	return until(limit, stopPoll, late, func() (bool, error) {
+	told := await.Lines{Out: out}
+	return await.Until(limit, stopPoll, late, func() (bool, error) {
 		db, err := o.Read(limit, api, before.Name)
 		switch {
 		case err != nil:
-			return false, Again(err)
+			return false, await.Again(err)
 		case db.UID != before.UID:
-			return false, madeAnew(db)
+			return false, await.MadeAnew(db)
 		case db.Spec.Stopped != stop:
 			return false, errors.New("somebody has changed spec.stopped meanwhile")
 		}
-		told.tell(stopLine(db))
+		told.Tell(stopLine(db))
 		return stopEnded(db, stop), nil
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
@@ -89,10 +90,10 @@ func (o *switchoverOptions) await(ctx context.Context, out io.Writer, api client
 	limit, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	late := func(last error) error { return o.late(before.Name, last) }
-	return until(limit, switchoverPoll, late, func() (bool, error) {
+	return await.Until(limit, switchoverPoll, late, func() (bool, error) {
 		db, err := o.look(ctx, api, before.Name)
 		if err != nil {
-			return false, Again(err)
+			return false, await.Again(err)
 		}
 		over, err := o.outcome(before, db)
 		if over && err == nil {
@@ -114,7 +115,7 @@ func (o *switchoverOptions) look(ctx context.Context, api client.Client, name st
 // outcome says whether the switchover is over; with an error where it is refused.
 func (o *switchoverOptions) outcome(before, now *v1.SampleDB) (bool, error) {
 	if before.UID != now.UID {
-		return false, madeAnew(now)
+		return false, await.MadeAnew(now)
 	}
 	if now.Annotations[naming.AnnotationSwitchover] != "" {
 		return false, nil

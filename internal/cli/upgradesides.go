@@ -11,6 +11,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
@@ -82,14 +83,14 @@ func (o *upgradeToOptions) goBack(ctx context.Context, out io.Writer, api client
 	}
 	shown, gone := "", time.Time{}
 	late := fmt.Sprintf("the way back has not ended after %s; it goes on. `kubectl toban status %s` says how far it "+
-		"is", o.timeout, db.Name)
-	return o.watch(ctx, api, db, late, func(db *v1.SampleDB) (bool, error) {
+		"is", o.Timeout, db.Name)
+	return o.Watch(ctx, api, db, late, func(db *v1.SampleDB) (bool, error) {
 		// The operator removes the request when it has ended, and writes the status that says how.
 		if u := db.Status.Upgrade; !u.GreenServes() || db.Annotations[naming.AnnotationUpgradeBack] != "" {
 			gone = time.Time{}
 		} else if gone.IsZero() {
 			gone = time.Now()
-		} else if time.Since(gone) >= statusPatience {
+		} else if time.Since(gone) >= await.StatusPatience {
 			return true, errors.New("the way back was not taken: " + u.Message)
 		}
 		return o.showBack(out, db, &shown)

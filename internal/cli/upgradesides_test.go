@@ -206,7 +206,7 @@ func TestTheWayBackIsWatched(t *testing.T) {
 				}
 			}()
 			o := &upgradeToOptions{back: true, wait: true}
-			o.Namespace, o.timeout = db.Namespace, time.Hour
+			o.Namespace, o.Timeout = db.Namespace, time.Hour
 			err = o.goBack(t.Context(), io.Discard, api, db)
 			if (err == nil) != (test.says == "") || err != nil && err.Error() != test.says {
 				t.Errorf("%s: it says %v", name, err)

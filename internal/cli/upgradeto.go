@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
 
 type upgradeToOptions struct {
-	watched
+	await.Watched
 	to                int32
 	strategy          string
 	now, back, accept bool
@@ -63,7 +64,7 @@ func UpgradeTo() *cobra.Command {
 	f.BoolVar(&o.rehearse, "rehearse", false, "upgrade only a copy, and say what came of it")
 	f.StringVar(&o.image, "image", "", "with --rehearse: the image of the new version, if spec.image is set")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
-	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait")
+	f.DurationVar(&o.Timeout, "timeout", time.Hour, "how long to wait")
 	return c
 }
 
@@ -167,8 +168,8 @@ func (o *upgradeToOptions) acceptUpgrade(ctx context.Context, out io.Writer, api
 func (o *upgradeToOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
 	shown := ""
 	late := fmt.Sprintf("the upgrade has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
-		o.timeout, before.Name)
-	return o.watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
+		o.Timeout, before.Name)
+	return o.Watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
 		return o.show(out, db, &shown)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
@@ -123,7 +124,7 @@ func awaitVerified(
 	ctx context.Context, out io.Writer, api client.Client, backup *v1.DatabaseBackup, asked string,
 ) error {
 	left := "it goes on without being watched: kubectl get databasebackup " + backup.Name
-	return requestOf(api, backup, left).await(ctx, out, func(now *v1.DatabaseBackup) (string, bool, error) {
+	return await.RequestOf(api, backup, left).Await(ctx, out, func(now *v1.DatabaseBackup) (string, bool, error) {
 		if now.Annotations[naming.AnnotationVerify] != asked {
 			return "", true, fmt.Errorf("somebody else asks for a verification of %s meanwhile", backup.Name)
 		}

@@ -1,4 +1,4 @@
-package cli
+package await
 
 import (
 	"context"
@@ -20,25 +20,26 @@ type object[O any] interface {
 	client.Object
 }
 
-// request is an object that asks for something.
-type request[O any, P object[O]] struct {
+// Request is an object that asks for something.
+type Request[O any, P object[O]] struct {
 	api   client.Client
 	asked P
 	// left is what is told if nobody watches any more.
 	left string
 }
 
-func requestOf[O any, P object[O]](api client.Client, asked P, left string) request[O, P] {
-	return request[O, P]{api, asked, left}
+// RequestOf is an object that was created or changed for what it asks; left is what is told if nobody watches any more.
+func RequestOf[O any, P object[O]](api client.Client, asked P, left string) Request[O, P] {
+	return Request[O, P]{api, asked, left}
 }
 
-// await looks at the object again and again until it is over, and tells each line once; "" is none. The error of look
+// Await looks at the object again and again until it is over, and tells each line once; "" is none. The error of look
 // is that of the verb.
-func (r request[O, P]) await(
+func (r Request[O, P]) Await(
 	ctx context.Context, out io.Writer, look func(now P) (line string, over bool, err error),
 ) error {
-	told := lines{out: out}
-	return until(ctx, requestPoll, func(error) error { return errors.New(r.left) }, func() (bool, error) {
+	told := Lines{Out: out}
+	return Until(ctx, requestPoll, func(error) error { return errors.New(r.left) }, func() (bool, error) {
 		now := P(new(O))
 		if err := r.api.Get(ctx, client.ObjectKeyFromObject(r.asked), now); client.IgnoreNotFound(err) != nil {
 			return false, again{err}
@@ -46,21 +47,21 @@ func (r request[O, P]) await(
 			return false, fmt.Errorf("the %s %s was deleted", reflect.TypeFor[O]().Name(), r.asked.GetName())
 		}
 		line, over, err := look(now)
-		told.tell(line)
+		told.Tell(line)
 		return over, err
 	})
 }
 
-// again marks such an error.
+// again marks the error of a look that has seen nothing.
 type again struct{ error }
 
 // Again is the error of a look that has seen nothing, and why: the API may be away for a moment, and what was asked for
 // goes on.
 func Again(err error) error { return again{err} }
 
-// until looks every so often until it is over, or a look fails. inVain is the error when the context has ended; last is
+// Until looks every so often until it is over, or a look fails. inVain is the error when the context has ended; last is
 // why the last look has seen nothing, nil where it has seen something.
-func until(
+func Until(
 	ctx context.Context, every time.Duration, inVain func(last error) error, look func() (over bool, err error),
 ) error {
 	tick := time.NewTicker(every)
@@ -84,15 +85,16 @@ func until(
 	}
 }
 
-// lines tells each line once.
-type lines struct {
-	out  io.Writer
+// Lines tells each line once.
+type Lines struct {
+	Out  io.Writer
 	last string
 }
 
-func (l *lines) tell(line string) {
+// Tell tells a line, unless it is the last one again, or empty.
+func (l *Lines) Tell(line string) {
 	if line != "" && line != l.last {
-		fmt.Fprintln(l.out, line)
+		fmt.Fprintln(l.Out, line)
 		l.last = line
 	}
 }

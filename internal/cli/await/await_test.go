@@ -1,4 +1,4 @@
-package cli
+package await
 
 import (
 	"context"
@@ -66,7 +66,7 @@ func TestARequestIsWatchedUntilItIsOver(t *testing.T) {
 				}
 				asked := &v1.FaultDrill{ObjectMeta: metav1.ObjectMeta{Name: "d", UID: "a"}}
 				var out strings.Builder
-				err := requestOf(&answering{all: c.answers}, asked, "it goes on").await(ctx, &out,
+				err := RequestOf(&answering{all: c.answers}, asked, "it goes on").Await(ctx, &out,
 					func(now *v1.FaultDrill) (string, bool, error) {
 						return now.Status.Phase, now.Status.Phase == "Over", c.lookFailed
 					})
