@@ -18,6 +18,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/cluster"
+	"toban.dev/internal/cli/complete"
 	"toban.dev/internal/cli/show"
 )
 
@@ -34,7 +35,7 @@ func drillReport() *cobra.Command {
 			"-o html it writes a page with a picture, which needs no other file: kubectl toban drill report D -o\n" +
 			"html > drill.html. It does not fail for a drill that has not passed.",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: first(faultDrills),
+		ValidArgsFunction: complete.First(complete.FaultDrills),
 		RunE: func(c *cobra.Command, args []string) error {
 			if at.Output.Format != formatHTML {
 				if err := at.Output.Check(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"toban.dev/internal/cli/cluster"
+	"toban.dev/internal/cli/complete"
 )
 
 // completes is what kubectl calls to complete the words of its plugin kubectl-toban (kubectl 1.26 and later).
@@ -29,7 +30,7 @@ func Root(version string) *cobra.Command {
 		PSQL(), Logs(), Top(), Restart(), Rebuild(), Verify(), Drill(), Report(version), Version(version))
 	root.AddCommand(Plan())
 	root.AddCommand(Console(version))
-	Complete(root.Commands()...)
+	complete.Verbs(root.Commands()...)
 	return root
 }
 

@@ -16,6 +16,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/complete"
 	"toban.dev/internal/naming"
 )
 
@@ -95,7 +96,7 @@ func TestNamesOfDrillsCompleteACommand(t *testing.T) {
 	k, _, d := drilled(t)
 	root := &cobra.Command{Use: "toban"}
 	root.AddCommand(cli.Drill())
-	cli.Complete(root.Commands()...)
+	complete.Verbs(root.Commands()...)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(io.Discard)

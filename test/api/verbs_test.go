@@ -26,6 +26,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/complete"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
@@ -229,7 +230,7 @@ func TestNamesFromTheClusterCompleteACommand(t *testing.T) {
 	} {
 		root := &cobra.Command{Use: "toban"}
 		root.AddCommand(cli.Status(), cli.PSQL(), cli.Switchover(), cli.Restart(), cli.RestoreTo(), cli.Verify())
-		cli.Complete(root.Commands()...)
+		complete.Verbs(root.Commands()...)
 		verb, rest, _ := strings.Cut(line, " ")
 		args := append([]string{cobra.ShellCompNoDescRequestCmd, verb, "--kubeconfig=" + k.kubeconfig()},
 			strings.Split(rest, " ")...)

@@ -1,4 +1,4 @@
-package cli
+package complete
 
 import (
 	"context"
@@ -19,12 +19,12 @@ import (
 // completeDeadline is how long a shell may wait for names from the cluster.
 const completeDeadline = 3 * time.Second
 
-// names are those that a cluster has of something, and begin the word that a person types.
-type names func(ctx context.Context, api client.Reader, namespace string) ([]string, error)
+// Names are those that a cluster has of something, and begin the word that a person types.
+type Names func(ctx context.Context, api client.Reader, namespace string) ([]string, error)
 
-// Complete has a shell complete a verb's words with names from the cluster: its argument, and the values of its flags.
+// Verbs has a shell complete a verb's words with names from the cluster: its argument, and the values of its flags.
 // A cluster that does not answer completes nothing.
-func Complete(verbs ...*cobra.Command) {
+func Verbs(verbs ...*cobra.Command) {
 	for _, c := range verbs {
 		if c.Flags().Lookup("namespace") == nil || c.Flags().Lookup("filename") != nil {
 			continue // one that has files has no names
@@ -36,9 +36,9 @@ func Complete(verbs ...*cobra.Command) {
 		case "rebuild":
 			of = allInstances
 		}
-		c.ValidArgsFunction = first(of)
-		for flag, of := range map[string]func(db string) names{
-			"instance": instances, "to": instances, "backup": func(string) names { return backups }, "zone": zones,
+		c.ValidArgsFunction = First(of)
+		for flag, of := range map[string]func(db string) Names{
+			"instance": instances, "to": instances, "backup": func(string) Names { return backups }, "zone": zones,
 		} {
 			if c.Flags().Lookup(flag) == nil || flag == "to" && c.Name() != "switchover" {
 				continue
@@ -56,8 +56,8 @@ func Complete(verbs ...*cobra.Command) {
 	}
 }
 
-// first completes the first argument of a verb. After "--" of psql, and after the first, there is nothing to know.
-func first(of names) cobra.CompletionFunc {
+// First completes the first argument of a verb. After "--" of psql, and after the first, there is nothing to know.
+func First(of Names) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -67,7 +67,7 @@ func first(of names) cobra.CompletionFunc {
 }
 
 // find asks the cluster that the flags of the command line say.
-func find(c *cobra.Command, word string, of names) ([]string, cobra.ShellCompDirective) {
+func find(c *cobra.Command, word string, of Names) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(c.Context(), completeDeadline)
 	defer cancel()
 	value := func(flag string) string { return c.Flags().Lookup(flag).Value.String() }
@@ -85,7 +85,7 @@ func find(c *cobra.Command, word string, of names) ([]string, cobra.ShellCompDir
 }
 
 // namesIn are the names of all objects of a kind in the namespace, by an empty list of that kind.
-func namesIn(kind client.ObjectList) names {
+func namesIn(kind client.ObjectList) Names {
 	return func(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
 		list, ok := kind.DeepCopyObject().(client.ObjectList)
 		if !ok {
@@ -108,11 +108,11 @@ func namesIn(kind client.ObjectList) names {
 var (
 	sampleDBs   = namesIn(&v1.SampleDBList{})
 	backups     = namesIn(&v1.DatabaseBackupList{})
-	faultDrills = namesIn(&v1.FaultDrillList{})
+	FaultDrills = namesIn(&v1.FaultDrillList{})
 )
 
 // instances are those of a SampleDB.
-func instances(db string) names {
+func instances(db string) Names {
 	return func(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
 		one := &v1.SampleDB{}
 		err = api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: db}, one)
@@ -124,7 +124,7 @@ func instances(db string) names {
 }
 
 // zones are those in which instances of a SampleDB are.
-func zones(db string) names {
+func zones(db string) Names {
 	return func(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
 		one := &v1.SampleDB{}
 		err = api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: db}, one)
@@ -149,7 +149,7 @@ func allInstances(ctx context.Context, api client.Reader, namespace string) (out
 	return out, err
 }
 
-func both(a, b names) names {
+func both(a, b Names) Names {
 	return func(ctx context.Context, api client.Reader, namespace string) ([]string, error) {
 		one, err := a(ctx, api, namespace)
 		if err != nil {
