@@ -24,6 +24,14 @@ func ofController(kinds, folder string, more ...string) without {
 	}}
 }
 
+// ofVerb is a folder of verbs with its lines in the list of all.
+func ofVerb(folder string, more ...string) without {
+	verbs, imported := `^\t+`+folder+`\..*\n`, `^\t"toban.dev/internal/cli/`+folder+`"\n`
+	return without{gone: append(more, "internal/cli/"+folder), lines: map[string]string{
+		"internal/cli/plugin.go": `(?m)` + verbs + `|` + imported,
+	}}
+}
+
 // annexes are what the core can do without (docs/architecture.md, "Core and annexes").
 var annexes = map[string]without{
 	"DatabaseRestore": ofController("DatabaseRestores", "internal/operator/order/databaserestore"),
@@ -34,10 +42,8 @@ var annexes = map[string]without{
 		gone:  []string{"internal/cli/console", "internal/cli/console.go", "internal/cli/consoleverbs.go"},
 		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n`},
 	},
-	"plan": {
-		gone:  []string{"internal/operator/plan", "internal/cli/plan.go", "internal/cli/plantext.go"},
-		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Plan\(\).*\n`},
-	},
+	"plan":       ofVerb("plan", "internal/operator/plan"),
+	"psql":       ofVerb("psql"),
 	"simulation": {gone: []string{"internal/ha/simulation"}},
 }
 
@@ -52,7 +58,7 @@ func TestTheCoreIsWholeWithoutEachAnnex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			overlay := annex.overlay(t, root)
 			build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay,
-				"./internal/cli/process", "./internal/ha/...")
+				"./internal/cli", "./internal/cli/process", "./internal/ha/...")
 			build.Dir = root
 			if said, err := build.CombinedOutput(); err != nil {
 				t.Errorf("the core needs it: %v\n%s", err, said)

@@ -12,6 +12,8 @@ import (
 
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/complete"
+	"toban.dev/internal/cli/plan"
+	"toban.dev/internal/cli/psql"
 )
 
 // completes is what kubectl calls to complete the words of its plugin kubectl-toban (kubectl 1.26 and later).
@@ -26,12 +28,35 @@ func Root(version string) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(Status(), Switchover(), Promote(), Stop(), Start(), Backup(), RestoreTo(), Undelete(), UpgradeTo(),
-		PSQL(), Logs(), Top(), Restart(), Rebuild(), Verify(), Drill(), Report(version), Version(version))
-	root.AddCommand(Plan())
-	root.AddCommand(Console(version))
+	root.AddCommand(verbs(version)...)
 	complete.Verbs(root.Commands()...)
 	return root
+}
+
+// verbs are those for people. Each line is one, and says which folder it is in; those without one are in this folder.
+func verbs(version string) []*cobra.Command {
+	return []*cobra.Command{
+		Backup(),
+		Console(version),
+		Drill(),
+		Logs(),
+		plan.Plan(),
+		psql.PSQL(),
+		Promote(),
+		RestoreTo(),
+		Undelete(),
+		Verify(),
+		Rebuild(),
+		Restart(),
+		Start(),
+		Stop(),
+		Switchover(),
+		Report(version),
+		Status(),
+		Top(),
+		UpgradeTo(),
+		Version(version),
+	}
 }
 
 // Plugin is the plugin of kubectl: the verbs for people, and no others.

@@ -27,6 +27,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
 	"toban.dev/internal/cli/complete"
+	"toban.dev/internal/cli/psql"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
@@ -229,7 +230,7 @@ func TestNamesFromTheClusterCompleteACommand(t *testing.T) {
 		"restore x --backup ": backup, "verify ": "x " + backup, "verify x-": backup,
 	} {
 		root := &cobra.Command{Use: "toban"}
-		root.AddCommand(cli.Status(), cli.PSQL(), cli.Switchover(), cli.Restart(), cli.RestoreTo(), cli.Verify())
+		root.AddCommand(cli.Status(), psql.PSQL(), cli.Switchover(), cli.Restart(), cli.RestoreTo(), cli.Verify())
 		complete.Verbs(root.Commands()...)
 		verb, rest, _ := strings.Cut(line, " ")
 		args := append([]string{cobra.ShellCompNoDescRequestCmd, verb, "--kubeconfig=" + k.kubeconfig()},

@@ -36,7 +36,7 @@ var pinnedBy = map[string]string{
 	"internal/backup/stream.go openStream: pgconn":          "internal/work/takehost.go connection",
 	"internal/work/tablerestore/dump.go write: pg_dump":     "internal/work/tablerestore/dump.go pgOptions",
 	"internal/work/tablerestore/dump.go loadAs: pg_restore": "internal/work/tablerestore/dump.go pgOptions",
-	"internal/cli/psql.go command: psql":                    "internal/cli/psql.go PSQLOptions",
+	"internal/cli/psql/psql.go command: psql":               "internal/cli/psql/psql.go PSQLOptions",
 	"internal/work/initjob/connect.go open: pgx":            "internal/work/initjob/connect.go config",
 	"internal/work/major/trial.go copy: psql":               "internal/work/major/trial.go programOptions",
 	"internal/work/major/trial.go copyAll: pg_dump":         "internal/work/major/trial.go programOptions",
@@ -158,6 +158,8 @@ func (s *scan) declaration(file string, d ast.Decl) {
 			if what := s.program(n); what != "" {
 				found = append(found, what)
 			}
+		case *ast.ImportSpec: // it names a package, such as that of the verb psql
+			return false
 		case *ast.Field: // a tag is no text of the program
 			return n.Tag == nil
 		}

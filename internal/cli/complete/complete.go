@@ -106,8 +106,9 @@ func namesIn(kind client.ObjectList) Names {
 }
 
 var (
-	sampleDBs   = namesIn(&v1.SampleDBList{})
-	backups     = namesIn(&v1.DatabaseBackupList{})
+	sampleDBs = namesIn(&v1.SampleDBList{})
+	backups   = namesIn(&v1.DatabaseBackupList{})
+	// FaultDrills are all that there are.
 	FaultDrills = namesIn(&v1.FaultDrillList{})
 )
 

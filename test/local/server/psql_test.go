@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/psql"
 	"toban.dev/internal/naming"
 )
 
@@ -19,7 +19,7 @@ func (n *node) psql(role, database, statement string) string {
 	cmd := exec.CommandContext(within(n, deadline), filepath.Join(n.Programs.Dir, "psql"), "--no-psqlrc", "-Atc",
 		statement)
 	cmd.Env = []string{"PGHOST=" + n.Server.Run, fmt.Sprintf("PGPORT=%d", n.Port), "PGUSER=postgres",
-		"PGDATABASE=" + database, cli.PSQLOptions(role)}
+		"PGDATABASE=" + database, psql.PSQLOptions(role)}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		n.Fatalf("%s as %s: %v: %s", statement, role, err, out)

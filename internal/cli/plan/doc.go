@@ -1,0 +1,2 @@
+// Package plan is `toban plan`: what applying a file would do to SampleDBs.
+package plan
