@@ -12,6 +12,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/console"
+	"toban.dev/internal/cli/logs"
 )
 
 // consoleVerbs are what the console does, by the functions of other verbs.
@@ -21,7 +22,7 @@ var _ console.Verbs = consoleVerbs{}
 
 // Logs are the last lines that `toban logs` shows for programs.
 func (v consoleVerbs) Logs(ctx context.Context, namespace, name, instance string, lines int64) ([]byte, error) {
-	return lastLogs(ctx, v.In(namespace), name, instance, lines)
+	return logs.Last(ctx, v.In(namespace), name, instance, lines)
 }
 
 // replicationScript asks a primary for its standbys, which call themselves by the instance, its volume and the term

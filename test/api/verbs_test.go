@@ -27,6 +27,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
 	"toban.dev/internal/cli/complete"
+	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/psql"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
@@ -289,13 +290,13 @@ func TestTheLogsOfAllInstancesAreOne(t *testing.T) {
 	w.started("x", instances(2))
 	w.kubeletWith("2026-11-25T02:00:00Z LOG:  the first\n" +
 		`2026-11-25T02:00:01Z {"time":"2026-11-25T02:00:01Z","level":"INFO","msg":"the second"}` + "\n")
-	out, err := w.command(t.Context(), cli.Logs(), "x")
+	out, err := w.command(t.Context(), logs.Logs(), "x")
 	w.must(err)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 4 || lines[0] != "x-0 primary LOG:  the first" || lines[1] != "x-1 standby LOG:  the first" {
 		t.Errorf("it shows:\n%s", out)
 	}
-	out, err = w.command(t.Context(), cli.Logs(), "x", "--instance", "x-1", "--agent", "-o", "json")
+	out, err = w.command(t.Context(), logs.Logs(), "x", "--instance", "x-1", "--agent", "-o", "json")
 	w.must(err)
 	var line struct{ Instance, Role, Source, Line string }
 	w.must(json.Unmarshal([]byte(out), &line))
@@ -303,7 +304,7 @@ func TestTheLogsOfAllInstancesAreOne(t *testing.T) {
 		!strings.Contains(line.Line, "second") {
 		t.Errorf("it shows:\n%s", out)
 	}
-	if _, err = w.command(t.Context(), cli.Logs(), "x", "--instance", "x-7"); err == nil {
+	if _, err = w.command(t.Context(), logs.Logs(), "x", "--instance", "x-7"); err == nil {
 		t.Error("it shows the log of an instance that is not there")
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package logs
 
 import (
 	"bytes"
@@ -56,8 +56,8 @@ func Logs() *cobra.Command {
 	return c
 }
 
-// lastLogs are the last lines of all instances, or of one, as programs get them.
-func lastLogs(ctx context.Context, at cluster.Cluster, name, instance string, lines int64) ([]byte, error) {
+// Last are the last lines of all instances, or of one, as programs get them.
+func Last(ctx context.Context, at cluster.Cluster, name, instance string, lines int64) ([]byte, error) {
 	o := logsOptions{Cluster: at, instance: instance, tail: lines}
 	o.Output.Format = "json"
 	api, err := o.Connect()

@@ -1,4 +1,4 @@
-package cli
+package logs
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ func TestALineOfTheServerHasFields(t *testing.T) {
 			t.Errorf("%q:\n%s, wanted\n%s (%v)", line, got, want, err)
 		}
 	}
-	page, err := os.ReadFile("../../docs/kubectl-toban.md")
+	page, err := os.ReadFile("../../../docs/kubectl-toban.md")
 	if err != nil || !strings.Contains(string(page), "\n"+serverLine+"\n") {
 		t.Errorf("docs/kubectl-toban.md has not %s: %v", serverLine, err)
 	}
