@@ -43,6 +43,7 @@ var annexes = map[string]without{
 		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n`},
 	},
 	"plan":       ofVerb("plan", "internal/operator/plan"),
+	"drill":      ofVerb("drill"),
 	"psql":       ofVerb("psql"),
 	"simulation": {gone: []string{"internal/ha/simulation"}},
 }

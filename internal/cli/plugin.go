@@ -12,6 +12,7 @@ import (
 
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/complete"
+	"toban.dev/internal/cli/drill"
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/plan"
 	"toban.dev/internal/cli/psql"
@@ -39,7 +40,7 @@ func verbs(version string) []*cobra.Command {
 	return []*cobra.Command{
 		Backup(),
 		Console(version),
-		Drill(),
+		drill.Drill(),
 		logs.Logs(),
 		plan.Plan(),
 		psql.PSQL(),

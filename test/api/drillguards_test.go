@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
 	"toban.dev/internal/cli/complete"
+	"toban.dev/internal/cli/drill"
 	"toban.dev/internal/naming"
 )
 
@@ -40,16 +40,16 @@ func TestADrillByHand(t *testing.T) {
 	if len(k.breaker.orders) > 0 {
 		t.Errorf("the agents were ordered %q", k.breaker.orders)
 	}
-	out, err := k.command(t.Context(), cli.Drill(), "report", d.Name)
+	out, err := k.command(t.Context(), drill.Drill(), "report", d.Name)
 	if err != nil || !strings.Contains(out, "x: ByHand of x\npassed: ") {
 		t.Errorf("the report says %v:\n%s", err, out)
 	}
-	if out, err = k.command(t.Context(), cli.Drill(), "report", d.Name, "-o", "html"); err != nil ||
+	if out, err = k.command(t.Context(), drill.Drill(), "report", d.Name, "-o", "html"); err != nil ||
 		!strings.HasPrefix(out, "<!doctype html>") {
 		t.Errorf("the page is %v:\n%s", err, out)
 	}
 	for _, args := range [][]string{{"report", "other"}, {"report", d.Name, "-o", "pdf"}, {"report"}} {
-		if out, err := k.command(t.Context(), cli.Drill(), args...); err == nil {
+		if out, err := k.command(t.Context(), drill.Drill(), args...); err == nil {
 			t.Errorf("%q shows %s", args, out)
 		}
 	}
@@ -95,7 +95,7 @@ func TestADrillThatAQueryEnds(t *testing.T) {
 func TestNamesOfDrillsCompleteACommand(t *testing.T) {
 	k, _, d := drilled(t)
 	root := &cobra.Command{Use: "toban"}
-	root.AddCommand(cli.Drill())
+	root.AddCommand(drill.Drill())
 	complete.Verbs(root.Commands()...)
 	var out bytes.Buffer
 	root.SetOut(&out)

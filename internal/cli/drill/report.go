@@ -1,4 +1,4 @@
-package cli
+package drill
 
 import (
 	"cmp"
@@ -242,7 +242,7 @@ func (r shownDrill) Allowed() float64 { return pictureLeft + pictureWidth*r.MaxO
 
 // drillPage is the page of a report.
 //
-//go:embed drillreport.html
+//go:embed report.html
 var drillPage string
 
 // page writes a report as a page that needs no other file.
