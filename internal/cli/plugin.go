@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/plan"
 	"toban.dev/internal/cli/psql"
+	"toban.dev/internal/cli/upgrade"
 )
 
 // completes is what kubectl calls to complete the words of its plugin kubectl-toban (kubectl 1.26 and later).
@@ -56,7 +57,7 @@ func verbs(version string) []*cobra.Command {
 		Report(version),
 		Status(),
 		Top(),
-		UpgradeTo(),
+		upgrade.UpgradeTo(),
 		Version(version),
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -473,7 +473,7 @@ func TestTheUpgradeVerb(t *testing.T) {
 	db := m.upgradable()
 	run := func(words string, args ...string) {
 		t.Helper()
-		out, err := m.command(t.Context(), cli.UpgradeTo(), append([]string{"x"}, args...)...)
+		out, err := m.command(t.Context(), upgrade.UpgradeTo(), append([]string{"x"}, args...)...)
 		if err != nil {
 			out += err.Error()
 		}

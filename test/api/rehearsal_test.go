@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
@@ -406,7 +406,7 @@ func TestTheRehearseFlag(t *testing.T) {
 	m := newRehearsals(t)
 	db := m.archived()
 	run := func(args ...string) string {
-		out, err := m.command(t.Context(), cli.UpgradeTo(), append([]string{"x", "--to", "18"}, args...)...)
+		out, err := m.command(t.Context(), upgrade.UpgradeTo(), append([]string{"x", "--to", "18"}, args...)...)
 		if err != nil {
 			out += err.Error()
 		}
