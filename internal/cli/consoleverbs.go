@@ -13,6 +13,7 @@ import (
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/console"
 	"toban.dev/internal/cli/logs"
+	"toban.dev/internal/cli/servers"
 )
 
 // consoleVerbs are what the console does, by the functions of other verbs.
@@ -61,11 +62,11 @@ func (v consoleVerbs) Do(ctx context.Context, a console.Action) (string, error) 
 	var err error
 	switch at := v.In(a.Namespace); a.What {
 	case console.DoSwitchover:
-		err = askSwitchover(ctx, at, &out, a.Name, a.Instance)
+		err = servers.AskSwitchover(ctx, at, &out, a.Name, a.Instance)
 	case console.DoBackup:
 		err = askBackup(ctx, at, &out, a.Name)
 	case console.DoRestart:
-		err = askRestart(ctx, at, &out, a.Name, a.Instance)
+		err = servers.AskRestart(ctx, at, &out, a.Name, a.Instance)
 	default:
 		err = fmt.Errorf("there is no action %q", a.What)
 	}

@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/plan"
 	"toban.dev/internal/cli/psql"
+	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/cli/upgrade"
 )
 
@@ -49,11 +50,11 @@ func verbs(version string) []*cobra.Command {
 		RestoreTo(),
 		Undelete(),
 		Verify(),
-		Rebuild(),
-		Restart(),
-		Start(),
-		Stop(),
-		Switchover(),
+		servers.Rebuild(),
+		servers.Restart(),
+		servers.Start(),
+		servers.Stop(),
+		servers.Switchover(),
 		Report(version),
 		Status(),
 		Top(),

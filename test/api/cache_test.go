@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -48,7 +48,7 @@ func TestAStatusIsWrittenThoughTheCacheIsBehind(t *testing.T) {
 func TestARestartIsOverThoughTheCacheIsBehind(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", instances(2))
-	_, err := w.command(t.Context(), cli.Restart(), "x", "--wait=false")
+	_, err := w.command(t.Context(), servers.Restart(), "x", "--wait=false")
 	w.must(err)
 	was := &v1.SampleDB{}
 	for tries := 0; !db.Status.Restart.Ended(); tries++ {
@@ -91,7 +91,7 @@ func (c raced) Patch(ctx context.Context, object client.Object, patch client.Pat
 func TestARestartIsOverThoughItsRequestIsTakenAwayLater(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", instances(2))
-	_, err := w.command(t.Context(), cli.Restart(), "x", "--wait=false")
+	_, err := w.command(t.Context(), servers.Restart(), "x", "--wait=false")
 	w.must(err)
 	refused := false
 	w.reconciler.Client = raced{w.reconciler.Client, naming.AnnotationRestart, &refused}

@@ -15,6 +15,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/naming"
 )
 
@@ -94,7 +95,7 @@ func TestTheSwitchoverVerbWaitsForTheOutcome(t *testing.T) {
 			}
 			done := make(chan result, 1)
 			go func() {
-				out, err := w.command(t.Context(), cli.Switchover(), append([]string{"x"}, c.args...)...)
+				out, err := w.command(t.Context(), servers.Switchover(), append([]string{"x"}, c.args...)...)
 				done <- result{out, err}
 			}()
 			got, led := result{}, false

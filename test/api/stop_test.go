@@ -13,6 +13,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
@@ -328,18 +329,18 @@ func TestWhatIsAskedForWhileItIsStoppedWaits(t *testing.T) {
 // The verbs stop and start write what the operator should do, and show what it does.
 func TestTheVerbsStopAndStart(t *testing.T) {
 	k, db := newWorld(t).resting("x")
-	out, err := k.command(t.Context(), cli.Stop(), "x", "--wait=false")
+	out, err := k.command(t.Context(), servers.Stop(), "x", "--wait=false")
 	k.must(err)
 	k.read("x", db)
 	if !db.Spec.Stopped || !strings.Contains(out, "spec.stopped is true") {
 		t.Errorf("it is %t; %s", db.Spec.Stopped, out)
 	}
-	if out, err = k.command(t.Context(), cli.Stop(), "x", "--timeout", "1s"); err == nil ||
+	if out, err = k.command(t.Context(), servers.Stop(), "x", "--timeout", "1s"); err == nil ||
 		!strings.Contains(err.Error(), "kubectl toban status x") {
 		t.Errorf("while nobody does it: %v\n%s", err, out)
 	}
 	db = k.stop(db)
-	out, err = k.command(t.Context(), cli.Stop(), "x")
+	out, err = k.command(t.Context(), servers.Stop(), "x")
 	k.must(err)
 	if !strings.Contains(out, "x: Stopped: the database is stopped") {
 		t.Errorf("it says\n%s", out)
@@ -349,13 +350,13 @@ func TestTheVerbsStopAndStart(t *testing.T) {
 	if !strings.Contains(out, "Stopped, 0/2 ready") || !strings.Contains(out, "stop: Stopped") {
 		t.Errorf("the status is\n%s", out)
 	}
-	_, err = k.command(t.Context(), cli.Start(), "x", "--wait=false")
+	_, err = k.command(t.Context(), servers.Start(), "x", "--wait=false")
 	k.must(err)
 	for range 4 {
 		db = k.reconcile(db)
 		k.playCluster(db)
 	}
-	out, err = k.command(t.Context(), cli.Start(), "x")
+	out, err = k.command(t.Context(), servers.Start(), "x")
 	k.must(err)
 	if !strings.Contains(out, "x: x-0 takes writes") {
 		t.Errorf("it says\n%s", out)

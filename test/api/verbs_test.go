@@ -29,6 +29,7 @@ import (
 	"toban.dev/internal/cli/complete"
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/psql"
+	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
@@ -78,7 +79,7 @@ func TestTheRestartVerbRestartsEachServerOnce(t *testing.T) {
 			if c.change != nil {
 				w.agents.change("10.1.0.2", c.change)
 			}
-			out, err := w.reconcilesWhile(db, cli.Restart(), append([]string{"x"}, c.args...)...)
+			out, err := w.reconcilesWhile(db, servers.Restart(), append([]string{"x"}, c.args...)...)
 			if !strings.Contains(out, c.out) || (err == nil) != (c.failed == "") ||
 				err != nil && !strings.Contains(err.Error(), c.failed) {
 				t.Errorf("it says %q, %v", out, err)
@@ -106,9 +107,9 @@ func TestTheRestartVerbRestartsEachServerOnce(t *testing.T) {
 func TestARestartIsNotAskedForTwice(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", instances(2))
-	_, err := w.command(t.Context(), cli.Restart(), "x", "--wait=false")
+	_, err := w.command(t.Context(), servers.Restart(), "x", "--wait=false")
 	w.must(err)
-	if _, err = w.command(t.Context(), cli.Restart(), "x"); err == nil || !strings.Contains(err.Error(), "under way") {
+	if _, err = w.command(t.Context(), servers.Restart(), "x"); err == nil || !strings.Contains(err.Error(), "under way") {
 		t.Errorf("it says %v", err)
 	}
 	db = w.reconcile(db)
@@ -125,7 +126,7 @@ func TestARestartIsNotAskedForTwice(t *testing.T) {
 func TestWhatWasDoneIsToldInJSON(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", instances(2))
-	verb := cli.Restart()
+	verb := servers.Restart()
 	var answer bytes.Buffer
 	verb.SetOut(&answer)
 	verb.SetErr(io.Discard)
@@ -231,7 +232,7 @@ func TestNamesFromTheClusterCompleteACommand(t *testing.T) {
 		"restore x --backup ": backup, "verify ": "x " + backup, "verify x-": backup,
 	} {
 		root := &cobra.Command{Use: "toban"}
-		root.AddCommand(cli.Status(), psql.PSQL(), cli.Switchover(), cli.Restart(), cli.RestoreTo(), cli.Verify())
+		root.AddCommand(cli.Status(), psql.PSQL(), servers.Switchover(), servers.Restart(), cli.RestoreTo(), cli.Verify())
 		complete.Verbs(root.Commands()...)
 		verb, rest, _ := strings.Cut(line, " ")
 		args := append([]string{cobra.ShellCompNoDescRequestCmd, verb, "--kubeconfig=" + k.kubeconfig()},

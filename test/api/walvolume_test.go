@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -180,7 +180,7 @@ func TestAVolumeIsGivenUpWithThatOfItsWAL(t *testing.T) {
 			k.drill(d)
 		},
 		"a rebuild": func(w *world, _ *v1.SampleDB) {
-			_, err := w.command(w.Context(), cli.Rebuild(), "x-1", "--wait=false")
+			_, err := w.command(w.Context(), servers.Rebuild(), "x-1", "--wait=false")
 			w.must(err)
 		},
 	} {

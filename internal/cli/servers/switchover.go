@@ -1,4 +1,4 @@
-package cli
+package servers
 
 import (
 	"cmp"
@@ -51,8 +51,8 @@ func Switchover() *cobra.Command {
 	return c
 }
 
-// askSwitchover asks for another primary, "" for any, and does not wait.
-func askSwitchover(ctx context.Context, at cluster.Cluster, out io.Writer, name, to string) error {
+// AskSwitchover asks for another primary, "" for any, and does not wait.
+func AskSwitchover(ctx context.Context, at cluster.Cluster, out io.Writer, name, to string) error {
 	return (&switchoverOptions{Cluster: at, to: to}).run(ctx, out, name)
 }
 

@@ -1,4 +1,4 @@
-package cli
+package servers
 
 import (
 	"cmp"
@@ -46,8 +46,8 @@ func Restart() *cobra.Command {
 	return c
 }
 
-// askRestart asks for a restart of an instance's server, "" for those of all, and does not wait.
-func askRestart(ctx context.Context, at cluster.Cluster, out io.Writer, name, instance string) error {
+// AskRestart asks for a restart of an instance's server, "" for those of all, and does not wait.
+func AskRestart(ctx context.Context, at cluster.Cluster, out io.Writer, name, instance string) error {
 	return (&restartOptions{Watched: await.Watched{Cluster: at}, instance: instance}).run(ctx, out, name)
 }
 
