@@ -10,6 +10,7 @@ import (
 	_ "embed"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/backup"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/console"
 	"toban.dev/internal/cli/logs"
@@ -64,7 +65,7 @@ func (v consoleVerbs) Do(ctx context.Context, a console.Action) (string, error) 
 	case console.DoSwitchover:
 		err = servers.AskSwitchover(ctx, at, &out, a.Name, a.Instance)
 	case console.DoBackup:
-		err = askBackup(ctx, at, &out, a.Name)
+		err = backup.Ask(ctx, at, &out, a.Name)
 	case console.DoRestart:
 		err = servers.AskRestart(ctx, at, &out, a.Name, a.Instance)
 	default:

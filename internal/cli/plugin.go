@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toban.dev/internal/cli/backup"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/complete"
 	"toban.dev/internal/cli/drill"
@@ -40,7 +41,7 @@ func Root(version string) *cobra.Command {
 // verbs are those for people. Each line is one, and says which folder it is in; those without one are in this folder.
 func verbs(version string) []*cobra.Command {
 	return []*cobra.Command{
-		Backup(),
+		backup.Backup(),
 		Console(version),
 		drill.Drill(),
 		logs.Logs(),

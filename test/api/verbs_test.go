@@ -26,6 +26,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/backup"
 	"toban.dev/internal/cli/complete"
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/psql"
@@ -159,7 +160,7 @@ func TestWhatWasDoneIsToldInJSON(t *testing.T) {
 	if err != nil || !strings.Contains(out, "primary: x-0") {
 		t.Errorf("the status is %s, %v", out, err)
 	}
-	if _, err = w.command(t.Context(), cli.Backup(), "x", "-o", "xml"); err == nil || len(w.backups()) > 0 {
+	if _, err = w.command(t.Context(), backup.Backup(), "x", "-o", "xml"); err == nil || len(w.backups()) > 0 {
 		t.Errorf("what is not understood is done: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package backup
 
 import (
 	"cmp"
@@ -57,8 +57,8 @@ func Backup() *cobra.Command {
 	return c
 }
 
-// askBackup asks for a base backup, and does not wait.
-func askBackup(ctx context.Context, at cluster.Cluster, out io.Writer, name string) error {
+// Ask asks for a base backup, and does not wait.
+func Ask(ctx context.Context, at cluster.Cluster, out io.Writer, name string) error {
 	return (&backupOptions{Cluster: at, deadline: backupDeadline}).run(ctx, out, name)
 }
 

@@ -1,0 +1,2 @@
+// Package backup is `toban backup`: it takes a base backup.
+package backup
