@@ -14,6 +14,7 @@ import (
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/console"
 	"toban.dev/internal/cli/logs"
+	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/cli/servers"
 )
 
@@ -54,7 +55,7 @@ func (v consoleVerbs) Replication(ctx context.Context, namespace, name string) (
 
 // Clone is the SampleDB that `toban restore --into` makes.
 func (v consoleVerbs) Clone(db *v1.SampleDB, into, to string) (*v1.SampleDB, error) {
-	return cloneOf(v.In(db.Namespace), db, into, to)
+	return restore.CloneOf(v.In(db.Namespace), db, into, to)
 }
 
 // Do asks for what a verb asks for, and does not wait: the page shows what comes of it.

@@ -17,6 +17,7 @@ import (
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/plan"
 	"toban.dev/internal/cli/psql"
+	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/cli/upgrade"
 )
@@ -47,10 +48,10 @@ func verbs(version string) []*cobra.Command {
 		logs.Logs(),
 		plan.Plan(),
 		psql.PSQL(),
-		Promote(),
-		RestoreTo(),
-		Undelete(),
-		Verify(),
+		restore.Promote(),
+		restore.RestoreTo(),
+		restore.Undelete(),
+		restore.Verify(),
 		servers.Rebuild(),
 		servers.Restart(),
 		servers.Start(),

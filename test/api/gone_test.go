@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -207,7 +207,7 @@ func TestDeletedWhileTheSecondSideServes(t *testing.T) {
 	if s.find(naming.FinalBackup("x", string(db.UID)), &v1.DatabaseBackup{}) {
 		t.Error("a last backup of the former side is taken too")
 	}
-	if _, err := s.command(t.Context(), cli.Undelete(), "x-green"); err == nil ||
+	if _, err := s.command(t.Context(), restore.Undelete(), "x-green"); err == nil ||
 		!strings.Contains(err.Error(), "kubectl toban undelete x") {
 		t.Errorf("x-green comes back: %v", err)
 	}
@@ -222,11 +222,11 @@ func TestDeletedWhileTheSecondSideServes(t *testing.T) {
 // undeletes brings a SampleDB back, and expects that to be from a backup.
 func (s *sides) undeletes(name, backup string) string {
 	s.Helper()
-	list, err := s.command(s.Context(), cli.Undelete())
+	list, err := s.command(s.Context(), restore.Undelete())
 	if err != nil || !strings.Contains(list, backup) {
 		s.Errorf("%v; it lists\n%s", err, list)
 	}
-	out, err := s.command(s.Context(), cli.Undelete(), name, "--wait=false")
+	out, err := s.command(s.Context(), restore.Undelete(), name, "--wait=false")
 	s.must(err)
 	if from := s.sample(name).Spec.RestoreFrom; from == nil || from.Backup != backup {
 		s.Errorf("it comes back from %s, want %s", asText(from), backup)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
@@ -40,7 +40,7 @@ func (o outcome) check(t *testing.T, failed string, words ...string) {
 // asks runs `toban restore` as a person does who types something, and plays the world until it has ended.
 func (k *taker) asks(typed string, play func(), args ...string) outcome {
 	k.Helper()
-	return k.types(typed, play, cli.RestoreTo(), args...)
+	return k.types(typed, play, restore.RestoreTo(), args...)
 }
 
 // types runs a verb as a person does who types something, and plays the world until it has ended.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -59,13 +59,13 @@ func TestTheSurvivorOfALostMajorityIsPromoted(t *testing.T) {
 		}
 	}
 	nobody := func() {}
-	k.types("", nobody, cli.Promote(), "x").check(t, "say --accept-loss")
-	k.types("y\n", nobody, cli.Promote(), "x", "--accept-loss").check(t, "it was not confirmed",
+	k.types("", nobody, restore.Promote(), "x").check(t, "say --accept-loss")
+	k.types("y\n", nobody, restore.Promote(), "x", "--accept-loss").check(t, "it was not confirmed",
 		"go on with what x-0 has", "x-1: PrimaryUnknown", "is lost for good")
 	if k.sample("x").Spec.Restore != nil {
 		t.Error("it is asked for without being confirmed")
 	}
-	k.types("x\n", k.plays, cli.Promote(), "x", "--accept-loss").check(t, "", "x: x-0 takes writes")
+	k.types("x\n", k.plays, restore.Promote(), "x", "--accept-loss").check(t, "", "x: x-0 takes writes")
 
 	db = k.sample("x")
 	r := db.Status.Restore
@@ -82,7 +82,7 @@ func TestTheSurvivorOfALostMajorityIsPromoted(t *testing.T) {
 		!strings.Contains(words, "The archive has more, up to 0/5000000") {
 		t.Errorf("it says %q", words)
 	}
-	k.types("", nobody, cli.Promote(), "x", "--accept-loss", "--yes").check(t, "x-0 takes writes, so nothing needs to")
+	k.types("", nobody, restore.Promote(), "x", "--accept-loss", "--yes").check(t, "x-0 takes writes, so nothing needs to")
 
 	// Another restore in place is none of the survivor's.
 	db = k.edit(db, inPlace("oops", "x"))
@@ -114,7 +114,7 @@ func TestWithoutAnArchiveTheSurvivorIsTheOnlyWay(t *testing.T) {
 	if !strings.Contains(words, "kubectl toban promote x --accept-loss") || strings.Contains(words, "restore x") {
 		t.Errorf("it says %q", words)
 	}
-	k.types("", k.plays, cli.Promote(), "x", "--accept-loss", "--yes").check(t, "", "x: x-0 takes writes")
+	k.types("", k.plays, restore.Promote(), "x", "--accept-loss", "--yes").check(t, "", "x: x-0 takes writes")
 }
 
 // Nobody is promoted where that is not needed, or where it is not known what the others have.

@@ -30,6 +30,7 @@ import (
 	"toban.dev/internal/cli/complete"
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/psql"
+	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
@@ -152,7 +153,7 @@ func TestWhatWasDoneIsToldInJSON(t *testing.T) {
 		got.Message != "x: the server of x-1 was restarted" || !got.Status.Restart.Ended() {
 		t.Errorf("it answers %s", answer.String())
 	}
-	out, err := w.command(t.Context(), cli.Undelete(), "-o", "json")
+	out, err := w.command(t.Context(), restore.Undelete(), "-o", "json")
 	if err != nil || !strings.Contains(out, `"deleted": []`) {
 		t.Errorf("nothing is deleted, and it says %s, %v", out, err)
 	}
@@ -190,7 +191,7 @@ func TestTheVerifyVerbShowsTheProof(t *testing.T) {
 			}
 			done := make(chan result, 1)
 			go func() {
-				out, err := k.command(t.Context(), cli.Verify(), c.of(first.Name))
+				out, err := k.command(t.Context(), restore.Verify(), c.of(first.Name))
 				done <- result{out, err}
 			}()
 			asked := ""
@@ -218,7 +219,7 @@ func TestTheVerifyVerbNeedsACompleteBackup(t *testing.T) {
 	w := newWorld(t)
 	w.started("x")
 	for name, words := range map[string]string{"x": "no complete backup", "y": "no SampleDB and no DatabaseBackup y"} {
-		if _, err := w.command(t.Context(), cli.Verify(), name); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := w.command(t.Context(), restore.Verify(), name); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -233,7 +234,7 @@ func TestNamesFromTheClusterCompleteACommand(t *testing.T) {
 		"restore x --backup ": backup, "verify ": "x " + backup, "verify x-": backup,
 	} {
 		root := &cobra.Command{Use: "toban"}
-		root.AddCommand(cli.Status(), psql.PSQL(), servers.Switchover(), servers.Restart(), cli.RestoreTo(), cli.Verify())
+		root.AddCommand(cli.Status(), psql.PSQL(), servers.Switchover(), servers.Restart(), restore.RestoreTo(), restore.Verify())
 		complete.Verbs(root.Commands()...)
 		verb, rest, _ := strings.Cut(line, " ")
 		args := append([]string{cobra.ShellCompNoDescRequestCmd, verb, "--kubeconfig=" + k.kubeconfig()},

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/restore"
 )
 
 // Backups that have what has changed since the one before, proven and restored; and the verb of a person in a hurry.
@@ -68,7 +68,7 @@ func (s *story) restores(args ...string) {
 func (s *story) tryRestore(args ...string) error {
 	s.Helper()
 	var out bytes.Buffer
-	verb := cli.RestoreTo()
+	verb := restore.RestoreTo()
 	verb.SetOut(&out)
 	verb.SetErr(&out)
 	verb.SetArgs(append(args, "--namespace", string(s.Namespace)))

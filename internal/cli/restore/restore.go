@@ -1,4 +1,4 @@
-package cli
+package restore
 
 import (
 	"cmp"
@@ -113,8 +113,8 @@ func (o *restoreToOptions) run(ctx context.Context, in io.Reader, out io.Writer,
 	return r.inPlace(ctx)
 }
 
-// cloneOf is the SampleDB that --into makes of another one, as it was at a moment; nothing is asked for.
-func cloneOf(at cluster.Cluster, db *v1.SampleDB, into, to string) (*v1.SampleDB, error) {
+// CloneOf is the SampleDB that --into makes of another one, as it was at a moment; nothing is asked for.
+func CloneOf(at cluster.Cluster, db *v1.SampleDB, into, to string) (*v1.SampleDB, error) {
 	o := &restoreToOptions{Cluster: at, to: to, into: into}
 	target, err := o.target()
 	if err != nil {
