@@ -19,6 +19,7 @@ import (
 	"toban.dev/internal/cli/psql"
 	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/cli/servers"
+	"toban.dev/internal/cli/status"
 	"toban.dev/internal/cli/upgrade"
 )
 
@@ -57,9 +58,9 @@ func verbs(version string) []*cobra.Command {
 		servers.Start(),
 		servers.Stop(),
 		servers.Switchover(),
-		Report(version),
-		Status(),
-		Top(),
+		Report(version, Parts{Status: status.Text, Top: status.CleanTop}),
+		status.Status(),
+		status.Top(),
 		upgrade.UpgradeTo(),
 		Version(version),
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,11 +29,20 @@ type reportOptions struct {
 	cluster.Cluster
 	file    string
 	version string
+	parts   Parts
+}
+
+// Parts are what other verbs show of a SampleDB, and a report has too.
+type Parts struct {
+	// Status is what `toban status` shows.
+	Status func(ctx context.Context, at *cluster.Cluster, api client.Reader, db *v1.SampleDB) (string, error)
+	// Top is what `toban top` shows for programs, with statements and other texts without what may be secret.
+	Top func(ctx context.Context, at cluster.Cluster, name string, statement, text func(string) string) (any, error)
 }
 
 // Report is `toban report`: all that somebody needs to help with a SampleDB, without secrets.
-func Report(version string) *cobra.Command {
-	o := reportOptions{version: version}
+func Report(version string, parts Parts) *cobra.Command {
+	o := reportOptions{version: version, parts: parts}
 	c := &cobra.Command{
 		Use:   "report NAME",
 		Short: "Write what is known of a SampleDB into a file, for those who help: without secrets",
@@ -146,11 +154,11 @@ func (r *report) addVersions(context.Context) error {
 }
 
 func (r *report) addStatus(ctx context.Context) error {
-	var text bytes.Buffer
-	if err := writeStatus(&text, r.db, askServers(ctx, &r.Cluster, r.api, r.db.Name)); err != nil {
+	text, err := r.parts.Status(ctx, &r.Cluster, r.api, r.db)
+	if err != nil {
 		return err
 	}
-	return r.bundle.add("status.txt", []byte(redactText(text.String())))
+	return r.bundle.add("status.txt", []byte(redactText(text)))
 }
 
 // addLogs writes the end of the logs of all Pods of the SampleDB, those of Jobs too, and of a container before its last
@@ -203,35 +211,15 @@ func (r *report) addLog(ctx context.Context, open cluster.OpenLog, pod, containe
 
 // addTop writes what the primary's sessions do. The statements have no constants in them.
 func (r *report) addTop(ctx context.Context) error {
-	top := topOptions{Cluster: r.Cluster}
-	shown, err := top.snapshot(ctx, r.db.Name)
+	shown, err := r.parts.Top(ctx, r.Cluster, r.db.Name,
+		func(statement string) string { return redactText(redactStatement(statement)) }, redactText)
 	if err != nil {
 		r.lacks("top", err)
 		return nil
 	}
-	shown.redact()
 	content, err := yaml.Marshal(shown)
 	if err != nil {
 		return fmt.Errorf("write the snapshot: %w", err)
 	}
 	return r.bundle.add("top.yaml", content)
-}
-
-// redact takes out of a snapshot what may be secret.
-func (s *shownTop) redact() {
-	clean := func(statement *string) { *statement = redactText(redactStatement(*statement)) }
-	sessions := func(list []topSession) {
-		for i := range list {
-			clean(&list[i].Statement)
-			list[i].Application = redactText(list[i].Application)
-		}
-	}
-	sessions(s.Sessions)
-	for i := range s.Blocked {
-		clean(&s.Blocked[i].Statement)
-		sessions(s.Blocked[i].By)
-	}
-	for i := range s.Statements {
-		clean(&s.Statements[i].Statement)
-	}
 }

@@ -14,8 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
 	"toban.dev/internal/cli/servers"
+	"toban.dev/internal/cli/status"
 	"toban.dev/internal/naming"
 )
 
@@ -49,7 +49,7 @@ func (w *world) command(ctx context.Context, verb *cobra.Command, args ...string
 func TestStatusShowsWhoIsPrimaryAndWhoCounts(t *testing.T) {
 	w := newWorld(t)
 	w.started("x", instances(2))
-	out, err := w.command(t.Context(), cli.Status(), "x")
+	out, err := w.command(t.Context(), status.Status(), "x")
 	w.must(err)
 	for _, want := range []string{
 		w.namespace + "/x: Ready, 2/2 ready", "primary: x-0 (term 1)", "standby", "Follower", "Durable",
@@ -58,7 +58,7 @@ func TestStatusShowsWhoIsPrimaryAndWhoCounts(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
-	out, err = w.command(t.Context(), cli.Status(), "x", "-o", "json")
+	out, err = w.command(t.Context(), status.Status(), "x", "-o", "json")
 	w.must(err)
 	var got struct{ Status v1.SampleDBStatus }
 	w.must(json.Unmarshal([]byte(out), &got))
@@ -66,7 +66,7 @@ func TestStatusShowsWhoIsPrimaryAndWhoCounts(t *testing.T) {
 		!s.InstanceStatuses[1].Voter {
 		t.Errorf("the JSON has %+v", s)
 	}
-	if _, err = w.command(t.Context(), cli.Status(), "y"); err == nil || !strings.Contains(err.Error(), "SampleDB y") {
+	if _, err = w.command(t.Context(), status.Status(), "y"); err == nil || !strings.Contains(err.Error(), "SampleDB y") {
 		t.Errorf("of one that is not there it says: %v", err)
 	}
 }

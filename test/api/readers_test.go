@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/status"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -125,7 +125,7 @@ func (w *world) fiveReadersServe(db *v1.SampleDB, revision string) {
 		w.Errorf("the agents are told of %d readers, %d members, and have to load %v", config.Readers,
 			len(config.Members), config.Revision != revision)
 	}
-	out, err := w.command(w.Context(), cli.Status(), "x")
+	out, err := w.command(w.Context(), status.Status(), "x")
 	if err != nil || !strings.Contains(out, "readers: 5 of 5 serve reads") || !strings.Contains(out, "x-readers-4") {
 		w.Errorf("toban status says, %v:\n%s", err, out)
 	}

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
 	"toban.dev/internal/cli/servers"
+	"toban.dev/internal/cli/status"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
@@ -345,7 +345,7 @@ func TestTheVerbsStopAndStart(t *testing.T) {
 	if !strings.Contains(out, "x: Stopped: the database is stopped") {
 		t.Errorf("it says\n%s", out)
 	}
-	out, err = k.command(t.Context(), cli.Status(), "x")
+	out, err = k.command(t.Context(), status.Status(), "x")
 	k.must(err)
 	if !strings.Contains(out, "Stopped, 0/2 ready") || !strings.Contains(out, "stop: Stopped") {
 		t.Errorf("the status is\n%s", out)

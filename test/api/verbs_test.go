@@ -32,6 +32,7 @@ import (
 	"toban.dev/internal/cli/psql"
 	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/cli/servers"
+	"toban.dev/internal/cli/status"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
@@ -157,7 +158,7 @@ func TestWhatWasDoneIsToldInJSON(t *testing.T) {
 	if err != nil || !strings.Contains(out, `"deleted": []`) {
 		t.Errorf("nothing is deleted, and it says %s, %v", out, err)
 	}
-	out, err = w.command(t.Context(), cli.Status(), "x", "-o", "yaml")
+	out, err = w.command(t.Context(), status.Status(), "x", "-o", "yaml")
 	if err != nil || !strings.Contains(out, "primary: x-0") {
 		t.Errorf("the status is %s, %v", out, err)
 	}
@@ -234,7 +235,8 @@ func TestNamesFromTheClusterCompleteACommand(t *testing.T) {
 		"restore x --backup ": backup, "verify ": "x " + backup, "verify x-": backup,
 	} {
 		root := &cobra.Command{Use: "toban"}
-		root.AddCommand(cli.Status(), psql.PSQL(), servers.Switchover(), servers.Restart(), restore.RestoreTo(), restore.Verify())
+		root.AddCommand(status.Status(), psql.PSQL(), servers.Switchover(), servers.Restart(), restore.RestoreTo(),
+			restore.Verify())
 		complete.Verbs(root.Commands()...)
 		verb, rest, _ := strings.Cut(line, " ")
 		args := append([]string{cobra.ShellCompNoDescRequestCmd, verb, "--kubeconfig=" + k.kubeconfig()},
@@ -312,6 +314,11 @@ func TestTheLogsOfAllInstancesAreOne(t *testing.T) {
 	}
 }
 
+// reportVerb is `toban report`, with what other verbs give to it.
+func reportVerb() *cobra.Command {
+	return cli.Report("9.9.9", cli.Parts{Status: status.Text, Top: status.CleanTop})
+}
+
 func TestAReportHasNoSecrets(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	k.must(k.api.Create(t.Context(), &corev1.Secret{
@@ -337,7 +344,7 @@ func TestAReportHasNoSecrets(t *testing.T) {
 	k.kubeletWith("2026-11-25T02:00:00Z STATEMENT:  ALTER ROLE app\n2026-11-25T02:00:00Z \tPASSWORD '" + hidden +
 		"'\n2026-11-25T02:00:01Z {\"msg\":\"\\\"password\\\":\\\"" + hidden + "\\\"\"}\n")
 	path := filepath.Join(t.TempDir(), "report.tar.gz")
-	out, err := k.command(t.Context(), cli.Report("9.9.9"), "x", "--file", path)
+	out, err := k.command(t.Context(), reportVerb(), "x", "--file", path)
 	k.must(err)
 	files := unpack(t, path)
 	for name, text := range files {
@@ -361,7 +368,7 @@ func TestAReportHasNoSecrets(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is for others too: %v, %v", info.Mode(), err)
 	}
-	if _, err := k.command(t.Context(), cli.Report("9.9.9"), "x", "--file", path); err == nil {
+	if _, err := k.command(t.Context(), reportVerb(), "x", "--file", path); err == nil {
 		t.Error("it writes over a file")
 	}
 }

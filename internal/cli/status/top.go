@@ -1,4 +1,4 @@
-package cli
+package status
 
 import (
 	"bytes"
@@ -71,6 +71,18 @@ func (o *topOptions) run(ctx context.Context, out io.Writer, name string) error 
 		case <-time.After(o.interval):
 		}
 	}
+}
+
+// CleanTop is a snapshot of the primary, in which statements and names of applications are cleaned.
+func CleanTop(
+	ctx context.Context, at cluster.Cluster, name string, statement, text func(string) string,
+) (any, error) {
+	shown, err := (&topOptions{Cluster: at}).snapshot(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	shown.clean(statement, text)
+	return shown, nil
 }
 
 // snapshot asks an instance.
@@ -180,4 +192,22 @@ func (s *shownTop) read(answer []byte) error {
 		return fmt.Errorf("understand the server's answer %.200q: %w", answer, err)
 	}
 	return nil
+}
+
+// clean has all statements and names of applications cleaned.
+func (s *shownTop) clean(statement, text func(string) string) {
+	sessions := func(list []topSession) {
+		for i := range list {
+			list[i].Statement = statement(list[i].Statement)
+			list[i].Application = text(list[i].Application)
+		}
+	}
+	sessions(s.Sessions)
+	for i := range s.Blocked {
+		s.Blocked[i].Statement = statement(s.Blocked[i].Statement)
+		sessions(s.Blocked[i].By)
+	}
+	for i := range s.Statements {
+		s.Statements[i].Statement = statement(s.Statements[i].Statement)
+	}
 }

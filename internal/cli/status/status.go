@@ -1,13 +1,15 @@
-package cli
+package status
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/cluster"
@@ -43,6 +45,13 @@ func Status() *cobra.Command {
 	at.Flags(c.Flags())
 	c.Flags().BoolVar(&ask, "servers", true, "ask the servers too, for 5s at most")
 	return c
+}
+
+// Text is what a person is shown.
+func Text(ctx context.Context, at *cluster.Cluster, api client.Reader, db *v1.SampleDB) (string, error) {
+	var text strings.Builder
+	err := writeStatus(&text, db, askServers(ctx, at, api, db.Name))
+	return text.String(), err
 }
 
 // writeStatus shows what the operator saw last, and what the servers say now.
