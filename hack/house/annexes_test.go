@@ -45,6 +45,7 @@ var annexes = map[string]without{
 	"plan":       ofVerb("plan", "internal/operator/plan"),
 	"drill":      ofVerb("drill"),
 	"psql":       ofVerb("psql"),
+	"report":     ofVerb("report"),
 	"simulation": {gone: []string{"internal/ha/simulation"}},
 }
 

@@ -17,6 +17,7 @@ import (
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/plan"
 	"toban.dev/internal/cli/psql"
+	"toban.dev/internal/cli/report"
 	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/cli/status"
@@ -40,29 +41,35 @@ func Root(version string) *cobra.Command {
 	return root
 }
 
-// verbs are those for people. Each line is one, and says which folder it is in; those without one are in this folder.
+// verbs are those for people: the table of contents of this folder. A line is one verb, and begins with its folder;
+// those without one are beside this file.
 func verbs(version string) []*cobra.Command {
 	return []*cobra.Command{
-		backup.Backup(),
-		Console(version),
-		drill.Drill(),
-		logs.Logs(),
-		plan.Plan(),
-		psql.PSQL(),
-		restore.Promote(),
-		restore.RestoreTo(),
-		restore.Undelete(),
-		restore.Verify(),
-		servers.Rebuild(),
-		servers.Restart(),
-		servers.Start(),
-		servers.Stop(),
-		servers.Switchover(),
-		Report(version, Parts{Status: status.Text, Top: status.CleanTop}),
+		// What there is.
 		status.Status(),
 		status.Top(),
-		upgrade.UpgradeTo(),
+		logs.Logs(),
+		Console(version),
+		report.Report(version, report.Parts{Status: status.Text, Top: status.CleanTop}),
 		Version(version),
+		// SQL.
+		psql.PSQL(),
+		// Servers.
+		servers.Switchover(),
+		servers.Restart(),
+		servers.Rebuild(),
+		servers.Stop(),
+		servers.Start(),
+		// Data that is kept, and comes back.
+		backup.Backup(),
+		restore.Verify(),
+		restore.RestoreTo(),
+		restore.Undelete(),
+		restore.Promote(),
+		// Changes, and what they do.
+		plan.Plan(),
+		upgrade.UpgradeTo(),
+		drill.Drill(),
 	}
 }
 

@@ -66,7 +66,8 @@ func TestStatusShowsWhoIsPrimaryAndWhoCounts(t *testing.T) {
 		!s.InstanceStatuses[1].Voter {
 		t.Errorf("the JSON has %+v", s)
 	}
-	if _, err = w.command(t.Context(), status.Status(), "y"); err == nil || !strings.Contains(err.Error(), "SampleDB y") {
+	_, err = w.command(t.Context(), status.Status(), "y")
+	if err == nil || !strings.Contains(err.Error(), "SampleDB y") {
 		t.Errorf("of one that is not there it says: %v", err)
 	}
 }

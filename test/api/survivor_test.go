@@ -82,7 +82,8 @@ func TestTheSurvivorOfALostMajorityIsPromoted(t *testing.T) {
 		!strings.Contains(words, "The archive has more, up to 0/5000000") {
 		t.Errorf("it says %q", words)
 	}
-	k.types("", nobody, restore.Promote(), "x", "--accept-loss", "--yes").check(t, "x-0 takes writes, so nothing needs to")
+	k.types("", nobody, restore.Promote(), "x", "--accept-loss", "--yes").
+		check(t, "x-0 takes writes, so nothing needs to")
 
 	// Another restore in place is none of the survivor's.
 	db = k.edit(db, inPlace("oops", "x"))

@@ -25,11 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli"
 	"toban.dev/internal/cli/backup"
 	"toban.dev/internal/cli/complete"
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/psql"
+	"toban.dev/internal/cli/report"
 	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/cli/status"
@@ -112,7 +112,8 @@ func TestARestartIsNotAskedForTwice(t *testing.T) {
 	db := w.started("x", instances(2))
 	_, err := w.command(t.Context(), servers.Restart(), "x", "--wait=false")
 	w.must(err)
-	if _, err = w.command(t.Context(), servers.Restart(), "x"); err == nil || !strings.Contains(err.Error(), "under way") {
+	_, err = w.command(t.Context(), servers.Restart(), "x")
+	if err == nil || !strings.Contains(err.Error(), "under way") {
 		t.Errorf("it says %v", err)
 	}
 	db = w.reconcile(db)
@@ -220,7 +221,8 @@ func TestTheVerifyVerbNeedsACompleteBackup(t *testing.T) {
 	w := newWorld(t)
 	w.started("x")
 	for name, words := range map[string]string{"x": "no complete backup", "y": "no SampleDB and no DatabaseBackup y"} {
-		if _, err := w.command(t.Context(), restore.Verify(), name); err == nil || !strings.Contains(err.Error(), words) {
+		_, err := w.command(t.Context(), restore.Verify(), name)
+		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -316,7 +318,7 @@ func TestTheLogsOfAllInstancesAreOne(t *testing.T) {
 
 // reportVerb is `toban report`, with what other verbs give to it.
 func reportVerb() *cobra.Command {
-	return cli.Report("9.9.9", cli.Parts{Status: status.Text, Top: status.CleanTop})
+	return report.Report("9.9.9", report.Parts{Status: status.Text, Top: status.CleanTop})
 }
 
 func TestAReportHasNoSecrets(t *testing.T) {

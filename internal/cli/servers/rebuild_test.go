@@ -70,7 +70,8 @@ func TestARebuildEndsWithAnotherVolume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(clustertest.ThreeReady(), claim("c-1"), pod).Build()
+		api := fake.NewClientBuilder().WithScheme(scheme).
+			WithObjects(clustertest.ThreeReady(), claim("c-1"), pod).Build()
 		o := &rebuildOptions{instance: "shop-2"}
 		o.Namespace, o.Timeout = "default", 6*time.Second
 		if err := o.removeInstance(t.Context(), api, clustertest.ThreeReady()); err != nil || o.former != "c-1" {

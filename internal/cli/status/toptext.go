@@ -27,8 +27,8 @@ func (s shownTop) write(out io.Writer) error {
 	}
 	for _, one := range s.Sessions {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", one.PID, one.User, one.Database,
-			cmp.Or(one.Application, "-"), one.Client, one.State, cmp.Or(one.Wait, "-"), show.Span(one.TransactionSeconds),
-			show.Span(one.StatementSeconds), oneLine(one.Statement))
+			cmp.Or(one.Application, "-"), one.Client, one.State, cmp.Or(one.Wait, "-"),
+			show.Span(one.TransactionSeconds), show.Span(one.StatementSeconds), oneLine(one.Statement))
 	}
 	s.writeBlocked(w)
 	s.writeStatements(w)
@@ -62,8 +62,8 @@ func (s shownTop) writeStatements(w io.Writer) {
 	}
 	fmt.Fprintln(w, "\nTOTAL\tMEAN\tCALLS\tROWS\tUSER\tDATABASE\tSTATEMENT")
 	for _, one := range s.Statements {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", show.Span(one.TotalSeconds), show.Span(one.MeanSeconds), one.Calls,
-			one.Rows, one.User, one.Database, oneLine(one.Statement))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", show.Span(one.TotalSeconds), show.Span(one.MeanSeconds),
+			one.Calls, one.Rows, one.User, one.Database, oneLine(one.Statement))
 	}
 }
 
