@@ -57,16 +57,11 @@ func (r *run) oidOf(ctx context.Context, name relation) (oid uint32, err error) 
 // the owner: an index or a constraint of his may have code of his.
 func (t *table) compare(ctx context.Context) error {
 	loaded := t.loaded
-	back, err := t.run.loader.become(ctx, t.owner)
+	conn, end, err := t.run.loader.session(ctx, t.owner, t.run.target)
 	if err != nil {
 		return err
 	}
-	defer back()
-	conn, err := t.run.loader.connect(ctx, t.run.target, t.owner)
-	if err != nil {
-		return err
-	}
-	defer sql.HangUp(conn)
+	defer end()
 	if err := do(ctx, conn, "begin to compare", "begin isolation level repeatable read",
 		"set local row_security = off"); err != nil {
 		return err

@@ -146,8 +146,7 @@ func (d *database) create(ctx context.Context) error {
 	if err := do(ctx, d.run.primary, "make database "+d.as,
 		"comment on database "+sql.Quote(d.as)+" is "+sql.Literal(d.run.comment("", mark{State: stateWork})),
 		"alter database "+sql.Quote(d.as)+" owner to "+sql.Quote(naming.RoleSuperuser),
-		"revoke connect on database "+sql.Quote(d.as)+" from public",
-		"grant connect on database "+sql.Quote(d.as)+" to "+sql.Quote(d.run.loader.name)); err != nil {
+		"revoke connect on database "+sql.Quote(d.as)+" from public"); err != nil {
 		return err
 	}
 	d.run.passed("staged")
@@ -192,8 +191,7 @@ func (d *database) load(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := do(ctx, admin, "drop what is the role's of this restore", "drop owned by "+sql.Quote(d.run.loader.name)+
-		" cascade"); err != nil {
+	if err := d.run.loader.dropOwned(ctx, admin); err != nil {
 		return err
 	}
 	sql.HangUp(admin)

@@ -200,7 +200,7 @@ func (d *dump) load(ctx context.Context, database string, entries []entry, goOn 
 }
 
 func (d *dump) loadAs(ctx context.Context, database, owner string, entries []entry, goOn bool) error {
-	back, err := d.loader.become(ctx, owner)
+	actor, back, err := d.loader.become(ctx, owner, database)
 	if err != nil {
 		return err
 	}
@@ -219,8 +219,8 @@ func (d *dump) loadAs(ctx context.Context, database, owner string, entries []ent
 	if !goOn {
 		args = append(args, "--exit-on-error")
 	}
-	env := append(slices.Clone(d.PrimaryEnv), "PGUSER="+d.loader.name, "PGPASSWORD="+d.loader.password,
-		pgOptions(d.Programs.Major, d.loader.name))
+	env := append(slices.Clone(d.PrimaryEnv), "PGUSER="+actor.name, "PGPASSWORD="+actor.password,
+		pgOptions(d.Programs.Major, actor.name))
 	if err := run1(d.program(ctx, "pg_restore", env, append(args, d.dumpFile())...)); err != nil {
 		return fmt.Errorf("load what is restored: %w", err)
 	}

@@ -50,6 +50,11 @@ func (o *Options) loaderName() string {
 	return fmt.Sprintf("toban_load_%s_%08x", o.Suffix, short(o.Database))
 }
 
+// actorName is how the names of the roles begin that act as owners. Their numbers have room behind it.
+func (o *Options) actorName() string {
+	return fmt.Sprintf("toban_load_%s_%08x", o.Suffix[:min(len(o.Suffix), 30)], short(o.Suffix+" "+o.Database))
+}
+
 // short is a number for a name that is too long.
 func short(name string) uint32 {
 	h := fnv.New32a()

@@ -98,26 +98,16 @@ func (r *run) replaceOnce(ctx context.Context, tables []*table) error {
 		}
 	}
 	r.passed("kept")
-	owner := tables[0].owner
-	if err := r.loader.exec(ctx, "let the role of this restore turn off triggers",
-		"grant set on parameter session_replication_role to "+sql.Quote(r.loader.name)); err != nil {
-		return err
-	}
-	back, err := r.loader.become(ctx, owner)
+	conn, end, err := r.loader.session(ctx, tables[0].owner, r.Database, "set on parameter session_replication_role")
 	if err != nil {
 		return err
 	}
-	defer back()
-	conn, err := r.loader.connect(ctx, r.Database, owner)
-	if err != nil {
-		return err
-	}
-	defer sql.HangUp(conn)
+	defer end()
 	r.step("puts the restored rows in the place of the present ones")
 	return r.exchange(ctx, conn, plans)
 }
 
-// exchange is the transaction. It begins as the role of this run, because the owner may not turn off triggers.
+// exchange is the transaction. It begins as a role of this run, because the owner may not turn off triggers.
 func (r *run) exchange(ctx context.Context, conn *pgx.Conn, plans []*plan) error {
 	t := plans[0].table
 	if err := do(ctx, conn, "begin to replace "+t.String(), "set role none",

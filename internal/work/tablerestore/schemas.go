@@ -32,9 +32,6 @@ func (r *run) bringSchemas(ctx context.Context) (objects []Object, err error) {
 		}
 		schemas = append(schemas, s)
 	}
-	if err := r.loader.admit(ctx, r.Database); err != nil {
-		return nil, err
-	}
 	for _, s := range schemas {
 		if err := s.bring(ctx); err != nil {
 			return objects, err

@@ -15,9 +15,6 @@ func (r *run) bringTables(ctx context.Context) ([]Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.loader.admit(ctx, r.Database); err != nil {
-		return nil, err
-	}
 	if err := r.dropStages(ctx); err != nil {
 		return nil, err
 	}
@@ -241,16 +238,11 @@ func (t *table) constrain(ctx context.Context) error {
 	if err := rows.Err(); err != nil || len(names) == 0 {
 		return err
 	}
-	back, err := t.run.loader.become(ctx, t.owner)
+	conn, end, err := t.run.loader.session(ctx, t.owner, t.run.Database)
 	if err != nil {
 		return err
 	}
-	defer back()
-	conn, err := t.run.loader.connect(ctx, t.run.Database, t.owner)
-	if err != nil {
-		return err
-	}
-	defer sql.HangUp(conn)
+	defer end()
 	for i, statement := range statements {
 		err := do(ctx, conn, "add a foreign key", statement)
 		if sql.Code(err) == "23503" {
