@@ -185,16 +185,8 @@ func (l Link) CarryRefreshes(ctx context.Context) ([]string, error) {
 		if there, err := hasNotes(ctx, conn); err != nil || !there {
 			return nil, err
 		}
-		// Those that are made meanwhile stay noted.
-		var last int64
-		err := conn.QueryRow(ctx, "select coalesce(max(id), 0) from toban_sides.noted").Scan(&last)
-		if err != nil {
-			return nil, fmt.Errorf("read the notes: %w", err)
-		}
-		views, err := texts(ctx, conn, "read the notes",
-			"select object from toban_sides.noted where tag = $1 and id <= $2 group by object order by max(id)",
-			refresh, last) // one that reads others was refreshed after them
-		if err != nil || len(views) == 0 {
+		ids, views, err := refreshes(ctx, conn)
+		if err != nil || len(ids) == 0 {
 			return nil, err
 		}
 		follower, err := l.Following.Connect(ctx, d.Name)
@@ -202,18 +194,43 @@ func (l Link) CarryRefreshes(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		defer sql.HangUp(follower)
+		// What a refresh has seen may be committed, and not have come.
+		if err := l.catchUp(ctx, conn, follower); err != nil {
+			return nil, err
+		}
 		for _, view := range views { // as PostgreSQL quotes it
 			if err := do(ctx, follower, "refresh "+view, "refresh materialized view "+view); err != nil {
 				return nil, err
 			}
 		}
-		_, err = conn.Exec(ctx, "delete from toban_sides.noted where tag = $1 and id <= $2", refresh, last)
+		_, err = conn.Exec(ctx, "delete from toban_sides.noted where id = any ($1)", ids)
 		if err != nil {
 			return nil, fmt.Errorf("forget the refreshes: %w", err)
 		}
 		return views, nil
 	})
 	return slices.Concat(all...), err
+}
+
+// refreshes are those that are noted in a database, with the views. Those that are committed meanwhile stay noted, also
+// with a lower number.
+func refreshes(ctx context.Context, conn *pgx.Conn) (ids []int64, views []string, err error) {
+	rows, err := conn.Query(ctx, "select id, object from toban_sides.noted where tag = $1 order by id", refresh)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the notes: %w", err)
+	}
+	var id int64
+	var view string
+	_, err = pgx.ForEachRow(rows, []any{&id, &view}, func() error {
+		ids = append(ids, id)
+		// One that reads others was refreshed after them.
+		views = append(slices.DeleteFunc(views, func(v string) bool { return v == view }), view)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the notes: %w", err)
+	}
+	return ids, views, nil
 }
 
 // CarryPasswords gives the roles of the following side the passwords of the serving one, as far as both have them: each

@@ -216,10 +216,15 @@ func inTheWay(err error, reason, names string) bool {
 	return errors.As(err, &way) && way.Reason == reason && strings.Contains(way.Message, names)
 }
 
-// session begins one of a person, and does something in it.
+// session begins one of a person on blue, and does something in it.
 func (s *sides) session(database string, statements ...string) *pgx.Conn {
 	s.Helper()
-	conn, err := s.blue.dial(database)
+	return s.sessionOn(s.blue, database, statements...)
+}
+
+func (s *sides) sessionOn(side *instance, database string, statements ...string) *pgx.Conn {
+	s.Helper()
+	conn, err := side.dial(database)
 	must(s, err)
 	s.Cleanup(func() { _ = conn.Close(context.Background()) })
 	s.does(conn, statements...)
