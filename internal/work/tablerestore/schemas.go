@@ -246,7 +246,7 @@ func (r *run) loadAll(ctx context.Context, d *dumped) error {
 		return err
 	}
 	r.passed("loaded")
-	var statements []string
+	var statements, lent []string
 	for schema, owner := range d.schemas {
 		if owner != "pg_database_owner" {
 			owner = r.owners.of(owner)
@@ -255,10 +255,14 @@ func (r *run) loadAll(ctx context.Context, d *dumped) error {
 		for _, o := range d.owners {
 			if o != owner {
 				statements = append(statements, "revoke create on schema "+sql.Quote(schema)+" from "+sql.Quote(o))
+				lent = append(lent, o)
 			}
 		}
 	}
 	if err := do(ctx, d.admin, "give the schemas to their owners", statements...); err != nil {
+		return err
+	}
+	if err := r.dropPlanted(ctx, d, lent); err != nil {
 		return err
 	}
 	problems, err := r.dump.load(ctx, r.target, last, true)
