@@ -61,6 +61,9 @@ func (s *Session) EnsurePooler(ctx context.Context, wanted bool) error {
 	statement := dropPooler
 	if wanted {
 		statement = fmt.Sprintf(ensurePooler, verifierSource)
+		if err := withoutMembers(ctx, s.conn); err != nil {
+			return err
+		}
 	}
 	if _, err := s.conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("see to the role %s: %w", RolePooler, err)

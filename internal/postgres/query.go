@@ -173,6 +173,14 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 	return withoutTriggers(ctx, s.conn)
 }
 
+// withoutMembers lets nobody be a member of our own roles that are made late.
+func withoutMembers(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, sql.WithoutMembers); err != nil {
+		return fmt.Errorf("keep others from being members of our own roles: %w", err)
+	}
+	return nil
+}
+
 // withoutTriggers lets no event trigger at login keep our roles out.
 func withoutTriggers(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, sql.WithoutTriggers); err != nil {

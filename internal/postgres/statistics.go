@@ -85,6 +85,9 @@ func (s *Server) EnsureMetricsRole(ctx context.Context, reads string) error {
 			alter role %[1]s nosuperuser nocreaterole nocreatedb noreplication nobypassrls login;
 		end if;
 	end $$`, RoleMetrics, reads, other)
+	if err := withoutMembers(ctx, opened.conn); err != nil {
+		return err
+	}
 	if _, err := opened.conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("make the role %s: %w", RoleMetrics, err)
 	}

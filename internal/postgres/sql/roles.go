@@ -20,3 +20,24 @@ const WithoutTriggers = `do $$ declare name text; begin
 		end;
 	end loop;
 end $$`
+
+// WithoutMembers has nobody be a member of those of our roles that are made late: who may make roles may have made one
+// of that name before, and is its member. The sessions of members end: they may have become that role already. It is to
+// run on a primary before such a role gets a right, as a statement of its own, and writes only what is not so yet.
+const WithoutMembers = `do $$ declare sessions int[]; one record; begin
+	if not exists (select from pg_catalog.pg_auth_members where roleid in (select oid from pg_catalog.pg_roles
+		where rolname in ('toban_link', 'toban_metrics', 'toban_pooler'))) then
+		return;
+	end if;
+	sessions := array(select a.pid from pg_catalog.pg_stat_activity a
+		join pg_catalog.pg_roles u on u.oid = a.usesysid and not u.rolsuper
+		join pg_catalog.pg_roles r on r.rolname in ('toban_link', 'toban_metrics', 'toban_pooler')
+			and r.oid <> u.oid and pg_catalog.pg_has_role(u.oid, r.oid, 'member'));
+	for one in select distinct r.rolname as ours, m.rolname as member from pg_catalog.pg_auth_members g
+		join pg_catalog.pg_roles r on r.oid = g.roleid join pg_catalog.pg_roles m on m.oid = g.member
+		where r.rolname in ('toban_link', 'toban_metrics', 'toban_pooler') loop
+		execute format('revoke %I from %I cascade', one.ours, one.member);
+	end loop;
+	commit; -- who logs in from now on is none
+	perform pg_catalog.pg_terminate_backend(pid) from unnest(sessions) pid;
+end $$`

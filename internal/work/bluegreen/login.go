@@ -20,6 +20,9 @@ func EnsureRole(ctx context.Context, side Side) error {
 		return err
 	}
 	defer sql.HangUp(conn)
+	if err := do(ctx, conn, "keep others from being members of "+Role, sql.WithoutMembers); err != nil {
+		return err
+	}
 	there, err := hasRole(ctx, conn)
 	if err != nil {
 		return err
