@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"toban.dev/internal/change/steps"
 	"toban.dev/internal/change/window"
 )
 
@@ -61,7 +63,7 @@ type Situation struct {
 }
 
 // Step is the whole of what is done about an update now.
-type Step string
+type Step = steps.Phase
 
 // The steps.
 const (
@@ -77,22 +79,22 @@ const (
 )
 
 // Why is the reason of a decision about an update.
-type Why string
+type Why = steps.Why
 
 // The reasons (docs/upgradesteps.md).
 const (
-	WhyFixed         Why = "Fixed"         // spec.image names a digest
-	WhyRecorded      Why = "Recorded"      // all instances run one image, which is not on record yet
-	WhyNothingNewer  Why = "NothingNewer"  // no newer image is known
-	WhyUnknown       Why = "Unknown"       // some instance does not say what it runs
-	WhyLooking       Why = "Looking"       // the image is being looked into first
-	WhyPullFailed    Why = "PullFailed"    // a node can't get the image
-	WhyNotAsked      Why = "NotAsked"      // it is only done on request
-	WhyOutsideWindow Why = "OutsideWindow" // the window is closed
-	WhyNotReady      Why = "NotReady"      // the SampleDB is not
-	WhyPulling       Why = "Pulling"       // the nodes get the image
-	WhyReplacing     Why = "Replacing"     // the instances are being replaced
-	WhyUpdated       Why = "Updated"       // all instances run it
+	WhyFixed         Why = "Fixed"                // spec.image names a digest
+	WhyRecorded      Why = "Recorded"             // all instances run one image, which is not on record yet
+	WhyNothingNewer  Why = "NothingNewer"         // no newer image is known
+	WhyUnknown       Why = "Unknown"              // some instance does not say what it runs
+	WhyLooking       Why = "Looking"              // the image is being looked into first
+	WhyPullFailed    Why = "PullFailed"           // a node can't get the image
+	WhyNotAsked      Why = "NotAsked"             // it is only done on request
+	WhyOutsideWindow     = steps.WhyOutsideWindow // the window is closed
+	WhyNotReady      Why = "NotReady"             // the SampleDB is not
+	WhyPulling       Why = "Pulling"              // the nodes get the image
+	WhyReplacing     Why = "Replacing"            // the instances are being replaced
+	WhyUpdated       Why = "Updated"              // all instances run it
 )
 
 // Decision says what to do about an update, and why.
@@ -130,7 +132,8 @@ func Decide(s Situation) Decision {
 	case target.Image == "":
 		return s.nothing(why, cmp.Or(s.Image.Problem, "no newer image is known by its digest: see status.image"))
 	}
-	return s.begin(target)
+	d := s.Steps(target).Decide("")
+	return Decision{d.Phase, d.Why, target, d.Says, d.At}
 }
 
 // nothing is the decision where there is nothing to do: a request ends with a sentence.
@@ -141,49 +144,45 @@ func (s Situation) nothing(why Why, sentence string) Decision {
 	return Decision{Step: StepNone, Why: why}
 }
 
-// begin is about an update that has a target, and has replaced nothing yet.
-func (s Situation) begin(target Target) Decision {
-	wait := func(why Why, at time.Time, format string, args ...any) Decision {
-		return Decision{StepWait, why, target, fmt.Sprintf(format, args...), at}
-	}
-	now := s.Asked && (!s.InWindow || s.Window == nil)
+// Steps are those of an update that has a target, and has replaced nothing yet: every node has the image before an
+// instance is touched.
+func (s Situation) Steps(target Target) steps.Table {
+	const pulls = "The nodes of the instances get the image"
 	automatic := s.Automatic && s.Window != nil
 	failed, retry := s.Failed == target.Image && !s.Asked, s.FailedAt.Add(RetryAfter)
-	switch {
-	case failed && !automatic:
-		return wait(WhyPullFailed, time.Time{}, "Nothing has been touched, because %s. Ask again with the annotation "+
-			"toban.dev/update=now", s.Failure)
-	case !s.Asked && !automatic:
-		return wait(WhyNotAsked, time.Time{}, "Take it over with the annotation toban.dev/update=now, or give "+
-			"spec.update.window, in which that is done by itself")
-	case failed && s.Now.Before(retry):
-		return wait(WhyPullFailed, retry, "Nothing has been touched, because %s. It is tried again from %s on",
-			s.Failure, stamp(retry))
-	case !now && !s.Window.Open(s.Now):
-		next := s.Window.Next(s.Now)
-		return wait(WhyOutsideWindow, next, "It is taken over in the next window, which opens at %s", stamp(next))
-	case !s.Ready:
-		return wait(WhyNotReady, time.Time{}, "It is taken over when the SampleDB is Ready")
-	}
-	return s.pull(target, wait)
-}
-
-// pull is about the nodes: every one has the image before an instance is touched.
-func (s Situation) pull(target Target, wait func(Why, time.Time, string, ...any) Decision) Decision {
-	state := s.Pull
+	pull := s.Pull
 	if s.Pulled != target.Image {
-		state = PullNone
+		pull = PullNone
 	}
-	switch state {
-	case PullRunning:
-		return wait(WhyPulling, time.Time{}, "The nodes of the instances get the image")
-	case PullDone:
-		return Decision{StepTake, WhyReplacing, target, "The instances are being replaced one by one", time.Time{}}
-	case PullFailed:
-		return Decision{StepFail, WhyPullFailed, target, s.Trouble, time.Time{}}
-	case PullNone:
+	t := steps.Table{Now: s.Now, Rows: []steps.Row{
+		{Phase: StepWait, Waits: []steps.Reason{
+			{
+				Is: failed && !automatic, Why: WhyPullFailed, Says: "Nothing has been touched, because " +
+					s.Failure + ". Ask again with the annotation toban.dev/update=now",
+			},
+			{
+				Is: !s.Asked && !automatic, Why: WhyNotAsked, Says: "Take it over with the annotation " +
+					"toban.dev/update=now, or give spec.update.window, in which that is done by itself",
+			},
+			{
+				Is: failed && s.Now.Before(retry), Why: WhyPullFailed, At: retry, Says: fmt.Sprintf(
+					"Nothing has been touched, because %s. It is tried again from %s on", s.Failure, stamp(retry)),
+			},
+		}},
+		{Phase: StepWait, Window: "It is taken over in the next window, which opens at %s", Waits: []steps.Reason{
+			{Is: !s.Ready, Why: WhyNotReady, Says: "It is taken over when the SampleDB is Ready"},
+		}},
+		{Phase: StepTake, Waits: []steps.Reason{
+			{Is: pull == PullNone, To: StepPull, Why: WhyPulling, Says: pulls},
+			{Is: pull == PullRunning, To: StepWait, Why: WhyPulling, Says: pulls},
+			{Is: pull == PullFailed, To: StepFail, Why: WhyPullFailed, Says: s.Trouble},
+			{Is: true, Why: WhyReplacing, Says: "The instances are being replaced one by one"},
+		}},
+	}}
+	if !s.Asked || s.InWindow {
+		t.Window = s.Window
 	}
-	return Decision{StepPull, WhyPulling, target, "The nodes of the instances get the image", time.Time{}}
+	return t
 }
 
 // common is the image that all instances run, of those made from the image that the spec names now; false where one

@@ -1,8 +1,9 @@
 package upgrade
 
 import (
-	"fmt"
 	"time"
+
+	"toban.dev/internal/change/steps"
 )
 
 // FinishRetry is how long after a failure what is left after a change of the image is tried again by itself.
@@ -32,7 +33,7 @@ type Finish struct {
 }
 
 // FinishStep is the whole of what is done about it now.
-type FinishStep string
+type FinishStep = steps.Phase
 
 // The steps.
 const (
@@ -56,46 +57,40 @@ func DecideFinish(f Finish) (step FinishStep, says string, at time.Time) {
 	case !f.Asked && !f.Due && !f.Stale:
 		return FinishNone, "", time.Time{}
 	}
-	if !f.Asked {
-		says, at = f.unasked()
-	}
-	if says == "" {
-		says, at = f.waits()
-	}
-	if says != "" {
-		return FinishWait, says, at
-	}
-	return FinishBegin, "The Job is at work", time.Time{}
+	d := f.Steps().Decide("")
+	return d.Phase, d.Says, d.At
 }
 
-// unasked is what it waits for as long as nobody asks for it, and until when (zero for never), "" for nothing.
-func (f *Finish) unasked() (why string, until time.Time) {
+// Steps are what it waits for, one after the other, until its Job is made.
+func (f Finish) Steps() steps.Table {
 	byItself := !f.OnRequest && (f.Due || f.Stale && f.Window != nil)
 	retry := f.FailedAt.Add(FinishRetry)
-	switch {
-	case f.Left:
-		return "Mend what status.finish names, and ask again with the annotation toban.dev/reindex=now", time.Time{}
-	case !byItself:
-		return "Rebuild them with the annotation toban.dev/reindex=now, or give spec.update.window, in which that is " +
-			"done by itself", time.Time{}
-	case !f.FailedAt.IsZero() && f.Now.Before(retry):
-		return "It is tried again at " + stamp(retry), retry
+	t := steps.Table{Now: f.Now, Rows: []steps.Row{
+		{Phase: FinishWait, Waits: []steps.Reason{
+			{
+				Is:   !f.Asked && f.Left,
+				Says: "Mend what status.finish names, and ask again with the annotation toban.dev/reindex=now",
+			},
+			{
+				Is: !f.Asked && !byItself, Says: "Rebuild them with the annotation toban.dev/reindex=now, or give " +
+					"spec.update.window, in which that is done by itself",
+			},
+			{
+				Is: !f.Asked && !f.FailedAt.IsZero() && f.Now.Before(retry), At: retry,
+				Says: "It is tried again at " + stamp(retry),
+			},
+		}},
+		{Phase: FinishWait, Window: "They are rebuilt in the next window, which opens at %s", Waits: []steps.Reason{
+			{
+				Is: f.Cramped && !f.Asked, Says: "The volume may have no room for a second copy of the largest " +
+					"index: raise spec.storage.size, or ask with the annotation toban.dev/reindex=now",
+			},
+			{Is: !f.Ready, Says: "It begins when the SampleDB is Ready"},
+		}},
+		{Phase: FinishBegin, Begins: "The Job is at work"},
+	}}
+	if f.Asked && f.InWindow || !f.Asked && !f.Due {
+		t.Window = f.Window
 	}
-	return "", time.Time{}
-}
-
-// waits is what it waits for, asked for or not, and until when (zero for never), "" for nothing.
-func (f *Finish) waits() (why string, until time.Time) {
-	now := f.Asked && (!f.InWindow || f.Window == nil)
-	switch {
-	case !now && (!f.Due || f.Asked) && !f.Window.Open(f.Now):
-		next := f.Window.Next(f.Now)
-		return fmt.Sprintf("They are rebuilt in the next window, which opens at %s", stamp(next)), next
-	case f.Cramped && !f.Asked:
-		return "The volume may have no room for a second copy of the largest index: raise spec.storage.size, or ask " +
-			"with the annotation toban.dev/reindex=now", time.Time{}
-	case !f.Ready:
-		return "It begins when the SampleDB is Ready", time.Time{}
-	}
-	return "", time.Time{}
+	return t
 }

@@ -3,11 +3,13 @@ package upgrade
 import (
 	"fmt"
 	"time"
+
+	"toban.dev/internal/change/steps"
 	"toban.dev/internal/change/window"
 )
 
 // Phase is how far an upgrade to another major version is (docs/upgradesteps.md, "A newer major version").
-type Phase string
+type Phase = steps.Phase
 
 // The phases in their order. The database serves before Closing, after Starting, and again after Failed.
 const (
@@ -40,21 +42,10 @@ const (
 )
 
 // Work is how far something is that an upgrade needs: a Job, a backup, the nodes with the image.
-type Work struct {
-	// Started says that there is one, Done that it has ended well.
-	Started, Done bool
-	// Failed is why it has ended without success, "" where it has not.
-	Failed string
-	// Says is how far it is, for people.
-	Says string
-	// Silent is for how long who does it has not answered, 0 where he does; Lost is why Kubernetes does not know what
-	// has become of him, "" where it does.
-	Silent time.Duration
-	Lost   string
-}
+type Work = steps.Work
 
-// gone says why nobody can be counted on any more to do the work, "" for somebody can.
-func (w Work) gone() string {
+// gone says why nobody can be counted on any more to do some work, "" for somebody can.
+func gone(w Work) string {
 	switch {
 	case w.Lost != "" && w.Silent >= LostPatience:
 		return fmt.Sprintf("has not answered for %s, and Kubernetes does not know what has become of it (%s)",
@@ -97,132 +88,111 @@ type MajorView struct {
 }
 
 // MajorDecision is the phase that an upgrade is in now, and what is to be said about it.
-type MajorDecision struct {
-	Phase Phase
-	Says  string
-	// Failure is why it has failed, with PhaseFailed.
-	Failure string
-	// At is when that changes by itself, zero for never.
-	At time.Time
-}
+type MajorDecision = steps.Decision
 
 // DecideMajor says in which phase an upgrade is. It only goes forward, or fails: before the instances are to run the
 // new data any failure leads back to the former version, after that none does.
 func DecideMajor(v MajorView) MajorDecision {
-	if v.TakenOver {
-		return v.start()
-	}
-	switch v.Phase {
-	case PhaseClosing:
-		return v.closing()
-	case PhaseUpgrading:
-		return v.upgrading()
-	case PhaseFailed:
-		if v.Tried {
-			return v.failed()
-		}
-	}
-	return v.prepare()
-}
-
-// prepare is what is done while the database serves. All of it is looked at each time, so that what was done and is
-// gone is done again.
-func (v MajorView) prepare() MajorDecision {
-	if !v.Ready || v.Busy != "" {
-		return MajorDecision{Phase: PhaseWaiting, Says: "It begins when the SampleDB is Ready" + because(v.Busy)}
-	}
-	for _, step := range []struct {
-		phase Phase
-		work  Work
-		says  string
-	}{
-		{PhasePulling, v.Pull, "The nodes of the instances get the image"},
-		{PhaseChecking, v.Check, "The new version's programs check the databases"},
-		{PhaseBackingUp, v.Backup, "A backup is taken"},
-		{PhaseRehearsing, v.Rehearsal, "The upgrade is rehearsed on a copy"},
-		{PhasePreparing, v.Job, "The Pod that upgrades the data is being started"},
-	} {
-		switch {
-		case step.work.Failed != "":
-			return v.fail(step.work.Failed)
-		case step.phase == PhasePreparing:
-			return v.begin(step.work)
-		case !step.work.Done:
-			return MajorDecision{Phase: step.phase, Says: step.says + because(step.work.Says)}
-		}
-	}
-	return MajorDecision{} // not reached: the last step returns
-}
-
-// begin is about the moment at which clients are sent away: when all is ready, and in the window.
-func (v MajorView) begin(job Work) MajorDecision {
-	preparing := func(at time.Time, format string, args ...any) MajorDecision {
-		return MajorDecision{Phase: PhasePreparing, Says: fmt.Sprintf(format, args...), At: at}
-	}
-	if v.Window != nil && !v.Asked && !v.Window.Open(v.Now) {
-		next := v.Window.Next(v.Now)
-		return preparing(next, "All is checked. The data is upgraded in the next window, which opens at %s",
-			stamp(next))
-	}
+	from := v.Phase
 	switch {
-	case !job.Started || !v.Waits:
-		return preparing(time.Time{}, "The Pod that upgrades the data is being started%s", because(job.Says))
-	case v.Instance != v.Primary:
-		return preparing(time.Time{}, "The Pod that upgrades the data moves to the volume of %s", v.Primary)
+	case v.TakenOver && from != PhaseUpgraded:
+		from = PhaseStarting
+	case !v.TakenOver && from == PhaseFailed && v.Tried:
+		return v.failed()
 	}
-	return MajorDecision{Phase: PhaseClosing, Says: "No client is let in, until the new version runs"}
+	return v.Steps().Decide(from)
+}
+
+// Steps are those of an upgrade in place. The database serves before clients are sent away, and all that is done
+// meanwhile is looked at each time. From the start of the new version on there is no way back by itself: what is
+// written is in the new data only.
+func (v MajorView) Steps() steps.Table {
+	t := steps.Table{Now: v.Now, Window: v.Window, Fail: v.fail, Rows: []steps.Row{
+		{Phase: PhaseWaiting, Waits: []steps.Reason{{
+			Is: !v.Ready || v.Busy != "", Says: "It begins when the SampleDB is Ready" + steps.Because(v.Busy),
+		}}},
+		{Phase: PhasePulling, Work: &v.Pull, Says: "The nodes of the instances get the image"},
+		{Phase: PhaseChecking, Work: &v.Check, Says: "The new version's programs check the databases"},
+		{Phase: PhaseBackingUp, Work: &v.Backup, Says: "A backup is taken"},
+		{Phase: PhaseRehearsing, Work: &v.Rehearsal, Says: "The upgrade is rehearsed on a copy"},
+		{
+			Phase:  PhasePreparing,
+			Window: "All is checked. The data is upgraded in the next window, which opens at %s",
+			Work:   &Work{Failed: v.Job.Failed, Done: v.Job.Started && v.Waits, Says: v.Job.Says},
+			Says:   "The Pod that upgrades the data is being started",
+			Waits: []steps.Reason{{
+				Is: v.Instance != v.Primary, Says: "The Pod that upgrades the data moves to the volume of " + v.Primary,
+			}},
+		},
+		v.closing(),
+		v.upgrading(),
+		{
+			Phase: PhaseStarting, Kept: v.TakenOver, Writes: steps.WritesDown,
+			Begins: "The instances start with the new version",
+			Waits:  []steps.Reason{{Is: !v.Serves, Says: v.starting()}},
+		},
+		{Phase: PhaseUpgraded, Kept: v.TakenOver, Begins: fmt.Sprintf("PostgreSQL %d takes writes", v.To)},
+	}}
+	if v.Asked {
+		t.Window = nil
+	}
+	return t
 }
 
 // closing goes on when nobody can write any more, whoever leads. Another primary than the one on whose volume the data
 // is upgraded may have acknowledged what that one lacks.
-func (v MajorView) closing() MajorDecision {
-	switch {
-	case v.Job.Failed != "":
-		return v.fail(v.Job.Failed)
-	case v.Primary != "" && v.Primary != v.Instance:
-		return v.fail(fmt.Sprintf("%s became primary while clients were sent away", v.Primary))
-	case v.late(ClosePatience):
-		return v.fail(fmt.Sprintf("after %s not every instance had said that no client is there any more",
-			ClosePatience))
-	case !v.Closed:
-		return MajorDecision{Phase: PhaseClosing, Says: "The sessions of clients end"}
+func (v MajorView) closing() steps.Row {
+	return steps.Row{
+		Phase: PhaseClosing, Kept: true, Writes: steps.WritesDown,
+		Begins: "No client is let in, until the new version runs",
+		Fails: []steps.Reason{
+			{Is: v.Job.Failed != "", Says: v.Job.Failed},
+			{
+				Is:   v.Primary != "" && v.Primary != v.Instance,
+				Says: v.Primary + " became primary while clients were sent away",
+			},
+			{
+				Is: v.late(ClosePatience), Says: fmt.Sprintf("after %s not every instance had said that no client is "+
+					"there any more", ClosePatience),
+			},
+		},
+		Waits: []steps.Reason{{Is: !v.Closed, Says: "The sessions of clients end"}},
 	}
-	return MajorDecision{Phase: PhaseUpgrading, Says: "The instances stop"}
 }
 
 // upgrading goes on when the data is upgraded, or back when that can't be counted on any more. What the Pod does after
 // that is of no use and does no harm: its Job is removed, and no instance takes over what it is not told to.
-func (v MajorView) upgrading() MajorDecision {
-	switch {
-	case v.Job.Failed != "":
-		return v.fail(v.Job.Failed)
-	case v.Job.Done && v.Stopped:
-		return MajorDecision{Phase: PhaseStarting, Says: "The instances start with the new version"}
-	case !v.Stopped && v.late(ClosePatience):
-		return v.fail(fmt.Sprintf("after %s not every instance had stopped", ClosePatience))
-	case !v.Stopped:
-		return MajorDecision{Phase: PhaseUpgrading, Says: "The instances stop"}
-	case !v.Job.Started:
-		return v.fail("the Job that upgrades the data is gone")
-	case v.Job.gone() != "":
-		return v.fail(fmt.Sprintf("the Pod that upgrades the data on the volume of %s %s", v.Instance, v.Job.gone()))
+func (v MajorView) upgrading() steps.Row {
+	works := v.Stopped && !v.Job.Done
+	return steps.Row{
+		Phase: PhaseUpgrading, Kept: true, Writes: steps.WritesDown, Begins: "The instances stop",
+		Fails: []steps.Reason{
+			{Is: v.Job.Failed != "", Says: v.Job.Failed},
+			{
+				Is:   !v.Stopped && v.late(ClosePatience),
+				Says: fmt.Sprintf("after %s not every instance had stopped", ClosePatience),
+			},
+			{Is: works && !v.Job.Started, Says: "the Job that upgrades the data is gone"},
+			{
+				Is:   works && gone(v.Job) != "",
+				Says: fmt.Sprintf("the Pod that upgrades the data on the volume of %s %s", v.Instance, gone(v.Job)),
+			},
+		},
+		Waits: []steps.Reason{
+			{Is: !v.Stopped, Says: "The instances stop"},
+			{Is: works, Says: "The data is being upgraded" + steps.Because(v.Job.Says)},
+		},
 	}
-	return MajorDecision{Phase: PhaseUpgrading, Says: "The data is being upgraded" + because(v.Job.Says)}
 }
 
-// start is about the new version. There is no way back by itself from here on: what is written is in the new data only.
-func (v MajorView) start() MajorDecision {
-	switch {
-	case v.Phase == PhaseUpgraded:
-		return MajorDecision{Phase: PhaseUpgraded}
-	case v.Serves:
-		return MajorDecision{Phase: PhaseUpgraded, Says: fmt.Sprintf("PostgreSQL %d takes writes", v.To)}
-	case v.late(OpenPatience):
-		return MajorDecision{Phase: PhaseStarting, Says: fmt.Sprintf("PostgreSQL %d has not taken writes on %s for "+
-			"%s%s. No client was let in since. Mend what keeps it from starting, and it goes on by itself; or go back "+
-			"by hand: %s", v.To, v.Instance, OpenPatience, because(v.Trouble), v.Back)}
+// starting is what is said until the new version takes writes.
+func (v MajorView) starting() string {
+	if !v.late(OpenPatience) {
+		return "The instances start with the new version"
 	}
-	return MajorDecision{Phase: PhaseStarting, Says: "The instances start with the new version"}
+	return fmt.Sprintf("PostgreSQL %d has not taken writes on %s for %s%s. No client was let in since. Mend what "+
+		"keeps it from starting, and it goes on by itself; or go back by hand: %s", v.To, v.Instance, OpenPatience,
+		steps.Because(v.Trouble), v.Back)
 }
 
 // failed says that the former version runs on, or again.
@@ -237,11 +207,4 @@ func (v MajorView) late(patience time.Duration) bool { return v.Now.Sub(v.Since)
 func (v MajorView) fail(why string) MajorDecision {
 	v.Failure = why
 	return v.failed()
-}
-
-func because(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ": " + text
 }

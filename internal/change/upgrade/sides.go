@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"toban.dev/internal/change/steps"
 	"toban.dev/internal/change/window"
 )
 
@@ -40,7 +41,7 @@ const (
 )
 
 // Task is work that a phase asks for: that of a Job, by the name of its verb, or TaskInPlace.
-type Task string
+type Task = steps.Task
 
 // The tasks.
 const (
@@ -76,11 +77,7 @@ type SidesView struct {
 	// Window is that of spec.update, nil for none; Asked says that somebody asks not to wait for it.
 	Window *window.Window
 	Asked  bool
-	// The work of each phase. While green serves, Follow, Compare and Prepare are about the link to blue, and the one
-	// to green that is to be made anew; before, about the link to green, and the one back.
-	Check, Backup, Publish, Copy, Follow, Compare, Prepare Work
-	// Settle is what follows a change to green: blue begins to follow.
-	Settle Work
+	SidesWorks
 	// Broken is why the following side can't go on following, "" where it can.
 	Broken string
 	// Gone says that green is not there any more, although it is to serve.
@@ -89,14 +86,22 @@ type SidesView struct {
 	// and have none; with Changing, and before the record has changed, that of the serving one.
 	Serves Colour
 	Closed bool
-	// Hand is what is done in the pause, Waits that its Pod is ready to begin. Open says that the side that is to serve
-	// takes the writes of clients.
-	Hand  Work
+	// Waits says that the Pod is ready to begin that hands over. Open says that the side that is to serve takes the
+	// writes of clients.
 	Waits bool
 	Open  bool
 	// Back says that the way back is asked for, Accepted that the upgrade is accepted, Until when it is by itself.
 	Back, Accepted bool
 	Until          time.Time
+}
+
+// SidesWorks is how far each work is that a blue/green upgrade needs.
+type SidesWorks struct {
+	// The work of each phase. While green serves, Follow, Compare and Prepare are about the link to blue, and the one
+	// to green that is to be made anew; before, about the link to green, and the one back.
+	Check, Backup, Publish, Copy, Follow, Compare, Prepare Work
+	// Hand is what is done in the pause, Settle what follows a change to green: blue begins to follow.
+	Hand, Settle Work
 	// The parts of coming home: Leave has blue stop following, InPlace upgrades its data, and Return has it follow
 	// again. InPlace has started when no instance of blue may run as before.
 	Leave, InPlace, Return Work
@@ -120,184 +125,191 @@ type SidesDecision struct {
 }
 
 // DecideSides says in which phase a blue/green upgrade is. Until green serves, every failure leads to blue; from then
-// on none does, but a change back.
+// on none does, but a change back. Which side serves changes in the pause, when the one that served is closed and the
+// other one has all, or when green is gone and the way back is asked for.
 func DecideSides(v SidesView) SidesDecision {
-	d := v.decide()
-	if d.Serves == "" {
-		d.Serves = v.Serves
+	d, serves := v.decide(), v.Serves
+	handed := v.handedOver() && !d.PutOff
+	switch {
+	case handed && v.Phase == PhaseChanging && d.Phase == PhaseChanged:
+		serves = Green
+	case handed && v.Phase == PhaseChangingBack && !v.Gone, v.Gone && d.Phase == PhaseChangingBack:
+		serves = Blue
 	}
-	return d
+	return SidesDecision{d.Phase, d.Says, serves, d.Failure, d.PutOff, d.Task, d.At}
 }
 
-func (v SidesView) decide() SidesDecision {
-	switch {
+func (v SidesView) decide() steps.Decision {
+	switch blue := v.Serves == Blue; {
 	case v.Phase == PhaseUpgraded:
-		return SidesDecision{Phase: PhaseUpgraded}
-	case v.Phase == PhaseComingHome && v.Serves == Blue:
-		return v.arrive()
-	case v.Phase == PhaseCancelling && v.Serves == Blue:
-		return v.cancel(v.Failure)
-	case v.Phase == PhaseChanging && v.Serves == Blue && !v.Wanted:
-		return v.cancel("")
-	case v.changing():
-		return v.change()
-	case v.Serves == Green:
+		return steps.Decision{Phase: PhaseUpgraded}
+	case v.Phase == PhaseChangingBack && !v.Gone && blue:
+		return v.back()
+	case v.Phase == PhaseChangingBack && !v.Gone:
+		return v.ToBlue().Decide(v.Phase)
+	case !blue:
 		return v.onGreen()
+	case v.Phase == PhaseComingHome:
+		return v.arrive()
+	case v.Phase == PhaseCancelling:
+		return v.cancel(v.Failure)
 	case !v.Wanted:
 		return v.cancel("")
 	case v.Phase == PhaseFailed && !v.Repeat:
 		return v.failed()
 	}
-	return v.prepare()
+	return v.ToGreen().Decide(v.Phase)
 }
 
-// changing says that no client is let in, or that what was decided then is being done.
-func (v SidesView) changing() bool {
-	return v.Phase == PhaseChangingBack && !v.Gone || v.Phase == PhaseChanging && v.Serves == Blue
+// ToGreen are the steps until green serves.
+func (v SidesView) ToGreen() steps.Table {
+	rows := []steps.Row{
+		{Phase: PhaseWaiting, Fails: []steps.Reason{{Is: v.Broken != "", Says: v.Broken}}, Waits: []steps.Reason{{
+			Is: !v.Ready || v.Busy != "", Says: "It goes on when the SampleDB is Ready" + steps.Because(v.Busy),
+		}}},
+		{Phase: PhaseChecking, Work: &v.Check, Says: "The databases are looked through"},
+		{Phase: PhaseBackingUp, Work: &v.Backup, Says: "A backup is taken, of which the second side is made"},
+		{
+			Phase: PhasePublishing, Task: TaskPublish, Work: &v.Publish,
+			Says: "Publications and slots are made in each database",
+		},
+		{Phase: PhaseCopying, Work: &v.Copy, Says: "The second side is made of the backup, and upgraded"},
+		{
+			Phase: PhaseFollowing, Task: TaskFollow, Work: &v.Follow,
+			Says: "The second side follows, and has not caught up yet",
+		},
+		{Phase: PhaseComparing, Task: TaskCompare, Work: &v.Compare, Says: "All rows of both sides are compared"},
+		{Phase: PhaseReady, Task: TaskPrepare, Work: &v.Prepare, Says: "The link back is made"},
+	}
+	rows = append(rows, v.change(PhaseChanging, PhaseReady)...)
+	return v.table(append(rows, steps.Row{Phase: PhaseChanged, Begins: v.opens(v.To)}))
 }
 
-// onGreen is while green is to serve. What has begun with blue's data goes on, whatever becomes of green: an instance
-// of blue that started in the middle of that would undo it.
-func (v SidesView) onGreen() SidesDecision {
-	d := v.changed()
-	if v.Gone {
-		d = v.gone()
-	}
-	if v.InPlace.Started && !v.InPlace.Done && d.Phase == PhaseComingHome {
-		d.Task = TaskInPlace
-	}
-	return d
-}
-
-// gone is about green that was deleted while it served. Blue has followed it, but may be in the middle of its own
-// upgrade once that is accepted.
-func (v SidesView) gone() SidesDecision {
-	if v.Back && !v.home() {
-		v.Phase, v.Open = PhaseChangingBack, false
-		d := v.opened(Blue)
-		d.Serves = Blue
-		return d
-	}
-	says := "No side serves: " + v.Broken
-	if !v.home() {
-		says += ". The annotation toban.dev/upgrade-back has the former side serve, with all that it has followed. " +
-			"Its sequences are where they were at the change: set them"
-	}
-	return SidesDecision{Phase: v.whileGreen(), Failure: v.Broken, Says: says}
-}
-
-// prepare is what is done while blue serves. All of it is looked at each time, so that what was done and is gone is
-// done again.
-func (v SidesView) prepare() SidesDecision {
-	if v.Broken != "" {
-		return v.cancel(v.Broken)
-	}
-	if !v.Ready || v.Busy != "" {
-		return SidesDecision{Phase: PhaseWaiting, Says: "It goes on when the SampleDB is Ready" + because(v.Busy)}
-	}
-	for _, step := range []struct {
-		phase Phase
-		task  Task
-		work  Work
-		says  string
-	}{
-		{PhaseChecking, "", v.Check, "The databases are looked through"},
-		{PhaseBackingUp, "", v.Backup, "A backup is taken, of which the second side is made"},
-		{PhasePublishing, TaskPublish, v.Publish, "Publications and slots are made in each database"},
-		{PhaseCopying, "", v.Copy, "The second side is made of the backup, and upgraded"},
-		{PhaseFollowing, TaskFollow, v.Follow, "The second side follows, and has not caught up yet"},
-		{PhaseComparing, TaskCompare, v.Compare, "All rows of both sides are compared"},
-		{PhaseReady, TaskPrepare, v.Prepare, "The link back is made"},
-	} {
-		switch {
-		case step.work.Failed != "":
-			return v.cancel(step.work.Failed)
-		case !step.work.Done:
-			return SidesDecision{Phase: step.phase, Task: step.task, Says: step.says + because(step.work.Says)}
-		}
-	}
-	return v.begin(PhaseChanging, PhaseReady)
-}
-
-// begin is about the moment at which sides change: in the window, and not soon again when it was put off.
-func (v SidesView) begin(changing, meanwhile Phase) SidesDecision {
-	wait := func(at time.Time, format string, args ...any) SidesDecision {
-		d := SidesDecision{Phase: meanwhile, Says: fmt.Sprintf(format, args...), At: at}
-		if v.Tried > 0 {
-			d.Failure = v.Failure // it is said for as long as it is put off
-		}
-		return d
-	}
-	again := v.Since.Add(PutOff)
-	switch {
-	case v.Tried > 0 && v.Now.Before(again):
-		return wait(again, "The change of sides was put off: %s. It is tried again at %s", v.Failure, stamp(again))
-	case v.Tried >= Tries && !v.Asked:
-		return wait(time.Time{}, "All is ready, and the change of sides was put off %d times: %s. It is tried again "+
-			"with the annotation toban.dev/update=now", v.Tried, v.Failure)
-	case !v.Asked && v.Window != nil && !v.Window.Open(v.Now) && !v.Back: // the way back is always asked for
-		next := v.Window.Next(v.Now)
-		return wait(next, "All is ready. Sides change in the next window, which opens at %s", stamp(next))
-	case v.Hand.Failed != "" && !v.Waits:
-		return SidesDecision{Phase: meanwhile, PutOff: true, Failure: v.Hand.Failed, At: v.Now.Add(PutOff),
-			Says: "The change of sides was put off: " + v.Hand.Failed}
-	case !v.Waits:
-		d := wait(time.Time{}, "The Pod that hands over is being started%s", because(v.Hand.Says))
-		d.Task = TaskChange
-		return d
-	}
-	return SidesDecision{Phase: changing, Says: "No client is let in, until the other side serves",
-		At: v.Now.Add(PausePatience)}
-}
-
-// change is the pause. Which side serves changes here, when the one that served is closed and the other one has all.
-func (v SidesView) change() SidesDecision {
-	back := v.Phase == PhaseChangingBack
-	to, stays := Green, PhaseReady
-	if back {
-		to, stays = Blue, v.whileGreen()
-	}
-	putOff := func(why string) SidesDecision {
-		return SidesDecision{Phase: stays, PutOff: true, Failure: why, Says: "The change of sides was put off: " + why,
-			At: v.Now.Add(PutOff)}
-	}
-	switch {
-	case v.Serves == to:
-		return v.opened(to)
-	case v.Broken != "":
-		return putOff(v.Broken)
-	case v.Hand.Failed != "":
-		return putOff(v.Hand.Failed)
-	case v.Closed && v.Hand.Done && !v.Compare.Done:
-		return putOff("another primary was elected, and all rows are compared anew")
-	case v.Closed && v.Hand.Done:
-		v.Open = false // what is known of that is about the other side
-		d := v.opened(to)
-		d.Serves = to
-		return d
-	case v.Now.Sub(v.Since) >= PausePatience:
-		return putOff(fmt.Sprintf("it was not done after %s%s", PausePatience, because(v.Hand.Says)))
-	}
-	return SidesDecision{Phase: v.Phase, Says: "No client is let in" + because(v.Hand.Says),
-		At: v.Since.Add(PausePatience)}
-}
-
-// opened is about a side that is to serve from now on.
-func (v SidesView) opened(to Colour) SidesDecision {
-	if to == Green {
-		return SidesDecision{Phase: PhaseChanged, Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.To)}
+// ToBlue are the steps while green serves, until blue does. Coming home, the new version moves to the SampleDB's own
+// instances: their data is upgraded too, and follows. Before any change to blue comes the same as before the one to
+// green.
+func (v SidesView) ToBlue() steps.Table {
+	here, opens := v.whileGreen(), steps.Row{Phase: PhaseChangingBack, Begins: v.opens(v.From)}
+	rows := []steps.Row{{
+		Phase: here, Task: v.onceBegun(TaskSettle, v.Settle), Work: &v.Settle, Until: v.Until,
+		Says: v.greenServes() + ", and the former side begins to follow it", Fail: v.settleFails,
+	}}
+	add := func(task Task, work *Work, says string) {
+		task = v.onceBegun(task, *work)
+		rows = append(rows, steps.Row{Phase: here, Task: task, Work: work, Says: says,
+			Fail: func(why string) steps.Decision { return v.stays(task, why) }})
 	}
 	if v.home() {
-		return v.arrive()
+		opens = steps.Row{Phase: PhaseComingHome, Begins: v.opens(v.To)}
+		add(TaskLeave, &v.Leave, "Blue stops following")
+		add(TaskInPlace, &v.InPlace, "The data of blue is upgraded")
+		add(TaskReturn, &v.Return, "Blue follows again")
 	}
-	if v.Open {
-		return v.cancel(wayBackTaken)
+	if v.home() || v.Back || v.Phase == PhaseChangingBack {
+		add(TaskFollow, &v.Follow, "Blue has not caught up yet")
+		add(TaskCompare, &v.Compare, "All rows of both sides are compared")
+		add(TaskPrepare, &v.Prepare, "The other link is made")
+		rows = append(append(rows, v.change(PhaseChangingBack, here)...), opens)
 	}
-	return SidesDecision{Phase: PhaseChangingBack, Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.From)}
+	return v.table(append(rows, steps.Row{Phase: here, Until: v.Until, Waits: []steps.Reason{{Is: true,
+		Says: fmt.Sprintf("%s, and %d follows it, so that there is a way back, until it is accepted", v.greenServes(),
+			v.From)}}}))
 }
+
+func (v SidesView) table(rows []steps.Row) steps.Table {
+	t := steps.Table{Now: v.Now, Rows: rows, Fail: v.cancel}
+	if !v.Asked && !v.Back { // the way back is always asked for
+		t.Window = v.Window
+	}
+	return t
+}
+
+// change are the steps in which sides change: the moment for it is awaited, which does not come soon again when it was
+// put off, and then comes the pause. What fails is put off.
+func (v SidesView) change(pause, meanwhile Phase) []steps.Row {
+	putOff := func(why string) steps.Decision {
+		return steps.Decision{Phase: meanwhile, PutOff: true, Failure: why, At: v.Now.Add(PutOff),
+			Says: "The change of sides was put off: " + why}
+	}
+	again, former := v.Since.Add(PutOff), ""
+	if v.Tried > 0 {
+		former = v.Failure
+	}
+	pod := Work{Done: v.Waits, Says: v.Hand.Says}
+	if !v.Waits {
+		pod.Failed = v.Hand.Failed
+	}
+	return []steps.Row{
+		{Phase: meanwhile, Former: former, Waits: []steps.Reason{
+			{
+				Is: v.Tried > 0 && v.Now.Before(again), At: again, Says: fmt.Sprintf(
+					"The change of sides was put off: %s. It is tried again at %s", v.Failure, stamp(again)),
+			},
+			{
+				Is: v.Tried >= Tries && !v.Asked, Says: fmt.Sprintf("All is ready, and the change of sides was put "+
+					"off %d times: %s. It is tried again with the annotation toban.dev/update=now", v.Tried, v.Failure),
+			},
+		}},
+		{
+			Phase: meanwhile, Former: former,
+			Window: "All is ready. Sides change in the next window, which opens at %s",
+		},
+		{
+			Phase: meanwhile, Former: former, Task: v.onceBegun(TaskChange, Work{}), Work: &pod, Fail: putOff,
+			Says: "The Pod that hands over is being started",
+		},
+		v.pause(pause, putOff),
+	}
+}
+
+// pause is the step in which no client is let in, until the side that served is closed and the other one has all.
+func (v SidesView) pause(phase Phase, putOff func(why string) steps.Decision) steps.Row {
+	until := v.Now.Add(PausePatience)
+	if v.Phase == phase {
+		until = v.Since.Add(PausePatience)
+	}
+	return steps.Row{
+		Phase: phase, Kept: true, Writes: steps.WritesPause, Until: until,
+		Begins: "No client is let in, until the other side serves",
+		Fails: []steps.Reason{
+			{Is: v.Broken != "", Says: v.Broken},
+			{Is: v.Hand.Failed != "", Says: v.Hand.Failed},
+			{
+				Is:   v.handedOver() && !v.Compare.Done,
+				Says: "another primary was elected, and all rows are compared anew",
+			},
+			{
+				Is:   !v.handedOver() && !v.Now.Before(until),
+				Says: fmt.Sprintf("it was not done after %s%s", PausePatience, steps.Because(v.Hand.Says)),
+			},
+		},
+		Fail:  putOff,
+		Waits: []steps.Reason{{Is: !v.handedOver(), Says: "No client is let in" + steps.Because(v.Hand.Says)}},
+	}
+}
+
+// handedOver says that the side that served lets nobody in, and the other one has all.
+func (v SidesView) handedOver() bool { return v.Closed && v.Hand.Done }
+
+func (v SidesView) opens(major int) string {
+	return fmt.Sprintf("PostgreSQL %d is let to serve", major)
+}
+
+func (v SidesView) greenServes() string { return fmt.Sprintf("PostgreSQL %d serves", v.To) }
 
 // wayBackTaken is why an upgrade counts as failed that somebody has taken back.
 const wayBackTaken = "the way back was asked for"
+
+// back is about blue that serves again, or is to.
+func (v SidesView) back() steps.Decision {
+	switch {
+	case v.home():
+		return v.arrive()
+	case v.Open:
+		return v.cancel(wayBackTaken)
+	}
+	return steps.Decision{Phase: PhaseChangingBack, Says: v.opens(v.From)}
+}
 
 // home says that the upgrade is accepted, so that sides change back for good.
 func (v SidesView) home() bool {
@@ -313,112 +325,104 @@ func (v SidesView) whileGreen() Phase {
 	return PhaseChanged
 }
 
-// changed is while green serves, and blue follows it.
-func (v SidesView) changed() SidesDecision {
-	if !v.Open || v.Phase != PhaseChanged && v.Phase != PhaseComingHome { // the work of a way back has another link
-		return SidesDecision{Phase: v.whileGreen(), Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.To)}
+// onGreen is while green is to serve. What has begun with blue's data goes on, whatever becomes of green: an instance
+// of blue that started in the middle of that would undo it.
+func (v SidesView) onGreen() steps.Decision {
+	d := v.followed()
+	if v.Gone {
+		d = v.gone()
 	}
-	step, pending := v.pending()
-	d := v.sayOnGreen(step, pending)
-	if pending && (v.Broken == "" || step.work.Started) { // where a link is broken, nothing new begins
-		d.Task = step.task
+	if v.InPlace.Started && !v.InPlace.Done && d.Phase == PhaseComingHome {
+		d.Task = TaskInPlace
 	}
 	return d
 }
 
-// sidesStep is work that has to be done before the next, and what is said meanwhile.
-type sidesStep struct {
-	task Task
-	work Work
-	says string
+// gone is about green that was deleted while it served. Blue has followed it, but may be in the middle of its own
+// upgrade once that is accepted.
+func (v SidesView) gone() steps.Decision {
+	says := "No side serves: " + v.Broken
+	switch home := v.home(); {
+	case !home && v.Back:
+		return steps.Decision{Phase: PhaseChangingBack, Says: v.opens(v.From)}
+	case !home:
+		says += ". The annotation toban.dev/upgrade-back has the former side serve, with all that it has followed. " +
+			"Its sequences are where they were at the change: set them"
+	}
+	return steps.Decision{Phase: v.whileGreen(), Failure: v.Broken, Says: says}
 }
 
-// pending is the first step that is not done while green serves, false where all are. Coming home, the new version
-// moves to the SampleDB's own instances: their data is upgraded too, and follows. Before any change to blue comes the
-// same as before the one to green.
-func (v SidesView) pending() (sidesStep, bool) {
-	steps := []sidesStep{{TaskSettle, v.Settle, "The former side begins to follow"}}
-	if v.home() {
-		steps = append(steps, sidesStep{TaskLeave, v.Leave, "Blue stops following"},
-			sidesStep{TaskInPlace, v.InPlace, "The data of blue is upgraded"},
-			sidesStep{TaskReturn, v.Return, "Blue follows again"})
+// followed is while green serves, no change is under way, and blue follows.
+func (v SidesView) followed() steps.Decision {
+	if !v.Open || v.Phase != PhaseChanged && v.Phase != PhaseComingHome { // the work of a way back has another link
+		return steps.Decision{Phase: v.whileGreen(), Says: v.opens(v.To)}
 	}
-	if v.home() || v.Back {
-		steps = append(steps, sidesStep{TaskFollow, v.Follow, "Blue has not caught up yet"},
-			sidesStep{TaskCompare, v.Compare, "All rows of both sides are compared"},
-			sidesStep{TaskPrepare, v.Prepare, "The other link is made"})
-	}
-	for _, step := range steps {
-		if step.work.Failed != "" || !step.work.Done {
-			return step, true
-		}
-	}
-	return sidesStep{}, false
-}
-
-// sayOnGreen is the phase while green serves, and what is to be said.
-func (v SidesView) sayOnGreen(step sidesStep, pending bool) SidesDecision {
-	stay := func(format string, args ...any) SidesDecision {
-		return SidesDecision{Phase: v.whileGreen(), At: v.Until,
-			Says: fmt.Sprintf("PostgreSQL %d serves", v.To) + fmt.Sprintf(format, args...)}
-	}
-	settles := pending && step.task == TaskSettle
-	switch failed := step.work.Failed; {
-	case v.Broken != "":
-		return stay(". There is no way back, because the former side does not follow any more: %s", v.Broken)
-	case settles && failed != "":
-		return stay(". There is no way back, because the former side could not be made to follow: %s", failed)
-	case settles:
-		return stay(", and the former side begins to follow it%s", because(step.work.Says))
-	case pending && failed != "":
-		d := SidesDecision{Phase: v.whileGreen(), Failure: failed, Says: fmt.Sprintf("PostgreSQL %d serves on the "+
-			"second side. The SampleDB's own instances can't take over yet: %s", v.To, failed)}
-		if step.task == TaskInPlace {
-			d.Says += ". When that is mended, try again with the annotation toban.dev/update=now"
-		}
+	d := v.ToBlue().Decide(v.Phase)
+	if v.Broken == "" {
 		return d
-	case pending:
-		return SidesDecision{Phase: v.whileGreen(), Says: step.says + because(step.work.Says)}
-	case v.home() || v.Back:
-		return v.begin(PhaseChangingBack, v.whileGreen())
 	}
-	return stay(", and %d follows it, so that there is a way back, until it is accepted", v.From)
+	return steps.Decision{Phase: v.whileGreen(), At: v.Until, Task: d.Task, Says: v.greenServes() +
+		". There is no way back, because the former side does not follow any more: " + v.Broken}
+}
+
+// onceBegun is a task, but for one that would begin now although the link is broken.
+func (v SidesView) onceBegun(task Task, work Work) Task {
+	if v.Broken != "" && !work.Started {
+		return ""
+	}
+	return task
+}
+
+// settleFails is about blue that can't follow green.
+func (v SidesView) settleFails(why string) steps.Decision {
+	return steps.Decision{Phase: v.whileGreen(), At: v.Until, Task: v.onceBegun(TaskSettle, v.Settle),
+		Says: v.greenServes() + ". There is no way back, because the former side could not be made to follow: " + why}
+}
+
+// stays is about work that has failed while green serves, which goes on.
+func (v SidesView) stays(task Task, why string) steps.Decision {
+	d := steps.Decision{Phase: v.whileGreen(), Task: task, Failure: why, Says: v.greenServes() +
+		" on the second side. The SampleDB's own instances can't take over yet: " + why}
+	if task == TaskInPlace {
+		d.Says += ". When that is mended, try again with the annotation toban.dev/update=now"
+	}
+	return d
 }
 
 // arrive is about blue that serves with the new version.
-func (v SidesView) arrive() SidesDecision {
+func (v SidesView) arrive() steps.Decision {
 	switch {
 	case !v.Open:
-		return SidesDecision{Phase: PhaseComingHome, Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.To)}
+		return steps.Decision{Phase: PhaseComingHome, Says: fmt.Sprintf("PostgreSQL %d is let to serve", v.To)}
 	case !v.Removed.Done:
-		return SidesDecision{Phase: PhaseComingHome, Says: "The second side is removed" +
-			because(v.Removed.Failed+v.Removed.Says)}
+		return steps.Decision{Phase: PhaseComingHome, Says: "The second side is removed" +
+			steps.Because(v.Removed.Failed+v.Removed.Says)}
 	}
-	return SidesDecision{Phase: PhaseUpgraded, Says: fmt.Sprintf("PostgreSQL %d takes writes", v.To)}
+	return steps.Decision{Phase: PhaseUpgraded, Says: fmt.Sprintf("PostgreSQL %d takes writes", v.To)}
 }
 
 // cancel removes green, and all that there is of it on blue. It has then failed, or was not wanted.
-func (v SidesView) cancel(why string) SidesDecision {
+func (v SidesView) cancel(why string) steps.Decision {
 	if !v.Removed.Done {
-		return SidesDecision{Phase: PhaseCancelling, Failure: why,
-			Says: "The second side is removed" + because(why) + because(v.Removed.Failed+v.Removed.Says)}
+		return steps.Decision{Phase: PhaseCancelling, Failure: why,
+			Says: "The second side is removed" + steps.Because(why) + steps.Because(v.Removed.Failed+v.Removed.Says)}
 	}
 	v.Failure = why
 	return v.failed()
 }
 
 // failed says that blue serves, and nothing of green is left.
-func (v SidesView) failed() SidesDecision {
+func (v SidesView) failed() steps.Decision {
 	if v.Failure == "" {
-		return SidesDecision{Phase: PhaseFailed, Says: fmt.Sprintf("PostgreSQL %d serves, and nothing is left of the "+
+		return steps.Decision{Phase: PhaseFailed, Says: fmt.Sprintf("PostgreSQL %d serves, and nothing is left of the "+
 			"upgrade", v.From)}
 	}
 	if v.Failure == wayBackTaken {
-		return SidesDecision{Phase: PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves again, "+
+		return steps.Decision{Phase: PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves again, "+
 			"with all that was written, because %s. Set spec.version back to %d, or begin anew with the annotation "+
 			"toban.dev/update=now", v.From, v.Failure, v.From)}
 	}
-	return SidesDecision{Phase: PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves as before, "+
+	return steps.Decision{Phase: PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves as before, "+
 		"because %s. When that is mended, try again with the annotation toban.dev/update=now, or set spec.version "+
 		"back to %d", v.From, v.Failure, v.From)}
 }

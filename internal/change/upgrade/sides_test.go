@@ -13,8 +13,10 @@ func readyToChange() SidesView {
 	done := Work{Started: true, Done: true}
 	return SidesView{
 		Now: noon, From: 17, To: 18, Phase: PhaseReady, Since: noon, Wanted: true, Ready: true, Serves: Blue,
-		Waits: true, Settle: done, Leave: done, InPlace: done, Return: done, Check: done,
-		Backup: done, Publish: done, Copy: done, Follow: done, Compare: done, Prepare: done,
+		Waits: true, SidesWorks: SidesWorks{
+			Settle: done, Leave: done, InPlace: done, Return: done, Check: done,
+			Backup: done, Publish: done, Copy: done, Follow: done, Compare: done, Prepare: done,
+		},
 	}
 }
 

@@ -46,4 +46,6 @@ func (s *fleetTopic) labelled() (names []string) {
 }
 
 // onlyPrimary says that the label of the primary is on its Pod, and on no other.
-func onlyPrimary(primary string, labelled []string) bool { return slices.Equal(labelled, []string{primary}) }
+func onlyPrimary(primary string, labelled []string) bool {
+	return slices.Equal(labelled, []string{primary})
+}

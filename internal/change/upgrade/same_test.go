@@ -1,0 +1,198 @@
+package upgrade
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"toban.dev/internal/change/window"
+)
+
+// draw makes views of a sequence, the same for each run.
+type draw struct{ *rand.Rand }
+
+func newDraw(seed uint64) draw { return draw{rand.New(rand.NewPCG(seed, 7))} } //nolint:gosec // it is to be the same
+
+// likely is true in all but one of n cases.
+func (d draw) likely(n int) bool { return d.IntN(n) > 0 }
+
+func (d draw) text(all ...string) string { return all[d.IntN(len(all))] }
+
+// work is done more often than not: else no view would come far.
+func (d draw) work() Work {
+	if d.likely(5) {
+		return Work{Started: d.likely(2), Done: true, Says: d.text("", "late words")}
+	}
+	return Work{
+		Started: d.likely(2), Done: d.likely(2), Failed: d.text("", "", "it broke"), Says: d.text("", "30 %"),
+		Silent: []time.Duration{0, LostPatience - 1, LostPatience, AnswerPatience, time.Hour}[d.IntN(5)],
+		Lost:   d.text("", "no node"),
+	}
+}
+
+// since is a time at or around the end of some patience before noon.
+func (d draw) since(patience ...time.Duration) time.Time {
+	p := patience[d.IntN(len(patience))]
+	return noon.Add(-p + time.Duration(d.IntN(3)-1))
+}
+
+func (d draw) window() *window.Window {
+	return []*window.Window{
+		nil, {Hour: 3, Length: time.Hour, Location: time.UTC}, {Hour: 11, Length: 2 * time.Hour, Location: time.UTC},
+	}[d.IntN(3)]
+}
+
+func (d draw) phase() Phase {
+	all := []Phase{
+		"", PhaseWaiting, PhasePulling, PhaseChecking, PhaseBackingUp, PhaseRehearsing, PhasePreparing, PhaseClosing,
+		PhaseUpgrading, PhaseStarting, PhaseUpgraded, PhaseFailed, PhasePublishing, PhaseCopying, PhaseFollowing,
+		PhaseComparing, PhaseReady, PhaseChanging, PhaseChanged, PhaseChangingBack, PhaseCancelling, PhaseComingHome,
+	}
+	return all[d.IntN(len(all))]
+}
+
+func (d draw) major() MajorView {
+	return MajorView{
+		Now: noon, From: 17, To: 18, Phase: d.phase(), Since: d.since(0, ClosePatience, OpenPatience, time.Hour),
+		Failure: d.text("", "no room"), Tried: d.likely(2), Ready: d.likely(9),
+		Busy:   d.text("", "", "", "", "a restore"),
+		Window: d.window(), Asked: d.likely(2), Pull: d.work(), Check: d.work(), Backup: d.work(), Rehearsal: d.work(),
+		Job: d.work(), Waits: d.likely(4),
+		Instance: d.text("db-0", "db-0", "db-1"), Primary: d.text("db-0", "db-0", ""),
+		Closed: d.likely(2), Stopped: d.likely(2), TakenOver: !d.likely(5), Serves: d.likely(2),
+		Trouble: d.text("", "no memory"), Back: "restore it",
+	}
+}
+
+func (d draw) sides() SidesView {
+	v := SidesView{
+		Now: noon, From: 17, To: 18, Phase: d.phase(), Since: d.since(0, PausePatience, PutOff, time.Hour),
+		Tried: []int{0, 0, 1, Tries - 1, Tries}[d.IntN(5)], Wanted: d.likely(6),
+		Failure: d.text("", "rows differ", wayBackTaken), Repeat: d.likely(2), Ready: d.likely(9),
+		Busy: d.text("", "", "", "", "a restore"), Window: d.window(), Asked: d.likely(2),
+	}
+	for _, work := range []*Work{
+		&v.Check, &v.Backup, &v.Publish, &v.Copy, &v.Follow, &v.Compare, &v.Prepare, &v.Settle,
+	} {
+		*work = d.work()
+	}
+	v.Broken, v.Gone = d.text("", "", "", "", "a slot is gone"), !d.likely(8)
+	v.Serves, v.Closed, v.Hand = []Colour{Blue, Green}[d.IntN(2)], d.likely(2), d.work()
+	v.Waits, v.Open, v.Back, v.Accepted = d.likely(2), d.likely(4), !d.likely(4), !d.likely(3)
+	v.Until = []time.Time{{}, noon, noon.Add(time.Hour)}[d.IntN(3)]
+	v.Leave, v.InPlace, v.Return, v.Removed = d.work(), d.work(), d.work(), d.work()
+	return v
+}
+
+func (d draw) permission() Permission {
+	return Permission{Window: d.window(), Automatic: d.likely(2), Asked: d.likely(2), InWindow: d.likely(2)}
+}
+
+func (d draw) minor() Situation {
+	s := situation()
+	s.Permission, s.Looking, s.Ready = d.permission(), !d.likely(6), d.likely(5)
+	s.Image.Fixed, s.Image.Version = !d.likely(9), d.text("17.12", "17.12", "17.12", "17.11", "18.1")
+	s.Runs = d.text("", s.Runs, s.Runs)
+	s.Pull = []Pull{PullNone, PullRunning, PullDone, PullFailed}[d.IntN(4)]
+	s.Pulled, s.Trouble = d.text("", s.Image.Reference, s.Image.Reference), "no such host"
+	s.Failed, s.Failure = d.text("", "", s.Image.Reference), "no room"
+	s.FailedAt = s.Now.Add(-RetryAfter + time.Duration(d.IntN(3)-1))
+	if !d.likely(9) {
+		s.Replacing, s.Left = &Target{Image: s.Image.Reference}, d.likely(2)
+	}
+	if !d.likely(4) {
+		s.Instances[1] = instance("x-1", "17.12", "sha256:13")
+	}
+	return s
+}
+
+func (d draw) finish() Finish {
+	return Finish{
+		Now: noon, Permission: d.permission(), OnRequest: !d.likely(4), Due: d.likely(2), Stale: d.likely(2),
+		Ready: d.likely(4), Cramped: !d.likely(4), Works: !d.likely(9), Ended: !d.likely(9),
+		FailedAt: []time.Time{{}, noon, noon.Add(-FinishRetry), noon.Add(1 - FinishRetry)}[d.IntN(4)],
+		Left:     !d.likely(4),
+	}
+}
+
+// What is decided of each of many views, in one sum for each result: who changes a table of steps for another reason
+// than to change what is decided sees here that something else changes.
+func TestDecisionsAreAsTheyWere(t *testing.T) {
+	const views = 100_000
+	got := map[string]hash.Hash{}
+	note := func(result, text string) {
+		if got[result] == nil {
+			got[result] = sha256.New()
+		}
+		fmt.Fprintln(got[result], text)
+	}
+	d := newDraw(20261128)
+	for range views {
+		m := DecideMajor(d.major())
+		note("major "+string(m.Phase), fmt.Sprint(m.Says, "|", m.Failure, "|", m.At))
+		s := DecideSides(d.sides())
+		note("sides "+string(s.Phase), fmt.Sprint(s.Says, "|", s.Failure, "|", s.At, s.Serves, s.PutOff, s.Task))
+		o := Decide(d.minor())
+		note("minor "+string(o.Step), fmt.Sprint(o.Why, o.Target, o.Says, "|", o.At))
+		step, says, at := DecideFinish(d.finish())
+		note("finish "+string(step), fmt.Sprint(says, "|", at))
+	}
+	if len(got) != len(sums) {
+		t.Errorf("there are %d results, not %d", len(got), len(sums))
+	}
+	for _, result := range slices.Sorted(maps.Keys(got)) {
+		if sum := hex.EncodeToString(got[result].Sum(nil)[:6]); sum != sums[result] {
+			t.Errorf("other decisions: %q: %q,", result, sum)
+		}
+	}
+}
+
+// sums are those of what is decided.
+var sums = map[string]string{
+	"finish begin":       "0ba4673f4d22",
+	"finish none":        "3c56f26c276f",
+	"finish take":        "c8ddb0b5a38f",
+	"finish wait":        "514eb2208b1f",
+	"finish watch":       "24507a7a274f",
+	"major BackingUp":    "a5f2cfc075be",
+	"major Checking":     "9fba500c6bb5",
+	"major Closing":      "f03ed981b03c",
+	"major Failed":       "1bc3afc0bcb1",
+	"major Preparing":    "7e2985894f33",
+	"major Pulling":      "b8bffd80dfbd",
+	"major Rehearsing":   "28c5e2c76722",
+	"major Starting":     "622c26772d88",
+	"major Upgraded":     "a82d400fb5b2",
+	"major Upgrading":    "d6e616ae3331",
+	"major Waiting":      "53460ad4cc51",
+	"minor adopt":        "91cbbbf965b7",
+	"minor done":         "b240a5fb588f",
+	"minor fail":         "1d58aad1e068",
+	"minor none":         "fb8a97dce2d0",
+	"minor pull":         "078a1a655851",
+	"minor refuse":       "4b7cce783428",
+	"minor replace":      "25c12d5f3a4e",
+	"minor take":         "48c42fa3df48",
+	"minor wait":         "fd282fbbe861",
+	"sides BackingUp":    "61543de26428",
+	"sides Cancelling":   "2b070710fe59",
+	"sides Changed":      "22b79c0f473b",
+	"sides Changing":     "7e03fa677a86",
+	"sides ChangingBack": "35b399bbdaef",
+	"sides Checking":     "9ef8ca6a5b7b",
+	"sides ComingHome":   "c607caed94a7",
+	"sides Comparing":    "8a26327f366f",
+	"sides Copying":      "42ecc22a92bd",
+	"sides Failed":       "d58b3823d15a",
+	"sides Following":    "f9df6d2d4e05",
+	"sides Publishing":   "cfe83693f271",
+	"sides Ready":        "e131267d24a9",
+	"sides Upgraded":     "4025a893af5e",
+	"sides Waiting":      "a0d2da1812ac",
+}
