@@ -21,33 +21,23 @@ import (
 // Leases is a right to see all of the cluster's), and the agents' answers. The Lease is read first: what agents say is
 // then no older than its being there, or gone.
 type Observed struct {
-	Config   *corev1.ConfigMap
-	Set      *appsv1.StatefulSet
-	Pods     map[int]*corev1.Pod // of instances, by ordinal
-	Claims   map[int]*corev1.PersistentVolumeClaim
-	WALs     map[int]*corev1.PersistentVolumeClaim // those of WAL volumes
-	Users    map[string]string                     // of claims, the name of a Pod that uses it
-	Readers  readers
-	Poolers  map[string]*appsv1.Deployment
-	Jobs     []batchv1.Job
-	InitPods []corev1.Pod
-	// RestorePods are those of the Jobs that bring the first data back, BackupPods those that take backups and make
-	// room.
-	RestorePods   []corev1.Pod
-	BackupPods    []corev1.Pod
-	CopyPods      []corev1.Pod        // of the Jobs that copy the archive into the second store
-	ImagePods     []corev1.Pod        // of the Jobs that look into the image
-	UpgradePods   []corev1.Pod        // of the Jobs of an upgrade to another major version
-	RehearsalPods []corev1.Pod        // of the Jobs that rehearse one
-	SidesPods     []corev1.Pod        // of the Jobs of a blue/green one
-	FinishPods    []corev1.Pod        // of the Job after a change of the image
-	OtherPods     int                 // of the server of an archive on a volume
-	PoolerPods    []corev1.Pod        // of poolers
-	Backups       []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
-	Snapshots     []v1.DatabaseBackup // the same of those that are snapshots of a volume
-	Restores      []v1.RestoreStatus  // of the namespace's SampleDBs; as above
-	Drills        []v1.FaultDrill     // those that name this SampleDB, the newest last
-	Lease         *coordinationv1.Lease
+	Config  *corev1.ConfigMap
+	Set     *appsv1.StatefulSet
+	Pods    map[int]*corev1.Pod // of instances, by ordinal
+	Claims  map[int]*corev1.PersistentVolumeClaim
+	WALs    map[int]*corev1.PersistentVolumeClaim // those of WAL volumes
+	Users   map[string]string                     // of claims, the name of a Pod that uses it
+	Readers readers
+	Poolers map[string]*appsv1.Deployment
+	Jobs    []batchv1.Job
+	JobPods
+	OtherPods  int                 // of the server of an archive on a volume
+	PoolerPods []corev1.Pod        // of poolers
+	Backups    []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
+	Snapshots  []v1.DatabaseBackup // the same of those that are snapshots of a volume
+	Restores   []v1.RestoreStatus  // of the namespace's SampleDBs; as above
+	Drills     []v1.FaultDrill     // those that name this SampleDB, the newest last
+	Lease      *coordinationv1.Lease
 	// PodsRefused is why the last Pod of an instance could not be made, "" where that is not so.
 	PodsRefused string
 	// Answers are those of the agents that answered, by the name of the instance. One that is
@@ -55,6 +45,21 @@ type Observed struct {
 	Answers map[string]protocol.Status
 	// Doubted says that it will be known in a moment whether another agent answers.
 	Doubted bool
+}
+
+// JobPods are the Pods of Jobs, by what these do.
+type JobPods struct {
+	InitPods []corev1.Pod
+	// RestorePods are those of the Jobs that bring the first data back, BackupPods those that take backups and make
+	// room.
+	RestorePods   []corev1.Pod
+	BackupPods    []corev1.Pod
+	CopyPods      []corev1.Pod // of the Jobs that copy the archive into the second store
+	ImagePods     []corev1.Pod // of the Jobs that look into the image
+	UpgradePods   []corev1.Pod // of the Jobs of an upgrade to another major version
+	RehearsalPods []corev1.Pod // of the Jobs that rehearse one
+	SidesPods     []corev1.Pod // of the Jobs of a blue/green one
+	FinishPods    []corev1.Pod // of the Job after a change of the image
 }
 
 // PodsOfComponents is where the Pods of each component are collected, but for those of which more is noted.

@@ -114,15 +114,7 @@ type Outcomes struct {
 	Storage Verdict
 	// GrownAt is when any volume last grew by itself, nil for never.
 	GrownAt *metav1.Time
-	// Password is which password is where.
-	Password v1.PasswordStatus
-	// Trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
-	Trust string
-	// AppHosts is of how many instances NAME-app names the hosts; 0 for one of an earlier release.
-	AppHosts int32
-	// Authority is which authorities count, and where; AuthorityWaits that it waits for nothing else than time.
-	Authority      v1.AuthorityStatus
-	AuthorityWaits bool
+	SecretOutcomes
 	// Rehearsal is the last one that was asked for alone, nil where there was none.
 	Rehearsal *v1.RehearsalStatus
 	// Pooler is what is on record of the poolers.
@@ -138,12 +130,7 @@ type Outcomes struct {
 	Upgraded    Verdict
 	// Restart is the last one of the servers that was asked for, nil where there was none.
 	Restart *v1.RestartStatus
-	// Restore is the status of spec.restoreFrom or spec.restore, once RestoreSeen, restored the condition Restored.
-	Restore     *v1.RestoreStatus
-	RestoreSeen bool
-	Restored    Verdict
-	// Loss is whether the data is lost for good.
-	Loss Loss
+	RestoreOutcomes
 	// Stop is how far a stop is, or the start after it, nil where the database is to serve and does.
 	Stop *v1.StopStatus
 	// Stopped says why no instance may run for now, nil where they may.
@@ -157,6 +144,29 @@ type Outcomes struct {
 	Vain Verdict
 	// Moving says why another instance is about to become primary, "" when none is.
 	Moving string
+}
+
+// SecretOutcomes are those about passwords, certificates and authorities.
+type SecretOutcomes struct {
+	// Password is which password is where.
+	Password v1.PasswordStatus
+	// Trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
+	Trust string
+	// AppHosts is of how many instances NAME-app names the hosts; 0 for one of an earlier release.
+	AppHosts int32
+	// Authority is which authorities count, and where; AuthorityWaits that it waits for nothing else than time.
+	Authority      v1.AuthorityStatus
+	AuthorityWaits bool
+}
+
+// RestoreOutcomes are those about data that comes back, or is lost.
+type RestoreOutcomes struct {
+	// Restore is the status of spec.restoreFrom or spec.restore, once RestoreSeen, restored the condition Restored.
+	Restore     *v1.RestoreStatus
+	RestoreSeen bool
+	Restored    Verdict
+	// Loss is whether the data is lost for good.
+	Loss Loss
 }
 
 // Instances are those wanted, by ordinal: from 0 to this, exclusively.
