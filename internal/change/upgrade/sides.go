@@ -181,7 +181,8 @@ func (v SidesView) ToGreen() steps.Table {
 		{Phase: PhaseComparing, Task: TaskCompare, Work: &v.Compare, Says: "All rows of both sides are compared"},
 		{Phase: PhaseReady, Task: TaskPrepare, Work: &v.Prepare, Says: "The link back is made"},
 	}
-	rows = append(rows, v.change(PhaseChanging, PhaseReady)...)
+	moves := fmt.Sprintf("no client is let in for %s at most when clients move there", PausePatience)
+	rows = append(rows, v.change(PhaseChanging, PhaseReady, moves)...)
 	return v.table(append(rows, steps.Row{Phase: PhaseChanged, Begins: v.opens(v.To)}))
 }
 
@@ -209,7 +210,7 @@ func (v SidesView) ToBlue() steps.Table {
 		add(TaskFollow, &v.Follow, "Blue has not caught up yet")
 		add(TaskCompare, &v.Compare, "All rows of both sides are compared")
 		add(TaskPrepare, &v.Prepare, "The other link is made")
-		rows = append(append(rows, v.change(PhaseChangingBack, here)...), opens)
+		rows = append(append(rows, v.change(PhaseChangingBack, here, "again when the data comes home")...), opens)
 	}
 	return v.table(append(rows, steps.Row{Phase: here, Until: v.Until, Waits: []steps.Reason{{Is: true,
 		Says: fmt.Sprintf("%s, and %d follows it, so that there is a way back, until it is accepted", v.greenServes(),
@@ -226,7 +227,7 @@ func (v SidesView) table(rows []steps.Row) steps.Table {
 
 // change are the steps in which sides change: the moment for it is awaited, which does not come soon again when it was
 // put off, and then comes the pause. What fails is put off.
-func (v SidesView) change(pause, meanwhile Phase) []steps.Row {
+func (v SidesView) change(pause, meanwhile Phase, heading string) []steps.Row {
 	putOff := func(why string) steps.Decision {
 		return steps.Decision{Phase: meanwhile, PutOff: true, Failure: why, At: v.Now.Add(PutOff),
 			Says: "The change of sides was put off: " + why}
@@ -258,18 +259,18 @@ func (v SidesView) change(pause, meanwhile Phase) []steps.Row {
 			Phase: meanwhile, Former: former, Task: v.onceBegun(TaskChange, Work{}), Work: &pod, Fail: putOff,
 			Says: "The Pod that hands over is being started",
 		},
-		v.pause(pause, putOff),
+		v.pause(pause, heading, putOff),
 	}
 }
 
 // pause is the step in which no client is let in, until the side that served is closed and the other one has all.
-func (v SidesView) pause(phase Phase, putOff func(why string) steps.Decision) steps.Row {
+func (v SidesView) pause(phase Phase, heading string, putOff func(why string) steps.Decision) steps.Row {
 	until := v.Now.Add(PausePatience)
 	if v.Phase == phase {
 		until = v.Since.Add(PausePatience)
 	}
 	return steps.Row{
-		Phase: phase, Kept: true, Writes: steps.WritesPause, Until: until,
+		Phase: phase, Heading: heading, Kept: true, Writes: steps.WritesPause, Until: until,
 		Begins: "No client is let in, until the other side serves",
 		Fails: []steps.Reason{
 			{Is: v.Broken != "", Says: v.Broken},

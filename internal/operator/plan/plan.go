@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/steps"
 )
 
 // Effect is what a step does.
@@ -42,14 +43,14 @@ const (
 )
 
 // Writes is what becomes of writes during a step.
-type Writes string
+type Writes = steps.Writes
 
 // The values of Writes.
 const (
-	WritesGoOn     Writes = "GoOn"     // they do
-	WritesHandOver Writes = "HandOver" // another instance takes over in order: a second or two without
-	WritesPause    Writes = "Pause"    // none for 3 s at most, when clients move and when they move back
-	WritesDown     Writes = "Down"     // none until the step is done
+	WritesGoOn     = steps.WritesGoOn
+	WritesHandOver = steps.WritesHandOver
+	WritesPause    = steps.WritesPause
+	WritesDown     = steps.WritesDown
 )
 
 // Plan is what a change of a SampleDB does.

@@ -384,3 +384,15 @@ func TestASampleDBThatIsMade(t *testing.T) {
 		t.Errorf("it says\n%s\n%q %v", got.short(), got.Warnings, err)
 	}
 }
+
+// What a stop does is told by the headings of its own steps, in their order.
+func TestAStopIsToldByItsSteps(t *testing.T) {
+	before := shop()
+	after := before.DeepCopy()
+	after.Spec.Stopped = true
+	p, err := Of(before, after, Seen{})
+	const want = "clients are sent away, the archive gets the last WAL, and the Pods end; the volumes stay"
+	if err != nil || len(p.Steps) != 1 || p.Steps[0].Message != want {
+		t.Errorf("it says %+v (%v), want %q", p.Steps, err, want)
+	}
+}

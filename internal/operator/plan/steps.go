@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/stop"
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
@@ -46,9 +47,10 @@ func (c change) stop() *Step {
 	if !c.after.Spec.Stopped || c.before.Spec.Stopped {
 		return nil
 	}
+	table := stop.View{}.Steps()
 	return &Step{
-		Effect: Stop, Instances: c.inTurn(), Writes: WritesDown,
-		Message: "clients are sent away, the archive gets the last WAL, and the Pods end; the volumes stay",
+		Effect: Stop, Instances: c.inTurn(), Writes: table.Writes(),
+		Message: inTurn(table.Headings()) + "; the volumes stay",
 	}
 }
 
@@ -170,7 +172,9 @@ func (c change) upgrade() *Step {
 		message += "; how long it is without writes is not known: it was not rehearsed"
 	}
 	message += "; " + desired.WayBack(c.after).Sentence()
-	return &Step{Effect: Upgrade, Instances: instances(c.after), Writes: WritesDown, Message: message}
+	return &Step{
+		Effect: Upgrade, Instances: instances(c.after), Writes: upgrade.MajorView{}.Steps().Writes(), Message: message,
+	}
 }
 
 // upgradeBeside is an upgrade by a second side, or that there is none.
@@ -186,11 +190,12 @@ func (c change) upgradeBeside(message string) *Step {
 			needs = append(needs, fmt.Sprintf("a volume of %s each", size.String()))
 		}
 	}
+	there, home := upgrade.SidesView{}.ToGreen(), upgrade.SidesView{Accepted: true}.ToBlue()
 	message += fmt.Sprintf("; the instances of %s are made and upgraded beside these, and need %s, until the upgrade "+
-		"is accepted; no client is let in for %s at most when clients move there, and again when the data comes home",
-		green, strings.Join(needs, " and "), upgrade.PausePatience)
+		"is accepted; %s", green, strings.Join(needs, " and "),
+		inTurn(slices.Concat(there.Headings(), home.Headings())))
 	return &Step{
-		Effect: Upgrade, Instances: slices.Concat(second, instances(c.after)), Writes: WritesPause, Message: message,
+		Effect: Upgrade, Instances: slices.Concat(second, instances(c.after)), Writes: there.Writes(), Message: message,
 	}
 }
 
@@ -383,6 +388,12 @@ func names(from, to int, name func(int) string) (out []string) {
 		out = append(out, name(n))
 	}
 	return out
+}
+
+// inTurn is a sentence of what happens one after the other.
+func inTurn(headings []string) string {
+	last := len(headings) - 1
+	return strings.Join(headings[:last], ", ") + ", and " + headings[last]
 }
 
 func reversed(names []string) []string {

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/steps"
+	"toban.dev/internal/change/stop"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
@@ -30,7 +32,7 @@ type stopTopic struct {
 // anything rests on it: the agents are told that no client is to be let in, and the Pods end, a reconcile later.
 func (s *stopTopic) ApplyStop(ctx context.Context) error {
 	v := s.stopView()
-	s.noteStop(v, decideStop(v))
+	s.noteStop(v, stop.Decide(v))
 	if !s.Stop.Down() {
 		return nil
 	}
@@ -48,62 +50,62 @@ func (s *stopTopic) ApplyStop(ctx context.Context) error {
 }
 
 // stopView is what is known of a stop.
-func (s *stopTopic) stopView() stopView {
-	v := stopView{
-		now: s.Now, wanted: s.StopPlan.wanted, sleeps: s.StopPlan.asleep != "", held: s.held,
-		until: s.StopPlan.until, deleted: s.DB.DeletionTimestamp != nil,
-		busy: s.BusyForStop(), data: s.Config.SystemIdentifier != "",
-		pods: len(s.Seen.Pods) + s.Seen.OtherPods, primary: s.Primary(),
-		allClosed: s.Primary() != "" && s.AllClosed(), archived: s.Backup == nil,
+func (s *stopTopic) stopView() stop.View {
+	v := stop.View{
+		Now: s.Now, Wanted: s.StopPlan.wanted, Sleeps: s.StopPlan.asleep != "", Held: s.held,
+		Until: s.StopPlan.until, Deleted: s.DB.DeletionTimestamp != nil,
+		Busy: s.BusyForStop(), Data: s.Config.SystemIdentifier != "",
+		Pods: len(s.Seen.Pods) + s.Seen.OtherPods, Primary: s.Primary(),
+		AllClosed: s.Primary() != "" && s.AllClosed(), Archived: s.Backup == nil,
 	}
 	if old := s.DB.Status.Stop; old != nil {
-		v.step, v.proves, v.proved = old.Step, old.Primary, old.LSN
+		v.Step, v.Proves, v.Proved = steps.Phase(old.Step), old.Primary, old.LSN
 		if old.Since != nil {
-			v.since = old.Since.Time
+			v.Since = old.Since.Time
 		}
 	}
 	switch {
-	case v.step == "":
-		v.pods = len(s.Seen.Pods)
-	case !v.sleeps:
-		v.pods += len(s.Seen.PoolerPods)
+	case v.Step == "":
+		v.Pods = len(s.Seen.Pods)
+	case !v.Sleeps:
+		v.Pods += len(s.Seen.PoolerPods)
 	}
-	answer := s.Seen.Answers[v.primary]
-	v.closed = s.Config.Closed && answer.Closed && answer.ConfigRevision == s.Config.Revision
-	if v.closed {
-		v.end = answer.End
+	answer := s.Seen.Answers[v.Primary]
+	v.Closed = s.Config.Closed && answer.Closed && answer.ConfigRevision == s.Config.Revision
+	if v.Closed {
+		v.End = answer.End
 	}
 	s.viewProof(&v)
 	return v
 }
 
 // viewProof is who has all up to the end.
-func (s *stopTopic) viewProof(v *stopView) {
-	end, err := wal.ParseLSN(v.end)
-	known := err == nil && v.end != ""
+func (s *stopTopic) viewProof(v *stop.View) {
+	end, err := wal.ParseLSN(v.End)
+	known := err == nil && v.End != ""
 	for _, m := range s.Config.Members {
 		answer := s.Seen.Answers[m.Name]
 		has, err := wal.ParseLSN(answer.LSN)
-		if m.Name != v.primary && (!known || err != nil || answer.LSN == "" || has < end) {
-			v.behind = append(v.behind, m.Name)
+		if m.Name != v.Primary && (!known || err != nil || answer.LSN == "" || has < end) {
+			v.Behind = append(v.Behind, m.Name)
 		}
 	}
 	if s.Backup == nil {
 		return
 	}
 	state := s.ArchiveState()
-	v.archived = known && state != nil && s.OpenGap() == "" && archivedUpTo(state, end)
+	v.Archived = known && state != nil && s.OpenGap() == "" && archivedUpTo(state, end)
 	switch {
 	case !known:
-		v.archive = "the agent of the primary does not say where its WAL ends"
+		v.Archive = "the agent of the primary does not say where its WAL ends"
 	case state == nil:
-		v.archive = "the primary does not say how far the archive goes"
+		v.Archive = "the primary does not say how far the archive goes"
 	case state.Error != "":
-		v.archive = "the archive does not take WAL now: " + state.Error
+		v.Archive = "the archive does not take WAL now: " + state.Error
 	case s.OpenGap() != "":
-		v.archive = "WAL " + s.OpenGap() + " is in no archive"
+		v.Archive = "WAL " + s.OpenGap() + " is in no archive"
 	default:
-		v.archive = fmt.Sprintf("the archive goes up to %s, and the WAL to %s", state.LSN, v.end)
+		v.Archive = fmt.Sprintf("the archive goes up to %s, and the WAL to %s", state.LSN, v.End)
 	}
 }
 
@@ -114,12 +116,12 @@ func archivedUpTo(state *protocol.ArchiveStatus, end wal.LSN) bool {
 }
 
 // noteStop says in the status how far a stop is.
-func (s *stopTopic) noteStop(v stopView, d stopDecision) {
+func (s *stopTopic) noteStop(v stop.View, d steps.Decision) {
 	old := s.Stop
-	if d.step == "" {
-		if d.reason == stopStarted && !v.deleted {
-			s.AddEvent(s.startEvent(), fmt.Sprintf("%s takes writes, %.0f s after the start was asked for", v.primary,
-				s.Now.Sub(v.since).Seconds()))
+	if d.Phase == "" {
+		if d.Why == stop.WhyStarted && !v.Deleted {
+			s.AddEvent(s.startEvent(), fmt.Sprintf("%s takes writes, %.0f s after the start was asked for", v.Primary,
+				s.Now.Sub(v.Since).Seconds()))
 		}
 		s.Stop = nil
 		return
@@ -128,12 +130,12 @@ func (s *stopTopic) noteStop(v stopView, d stopDecision) {
 	if old != nil {
 		next = old.DeepCopy()
 	}
-	next.Step, next.Message, next.Until = d.step, d.message, s.StopPlan.status()
+	next.Step, next.Message, next.Until = string(d.Phase), d.Says, s.StopPlan.status()
 	next.Asleep = s.sleepsSince(d)
 	if s.StopPlan.unread != "" {
 		next.Message += "; " + s.StopPlan.unread
 	}
-	if old == nil || d.step == v1.StopClosing && old.Step != v1.StopClosing {
+	if old == nil || d.Phase == v1.StopClosing && old.Step != v1.StopClosing {
 		next.Instances = max(next.Instances, int32(s.Needed())) //nolint:gosec // nine at most
 		next.Primary, next.LSN, next.Archive, next.ArchivedLSN, next.Behind = "", "", "", "", nil
 	}
@@ -149,28 +151,28 @@ func (s *stopTopic) noteStop(v stopView, d stopDecision) {
 }
 
 // sleepsSince is since when it sleeps. While it starts, it is still known that it did.
-func (s *stopTopic) sleepsSince(d stopDecision) string {
-	if d.step == v1.StopStarting {
+func (s *stopTopic) sleepsSince(d steps.Decision) string {
+	if d.Phase == v1.StopStarting {
 		return s.asleep()
 	}
 	return s.StopPlan.asleep
 }
 
 // noteProof says how far standbys and the archive are; when the Pods end, that is what was proved.
-func (s *stopTopic) noteProof(next *v1.StopStatus, v stopView, d stopDecision) {
+func (s *stopTopic) noteProof(next *v1.StopStatus, v stop.View, d steps.Decision) {
 	switch {
-	case d.step == v1.StopStarting:
+	case d.Phase == v1.StopStarting:
 		next.LSN, next.ArchivedLSN, next.Archive, next.Behind = "", "", "", nil // it does not hold any more
 		return
-	case v.step == v1.StopProving || d.step == v1.StopProving:
-	case next.Down() && next.Archive == "" && v.data:
+	case v.Step == v1.StopProving || d.Phase == v1.StopProving:
+	case next.Down() && next.Archive == "" && v.Data:
 		next.Archive = s.unproved()
 		return
 	default:
 		return
 	}
-	if v.primary != "" && v.closed {
-		next.Primary, next.LSN, next.Behind = v.primary, v.end, v.behind
+	if v.Primary != "" && v.Closed {
+		next.Primary, next.LSN, next.Behind = v.Primary, v.End, v.Behind
 		if state := s.ArchiveState(); state != nil && state.LSN != "" {
 			next.ArchivedLSN = state.LSN
 		}
@@ -178,7 +180,7 @@ func (s *stopTopic) noteProof(next *v1.StopStatus, v stopView, d stopDecision) {
 	switch {
 	case s.Backup == nil:
 		next.Archive = v1.StopArchiveNone
-	case d.reason == stopComplete, v.archived && v.closed:
+	case d.Why == stop.WhyComplete, v.Archived && v.Closed:
 		next.Archive = v1.StopArchiveComplete
 	case next.LSN == "":
 		next.Archive = v1.StopArchiveUnknown
