@@ -1,14 +1,17 @@
 package upgrade
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"toban.dev/internal/change/steps"
 )
 
 // Outcome is what came of a rehearsal (docs/upgrade.md, "The rehearsal").
-type Outcome string
+type Outcome = steps.Phase
 
 // The outcomes. That it is not known whether there are problems is not that there are some, nor that there are none.
 const (
@@ -62,58 +65,37 @@ type RehearsalDecision struct {
 
 // DecideRehearsal says what is to be done about a rehearsal.
 func DecideRehearsal(v RehearsalView) RehearsalDecision {
-	switch {
-	case v.Recorded != "" && v.Recorded != OutcomeRunning:
-		return RehearsalDecision{Outcome: v.Recorded, Says: v.RecordedSays}
-	case v.Never:
-		return RehearsalDecision{Outcome: OutcomeSkipped, Says: "not rehearsed: spec.upgrade.rehearse is Never"}
-	case v.Ended:
-		return v.ended()
-	case v.Started:
-		return v.running()
-	case !v.Archive:
-		return v.without("there is no archive (spec.backup) whose backup could be restored")
-	case v.Backup == "":
-		return v.without("there is no complete backup in the archive")
-	}
-	return RehearsalDecision{Outcome: OutcomeRunning, Start: true, Says: "its Pod is being started"}
+	d := v.Steps().Decide("")
+	return RehearsalDecision{Outcome: d.Phase, Start: d.Phase == OutcomeRunning && !v.Started, Says: d.Says}
 }
 
-// without is about what can't be rehearsed: that is the end of it only where the spec asks for it.
-func (v RehearsalView) without(why string) RehearsalDecision {
+// Steps is the one step of a rehearsal, with what may come of it. That something can't be rehearsed is the end of it
+// only where the spec asks for it.
+func (v RehearsalView) Steps() steps.Table {
+	without, why := OutcomeSkipped, "not rehearsed: "
 	if v.Always {
-		return notDone(why)
+		without, why = OutcomeNotDone, ""
 	}
-	return RehearsalDecision{Outcome: OutcomeSkipped, Says: "not rehearsed: " + why}
-}
-
-func (v RehearsalView) ended() RehearsalDecision {
-	switch {
-	case len(v.Found.Problems) > 0:
-		return RehearsalDecision{Outcome: OutcomeProblems, Says: strings.Join(v.Found.Problems, "; ")}
-	case v.Found.Known:
-		return RehearsalDecision{Outcome: OutcomePassed}
-	case v.Found.Unknown != "":
-		return notDone(v.Found.Unknown)
-	}
-	return notDone(fmt.Sprintf("its Pod has ended without saying why: kubectl describe job %s", v.Job))
-}
-
-func (v RehearsalView) running() RehearsalDecision {
-	switch {
-	case v.Idle <= RehearsalPatience && v.Trouble != "":
-		return RehearsalDecision{Outcome: OutcomeRunning, Says: v.Trouble}
-	case v.Idle <= RehearsalPatience:
-		return RehearsalDecision{Outcome: OutcomeRunning, Says: v.Says}
-	case v.Trouble != "":
-		return notDone(fmt.Sprintf("its Pod does not run for %s: %s", RehearsalPatience, v.Trouble))
-	}
-	return notDone(fmt.Sprintf("its Pod does not run for %s: kubectl describe job %s, and its Pod, say why",
-		RehearsalPatience, v.Job))
-}
-
-func notDone(why string) RehearsalDecision {
-	return RehearsalDecision{Outcome: OutcomeNotDone, Says: why}
+	return steps.Table{Rows: []steps.Row{{Phase: OutcomeRunning, Waits: []steps.Reason{
+		{Is: v.Recorded != "" && v.Recorded != OutcomeRunning, To: v.Recorded, Says: v.RecordedSays},
+		{Is: v.Never, To: OutcomeSkipped, Says: "not rehearsed: spec.upgrade.rehearse is Never"},
+		{
+			Is: v.Ended && len(v.Found.Problems) > 0, To: OutcomeProblems,
+			Says: strings.Join(v.Found.Problems, "; "),
+		},
+		{Is: v.Ended && v.Found.Known, To: OutcomePassed},
+		{Is: v.Ended, To: OutcomeNotDone, Says: cmp.Or(v.Found.Unknown,
+			"its Pod has ended without saying why: kubectl describe job "+v.Job)},
+		{
+			Is: v.Started && v.Idle > RehearsalPatience, To: OutcomeNotDone,
+			Says: fmt.Sprintf("its Pod does not run for %s: %s", RehearsalPatience, cmp.Or(v.Trouble,
+				fmt.Sprintf("kubectl describe job %s, and its Pod, say why", v.Job))),
+		},
+		{Is: v.Started, Says: cmp.Or(v.Trouble, v.Says)},
+		{Is: !v.Archive, To: without, Says: why + "there is no archive (spec.backup) whose backup could be restored"},
+		{Is: v.Backup == "", To: without, Says: why + "there is no complete backup in the archive"},
+		{Is: true, Says: "its Pod is being started"},
+	}}}}
 }
 
 // Work is a rehearsal as something that an upgrade needs.

@@ -17,7 +17,7 @@ import (
 // draw makes views of a sequence, the same for each run.
 type draw struct{ *rand.Rand }
 
-func newDraw(seed uint64) draw { return draw{rand.New(rand.NewPCG(seed, 7))} } //nolint:gosec // it is to be the same
+func newDraw(seed uint64) draw { return draw{rand.New(rand.NewPCG(seed, 7))} }
 
 // likely is true in all but one of n cases.
 func (d draw) likely(n int) bool { return d.IntN(n) > 0 }
@@ -121,6 +121,20 @@ func (d draw) finish() Finish {
 	}
 }
 
+func (d draw) rehearsal() RehearsalView {
+	v := RehearsalView{
+		Recorded: Outcome(d.text("", "", "", string(OutcomeRunning), string(OutcomePassed), string(OutcomeProblems))),
+		Always:   !d.likely(3), Never: !d.likely(6), Archive: d.likely(4), Backup: d.text("x-1", "x-1", ""), Job: "x-r",
+		Started: d.likely(2), Ended: !d.likely(3), Idle: RehearsalPatience + time.Duration(d.IntN(3)-1),
+		Trouble: d.text("", "no node"), Says: d.text("", "replays"), RecordedSays: "as it was",
+	}
+	v.Found.Known, v.Found.Unknown = d.likely(2), d.text("", "no room")
+	if !d.likely(3) {
+		v.Found.Problems = []string{"one", "two"}[:1+d.IntN(2)]
+	}
+	return v
+}
+
 // What is decided of each of many views, in one sum for each result: who changes a table of steps for another reason
 // than to change what is decided sees here that something else changes.
 func TestDecisionsAreAsTheyWere(t *testing.T) {
@@ -132,7 +146,7 @@ func TestDecisionsAreAsTheyWere(t *testing.T) {
 		}
 		fmt.Fprintln(got[result], text)
 	}
-	d := newDraw(20261128)
+	d, forRehearsals := newDraw(20261128), newDraw(20261129)
 	for range views {
 		m := DecideMajor(d.major())
 		note("major "+string(m.Phase), fmt.Sprint(m.Says, "|", m.Failure, "|", m.At))
@@ -142,6 +156,8 @@ func TestDecisionsAreAsTheyWere(t *testing.T) {
 		note("minor "+string(o.Step), fmt.Sprint(o.Why, o.Target, o.Says, "|", o.At))
 		step, says, at := DecideFinish(d.finish())
 		note("finish "+string(step), fmt.Sprint(says, "|", at))
+		r := DecideRehearsal(forRehearsals.rehearsal())
+		note("rehearsal "+string(r.Outcome), fmt.Sprint(r.Start, "|", r.Says))
 	}
 	if len(got) != len(sums) {
 		t.Errorf("there are %d results, not %d", len(got), len(sums))
@@ -180,6 +196,11 @@ var sums = map[string]string{
 	"minor replace":      "25c12d5f3a4e",
 	"minor take":         "48c42fa3df48",
 	"minor wait":         "fd282fbbe861",
+	"rehearsal NotDone":  "fcde1e3f7bf2",
+	"rehearsal Passed":   "58d566882c38",
+	"rehearsal Problems": "255f2a1cdebd",
+	"rehearsal Running":  "7c65e995e02e",
+	"rehearsal Skipped":  "a886ee6dc359",
 	"sides BackingUp":    "61543de26428",
 	"sides Cancelling":   "2b070710fe59",
 	"sides Changed":      "22b79c0f473b",
