@@ -10,45 +10,6 @@ import (
 	"testing"
 )
 
-// without is what an annex goes with: its folders and files, and its lines in files of the core.
-type without struct {
-	gone  []string
-	lines map[string]string // by file, an expression for what is taken out of it
-}
-
-// ofController is a controller with its entry in the list of annexes.
-func ofController(kinds, folder string, more ...string) without {
-	entry, imported := `^\t\{kinds: "`+kinds+`".*?^\t\}\},\n`, `^\t"toban.dev/`+folder+`"\n`
-	return without{gone: append(more, folder), lines: map[string]string{
-		"internal/cli/process/annexes.go": `(?sm)` + entry + `|` + imported,
-	}}
-}
-
-// ofVerb is a folder of verbs with its lines in the list of all.
-func ofVerb(folder string, more ...string) without {
-	verbs, imported := `^\t+`+folder+`\..*\n`, `^\t"toban.dev/internal/cli/`+folder+`"\n`
-	return without{gone: append(more, "internal/cli/"+folder), lines: map[string]string{
-		"internal/cli/plugin.go": `(?m)` + verbs + `|` + imported,
-	}}
-}
-
-// annexes are what the core can do without (docs/architecture.md, "Core and annexes").
-var annexes = map[string]without{
-	"DatabaseRestore": ofController("DatabaseRestores", "internal/operator/order/databaserestore"),
-	"FaultDrill":      ofController("FaultDrills", "internal/operator/order/faultdrill"),
-	"PostgreSQL":      ofController("PostgreSQLs", "internal/operator/postgresql"),
-	"MyApp":           ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
-	"console": {
-		gone:  []string{"internal/cli/console", "internal/cli/console.go", "internal/cli/consoleverbs.go"},
-		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n`},
-	},
-	"plan":       ofVerb("plan", "internal/operator/plan"),
-	"drill":      ofVerb("drill"),
-	"psql":       ofVerb("psql"),
-	"report":     ofVerb("report"),
-	"simulation": {gone: []string{"internal/ha/simulation"}},
-}
-
 // The core imports no annex: it is built without each of them. go build sees another tree (-overlay), in which files
 // are not there or have fewer lines.
 func TestTheCoreIsWholeWithoutEachAnnex(t *testing.T) {

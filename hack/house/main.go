@@ -5,6 +5,7 @@
 //	house -json      the same for programs
 //	house -graph     the imports between the rooms (internal/ROOM) as a picture for Mermaid
 //	house -only P    of packages whose path contains P alone
+//	house -core      the lines of code of each annex, and of the core
 //	house -topics    the topics of a SampleDB's work by their folders, with the files of each
 package main
 
@@ -23,6 +24,7 @@ func main() {
 	graph := flag.Bool("graph", false, "write the imports between rooms as a picture for Mermaid")
 	only := flag.String("only", "", "only packages whose path contains this")
 	topics := flag.Bool("topics", false, "list the topics of a SampleDB's work, with the files of each")
+	core := flag.Bool("core", false, "list the lines of code of each annex, and of the core")
 	flag.Parse()
 	tell := house.tell
 	switch {
@@ -30,6 +32,8 @@ func main() {
 		tell = house.json
 	case *graph:
 		tell = house.graph
+	case *core:
+		tell = house.core
 	case *topics:
 		tell = house.topics
 	}
