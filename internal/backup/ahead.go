@@ -24,8 +24,8 @@ func (e *AheadError) Error() string {
 
 // stamp tells the content of an object, for who can't read it: an HMAC by what only this database system knows, ""
 // where that is not known. Who could guess the content could try with a plain hash whether that is right.
-func (a *Archiver) stamp(plain string, content []byte) string {
-	return stampWith(a.Secret, plain, content)
+func (f *termFolder) stamp(plain string, content []byte) string {
+	return stampWith(f.Secret, plain, content)
 }
 
 // stampWith is a stamp by a secret, "" without one.
@@ -41,27 +41,27 @@ func stampWith(secret []byte, plain string, content []byte) string {
 
 // compareWAL sees that an object has the WAL that the server has in its place. What the server has no more is not
 // compared.
-func (a *Archiver) compareWAL(ctx context.Context, p Piece, name string) error {
-	content, err := a.readWAL(p)
+func (f *termFolder) compareWAL(ctx context.Context, p Piece, name string) error {
+	content, err := f.readWAL(p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read %s, to compare it with the archive: %w", p, err)
 	}
-	return a.compare(ctx, name, p.String(), content)
+	return f.compare(ctx, name, p.String(), content)
 }
 
 // compare sees that an object has a content: an *AheadError if it has another. One that is encrypted is compared by its
 // stamp, if it has one, and else taken for what it should be.
-func (a *Archiver) compare(ctx context.Context, name, plain string, content []byte) error {
-	stored, err := readMost(ctx, a.Bucket, name, sealedLimit+1)
+func (f *termFolder) compare(ctx context.Context, name, plain string, content []byte) error {
+	stored, err := readMost(ctx, f.Bucket, name, sealedLimit+1)
 	if err != nil {
 		return fmt.Errorf("compare with the archive: %w", err)
 	}
 	same := false
 	if _, encrypted, _ := PlainName(name); encrypted {
-		there, here := stampOf(stored), a.stamp(plain, content)
+		there, here := stampOf(stored), f.stamp(plain, content)
 		same = there == "" || here == "" || there == here
 	} else {
 		there, err := decode(&Decoder{}, name, stored, int64(len(content)))

@@ -138,8 +138,8 @@ func TestStampedObjectsAreReadByAge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := &Archiver{ArchiverOptions: ArchiverOptions{Secret: []byte("a")}}
-	two := &Archiver{ArchiverOptions: ArchiverOptions{Secret: []byte("b")}}
+	one := &termFolder{ArchiverOptions: &ArchiverOptions{Secret: []byte("a")}}
+	two := &termFolder{ArchiverOptions: &ArchiverOptions{Secret: []byte("b")}}
 	content := []byte(strings.Repeat("some WAL ", 1000))
 	stamp := one.stamp("x", content)
 	if stamp == two.stamp("x", content) || stamp == one.stamp("y", content) || stamp == one.stamp("x", content[1:]) {

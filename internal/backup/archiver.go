@@ -87,8 +87,8 @@ func (s State) Lag() uint64 { return uint64(max(s.Flushed, s.Archived) - s.Archi
 
 // Archiver archives the WAL of a leader in its term. Step and Run must not be called by several.
 type Archiver struct {
-	ArchiverOptions
-	folder string
+	termFolder
+	lag
 	opened bool
 	memory *semaphore.Weighted
 	// next is the segment to archive, and done up to where parts have it, in bytes. own are the pieces from there on
@@ -97,16 +97,12 @@ type Archiver struct {
 	done uint32
 	own  map[Piece]bool
 	wait wait
+}
 
-	mutex sync.Mutex
-	state State
-	first sample    // the first that was seen
-	seen  []sample  // of what waits, or the last that does not
-	asked time.Time // when the server was last asked how far it is
-	// cleared is up to where no WAL waits: it is archived, or idle.
-	cleared wal.LSN
-
-	telling sync.Mutex // while Changed is called
+// termFolder is the folder in which a leader writes in its term.
+type termFolder struct {
+	*ArchiverOptions
+	folder string
 }
 
 // NewArchiver makes an archiver; nothing is read yet.
@@ -119,13 +115,13 @@ func NewArchiver(o ArchiverOptions) (*Archiver, error) {
 	}
 	o.TermHistory = slices.Clone(o.TermHistory)
 	return &Archiver{
-		ArchiverOptions: o, folder: TermFolder(o.TermHistory[len(o.TermHistory)-1].Term),
-		memory: semaphore.NewWeighted(archiveMemory),
+		termFolder: termFolder{&o, TermFolder(o.TermHistory[len(o.TermHistory)-1].Term)},
+		lag:        lag{options: &o}, memory: semaphore.NewWeighted(archiveMemory),
 	}, nil
 }
 
 // term is the one that is written under.
-func (a *Archiver) term() uint64 { return a.TermHistory[len(a.TermHistory)-1].Term }
+func (f *termFolder) term() uint64 { return f.TermHistory[len(f.TermHistory)-1].Term }
 
 // The pause after an error, the first and the longest.
 const (
@@ -270,7 +266,7 @@ func (a *Archiver) partsEnd(s wal.Segment) uint32 {
 }
 
 // name is that of the object of a piece.
-func (a *Archiver) name(p Piece) string { return a.folder + a.Encoder.Name(p.String()) }
+func (f *termFolder) name(p Piece) string { return f.folder + f.Encoder.Name(p.String()) }
 
 // advance moves the position to the start of a segment.
 func (a *Archiver) advance(number uint64) {

@@ -127,10 +127,10 @@ func (a *Archiver) noteWaiting(ctx context.Context) error {
 	return a.noteClock(ctx, clockNote{LSN: first.lsn, At: first.at})
 }
 
-func (a *Archiver) noteClock(ctx context.Context, n clockNote) error {
+func (f *termFolder) noteClock(ctx context.Context, n clockNote) error {
 	content := fmt.Sprintf("The WAL ended at %s when the leader's clock showed %s.\n", n.LSN,
 		n.At.UTC().Format(timeFormat))
-	err := a.Bucket.Create(ctx, a.folder+n.name(), []byte(content))
+	err := f.Bucket.Create(ctx, f.folder+n.name(), []byte(content))
 	if err != nil && !errors.Is(err, bucket.ErrExists) {
 		return fmt.Errorf("note the time: %w", err)
 	}

@@ -45,13 +45,13 @@ func (a *Archiver) due(p Piece) (bool, error) {
 }
 
 // idle says whether WAL is nothing but idle. What can't be understood is not.
-func (a *Archiver) idle(p Piece) (bool, error) {
+func (f *termFolder) idle(p Piece) (bool, error) {
 	from := p.From
 	p.From = from / wal.PageSize * wal.PageSize // a page says where its first record begins
 	if p.To-p.From > idleMost {
 		return false, nil
 	}
-	content, err := a.readWAL(p)
+	content, err := f.readWAL(p)
 	if err != nil {
 		return false, err
 	}

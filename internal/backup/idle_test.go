@@ -201,7 +201,7 @@ func zeroFrom(s *server, from wal.LSN) {
 
 func checkIdle(t *testing.T, name string, s *server, from wal.LSN, want bool) {
 	t.Helper()
-	a := &Archiver{ArchiverOptions: ArchiverOptions{Source: s}}
+	a := &termFolder{ArchiverOptions: &ArchiverOptions{Source: s}}
 	segment := segmentAt(1, from)
 	piece := Piece{segment, uint32(from - segment.Start()), uint32(s.at - segment.Start())}
 	if got, err := a.idle(piece); err != nil || got != want {

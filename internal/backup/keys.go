@@ -74,12 +74,12 @@ func parseKeyNote(name string) (keyNote, bool) {
 
 // noteKey writes for whom it is encrypted from here on, before anything is, unless the last note says the same. It does
 // not where the leader goes on before its place: the server may still have WAL that retention has removed.
-func (a *Archiver) noteKey(ctx context.Context, from, ahead wal.LSN) error {
-	recipient := a.Encoder.Recipient()
+func (f *termFolder) noteKey(ctx context.Context, from, ahead wal.LSN) error {
+	recipient := f.Encoder.Recipient()
 	if recipient == "" {
 		return nil
 	}
-	last, began, err := a.lastKey(ctx)
+	last, began, err := f.lastKey(ctx)
 	if err != nil || last.Recipient == recipient && last.From <= from {
 		return err
 	}
@@ -88,7 +88,7 @@ func (a *Archiver) noteKey(ctx context.Context, from, ahead wal.LSN) error {
 		note.Number++
 	}
 	content := []byte("From here on objects are encrypted for " + recipient + ".\n")
-	err = a.Bucket.Create(ctx, a.folder+note.name(), content)
+	err = f.Bucket.Create(ctx, f.folder+note.name(), content)
 	if err != nil && !errors.Is(err, bucket.ErrExists) {
 		return fmt.Errorf("note for which key is encrypted: %w", err)
 	}
@@ -97,20 +97,20 @@ func (a *Archiver) noteKey(ctx context.Context, from, ahead wal.LSN) error {
 
 // lastKey is the last note in the own folder, empty if there is none, and whether there is something else. The names of
 // WAL come before those of notes.
-func (a *Archiver) lastKey(ctx context.Context) (last keyNote, began bool, err error) {
-	for o, err := range a.Bucket.List(ctx, a.folder+keyPrefix) {
+func (f *termFolder) lastKey(ctx context.Context) (last keyNote, began bool, err error) {
+	for o, err := range f.Bucket.List(ctx, f.folder+keyPrefix) {
 		if err != nil {
 			return last, false, fmt.Errorf("look for notes of keys: %w", err)
 		}
-		if note, ok := parseKeyNote(strings.TrimPrefix(o.Name, a.folder)); ok && note.Number > last.Number {
+		if note, ok := parseKeyNote(strings.TrimPrefix(o.Name, f.folder)); ok && note.Number > last.Number {
 			last = note
 		}
 	}
-	for o, err := range a.Bucket.List(ctx, a.folder) {
+	for o, err := range f.Bucket.List(ctx, f.folder) {
 		if err != nil {
 			return last, false, fmt.Errorf("look what is in the folder of the term: %w", err)
 		}
-		return last, !strings.HasPrefix(o.Name, a.folder+keyPrefix), nil
+		return last, !strings.HasPrefix(o.Name, f.folder+keyPrefix), nil
 	}
 	return last, false, nil
 }

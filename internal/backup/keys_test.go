@@ -78,7 +78,7 @@ func TestKeyIsNotedOnce(t *testing.T) {
 	b, first, second := rotated(t)
 	for range 2 {
 		for _, e := range []*Encoder{second, second, first} {
-			a := &Archiver{ArchiverOptions: ArchiverOptions{Bucket: b, Encoder: e}, folder: TermFolder(1)}
+			a := &termFolder{&ArchiverOptions{Bucket: b, Encoder: e}, TermFolder(1)}
 			if err := a.noteKey(t.Context(), wal.LSN(8*segmentSize), wal.LSN(8*segmentSize)); err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +144,7 @@ func TestKeysOfAFormerVersion(t *testing.T) {
 	if uses := c.KeyUses(); len(uses) != 1 || uses[0].Recipient != "" {
 		t.Errorf("without notes: %+v", uses)
 	}
-	a := &Archiver{ArchiverOptions: ArchiverOptions{Bucket: b, Encoder: second}, folder: TermFolder(1)}
+	a := &termFolder{&ArchiverOptions{Bucket: b, Encoder: second}, TermFolder(1)}
 	if err := a.noteKey(t.Context(), wal.LSN(7*segmentSize), wal.LSN(7*segmentSize)); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"toban.dev/internal/wal"
@@ -14,24 +15,39 @@ type sample struct {
 	at  time.Time
 }
 
+// lag is how far the archive is behind the server.
+type lag struct {
+	options *ArchiverOptions
+
+	mutex sync.Mutex
+	state State
+	first sample    // the first that was seen
+	seen  []sample  // of what waits, or the last that does not
+	asked time.Time // when the server was last asked how far it is
+	// cleared is up to where no WAL waits: it is archived, or idle.
+	cleared wal.LSN
+
+	telling sync.Mutex // while Changed is called
+}
+
 // State is how far the archive is.
-func (a *Archiver) State() State {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	return a.state
+func (l *lag) State() State {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.state
 }
 
 // change changes the state, and tells of it.
-func (a *Archiver) change(change func(*State)) {
-	a.telling.Lock()
-	defer a.telling.Unlock()
-	a.mutex.Lock()
-	before := a.state
-	change(&a.state)
-	after := a.state
-	a.mutex.Unlock()
-	if a.Changed != nil && before != after {
-		a.Changed(after)
+func (l *lag) change(change func(*State)) {
+	l.telling.Lock()
+	defer l.telling.Unlock()
+	l.mutex.Lock()
+	before := l.state
+	change(&l.state)
+	after := l.state
+	l.mutex.Unlock()
+	if l.options.Changed != nil && before != after {
+		l.options.Changed(after)
 	}
 }
 
@@ -86,30 +102,30 @@ func thinned(seen []sample) []sample {
 }
 
 // reached moves the archived position, which never goes back.
-func (a *Archiver) reached(lsn wal.LSN) {
-	a.change(func(s *State) {
+func (l *lag) reached(lsn wal.LSN) {
+	l.change(func(s *State) {
 		s.Archived = max(s.Archived, lsn)
-		a.forget(s, s.Archived)
-		a.measure(s)
+		l.forget(s, s.Archived)
+		l.measure(s)
 	})
 }
 
 // nothingWaits notes that all WAL before an LSN that is not archived is idle.
-func (a *Archiver) nothingWaits(before wal.LSN) {
-	a.change(func(s *State) {
-		a.forget(s, before)
-		a.measure(s)
+func (l *lag) nothingWaits(before wal.LSN) {
+	l.change(func(s *State) {
+		l.forget(s, before)
+		l.measure(s)
 	})
 }
 
 // forget drops the samples of WAL before an LSN, which does not wait any more.
-func (a *Archiver) forget(s *State, lsn wal.LSN) {
-	a.cleared = max(a.cleared, lsn)
-	for len(a.seen) > 0 && a.seen[0].lsn <= a.cleared {
-		at := a.seen[0].at
-		all := len(a.seen) == 1 && a.cleared >= s.Flushed
+func (l *lag) forget(s *State, lsn wal.LSN) {
+	l.cleared = max(l.cleared, lsn)
+	for len(l.seen) > 0 && l.seen[0].lsn <= l.cleared {
+		at := l.seen[0].at
+		all := len(l.seen) == 1 && l.cleared >= s.Flushed
 		if all {
-			at = a.asked // there was no more then
+			at = l.asked // there was no more then
 		}
 		if at.After(s.ArchivedAt) {
 			s.ArchivedAt = at
@@ -117,24 +133,24 @@ func (a *Archiver) forget(s *State, lsn wal.LSN) {
 		if all {
 			return
 		}
-		a.seen = a.seen[1:]
+		l.seen = l.seen[1:]
 	}
 }
 
 // measure says for how long the WAL has waited that waits longest.
-func (a *Archiver) measure(s *State) {
+func (l *lag) measure(s *State) {
 	s.Behind = 0
-	if n := len(a.seen); n > 0 && a.seen[n-1].lsn > a.cleared && !s.ArchivedAt.IsZero() {
-		s.Behind = a.Now().Sub(s.ArchivedAt).Truncate(time.Second / 10)
+	if n := len(l.seen); n > 0 && l.seen[n-1].lsn > l.cleared && !s.ArchivedAt.IsZero() {
+		s.Behind = l.options.Now().Sub(s.ArchivedAt).Truncate(time.Second / 10)
 	}
 }
 
 // waitsSince is since when WAL waits that is not idle.
-func (a *Archiver) waitsSince() time.Time {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	if len(a.seen) == 0 {
-		return a.Now()
+func (l *lag) waitsSince() time.Time {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if len(l.seen) == 0 {
+		return l.options.Now()
 	}
-	return a.seen[0].at
+	return l.seen[0].at
 }

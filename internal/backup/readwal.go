@@ -14,8 +14,8 @@ var errRecycled = errors.New("the file has been put to another use while it was 
 
 // readWAL reads a piece from pg_wal. A segment that no slot keeps may be given another name
 // and be written over under our hands, so each page has to say that it is of this place.
-func (a *Archiver) readWAL(p Piece) ([]byte, error) {
-	file, err := a.Source.Open(p.Segment.String())
+func (f *termFolder) readWAL(p Piece) ([]byte, error) {
+	file, err := f.Source.Open(p.Segment.String())
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (a *Archiver) readWAL(p Piece) ([]byte, error) {
 	}
 	if uint64(p.To) == segmentSize && p.From > 0 {
 		// Whether the segment was left early, its records say from its beginning on.
-		whole, err := a.readWAL(Piece{p.Segment, 0, p.To})
+		whole, err := f.readWAL(Piece{p.Segment, 0, p.To})
 		if err != nil {
 			return nil, err
 		}

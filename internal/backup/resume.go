@@ -154,20 +154,20 @@ func (w walOf) wholeBefore(lsn wal.LSN) (begin wal.LSN, whole bool) {
 
 // endBefore is where the WAL of the term history in the archive ends before an LSN, 0 where it has none. All names are
 // gone through: a gap may be of any length.
-func (a *Archiver) endBefore(ctx context.Context, lsn wal.LSN) (end wal.LSN, err error) {
-	for o, err := range a.Bucket.List(ctx, FolderWAL) {
+func (f *termFolder) endBefore(ctx context.Context, lsn wal.LSN) (end wal.LSN, err error) {
+	for o, err := range f.Bucket.List(ctx, FolderWAL) {
 		if err != nil {
 			return 0, fmt.Errorf("list the WAL: %w", err)
 		}
 		term, rest, _ := ParseTerm(o.Name)
 		plain, _, _ := PlainName(rest)
 		piece, isWAL := ParsePiece(plain)
-		i := slices.IndexFunc(a.TermHistory, of(term))
+		i := slices.IndexFunc(f.TermHistory, of(term))
 		if !isWAL || i < 0 {
 			continue
 		}
 		// What was not continued says that there was more, up to where the next leader began.
-		to := min(piece.Segment.Start().Add(uint64(piece.To)), cutoff(a.TermHistory, i))
+		to := min(piece.Segment.Start().Add(uint64(piece.To)), cutoff(f.TermHistory, i))
 		if to < lsn {
 			end = max(end, to)
 		}
@@ -176,12 +176,12 @@ func (a *Archiver) endBefore(ctx context.Context, lsn wal.LSN) (end wal.LSN, err
 }
 
 // knownGap is the latest gap that the archive has a note of. Each leader takes over what the one before it knew.
-func (a *Archiver) knownGap(ctx context.Context) (*Gap, error) {
-	for _, s := range slices.Backward(a.TermHistory) {
+func (f *termFolder) knownGap(ctx context.Context) (*Gap, error) {
+	for _, s := range slices.Backward(f.TermHistory) {
 		var gap *Gap
 		began := false
 		for _, prefix := range []string{gapPrefix, FileLineage} {
-			for o, err := range a.Bucket.List(ctx, TermFolder(s.Term)+prefix) {
+			for o, err := range f.Bucket.List(ctx, TermFolder(s.Term)+prefix) {
 				if err != nil {
 					return nil, fmt.Errorf("look for notes of gaps: %w", err)
 				}
@@ -200,8 +200,8 @@ func (a *Archiver) knownGap(ctx context.Context) (*Gap, error) {
 }
 
 // noteGap writes a note of a gap.
-func (a *Archiver) noteGap(ctx context.Context, gap Gap) error {
-	err := a.Bucket.Create(ctx, a.folder+gap.name(), []byte("The archive has no WAL "+gap.String()+".\n"))
+func (f *termFolder) noteGap(ctx context.Context, gap Gap) error {
+	err := f.Bucket.Create(ctx, f.folder+gap.name(), []byte("The archive has no WAL "+gap.String()+".\n"))
 	if err != nil && !errors.Is(err, bucket.ErrExists) {
 		return fmt.Errorf("note a gap: %w", err)
 	}
@@ -222,17 +222,17 @@ func (a *Archiver) take(c Catalogue, from uint64) {
 }
 
 // writeTermHistory writes lineage.json, or sees that it is there.
-func (a *Archiver) writeTermHistory(ctx context.Context) error {
-	text, err := formatTermHistory(a.TermHistory)
+func (f *termFolder) writeTermHistory(ctx context.Context) error {
+	text, err := formatTermHistory(f.TermHistory)
 	if err != nil {
 		return err
 	}
-	name := a.folder + FileLineage
-	err = a.Bucket.Create(ctx, name, text)
+	name := f.folder + FileLineage
+	err = f.Bucket.Create(ctx, name, text)
 	if !errors.Is(err, bucket.ErrExists) {
 		return err
 	}
-	there, err := readWhole(ctx, a.Bucket, name)
+	there, err := readWhole(ctx, f.Bucket, name)
 	if err == nil && string(there) != string(text) {
 		err = &AheadError{name, fmt.Sprintf("is of another term history: %s", bytes.TrimSpace(there))}
 	}
@@ -241,20 +241,20 @@ func (a *Archiver) writeTermHistory(ctx context.Context) error {
 
 // writeHistories writes the history of each timeline that this leader has. That of its own must be there. It is not
 // encrypted: lineage.json says the same, and so no key has to stay as long as a term may last.
-func (a *Archiver) writeHistories(ctx context.Context) error {
-	own := a.TermHistory[len(a.TermHistory)-1].Timeline
-	for i, s := range a.TermHistory {
-		if s.Timeline <= 1 || s.LSN >= cutoff(a.TermHistory, i) {
+func (f *termFolder) writeHistories(ctx context.Context) error {
+	own := f.TermHistory[len(f.TermHistory)-1].Timeline
+	for i, s := range f.TermHistory {
+		if s.Timeline <= 1 || s.LSN >= cutoff(f.TermHistory, i) {
 			continue
 		}
-		content, err := a.Source.History(s.Timeline)
+		content, err := f.Source.History(s.Timeline)
 		if errors.Is(err, fs.ErrNotExist) && s.Timeline != own {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("read %s: %w", s.Timeline.HistoryFile(), err)
 		}
-		if err := a.create(ctx, s.Timeline.HistoryFile(), content); err != nil {
+		if err := f.create(ctx, s.Timeline.HistoryFile(), content); err != nil {
 			return err
 		}
 	}

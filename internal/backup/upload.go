@@ -70,12 +70,12 @@ func (a *Archiver) begin(ctx context.Context, p Piece) upload {
 }
 
 // encode is a piece as it is to lie in the bucket. The WAL itself need not be kept while that is on its way.
-func (a *Archiver) encode(p Piece) ([]byte, error) {
-	content, err := a.readWAL(p)
+func (f *termFolder) encode(p Piece) ([]byte, error) {
+	content, err := f.readWAL(p)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", p, err)
 	}
-	encoded, err := a.Encoder.encodeStamped(content, a.stamp(p.String(), content))
+	encoded, err := f.Encoder.encodeStamped(content, f.stamp(p.String(), content))
 	if err != nil {
 		return nil, fmt.Errorf("archive %s: %w", p, err)
 	}
@@ -115,11 +115,11 @@ func trimmed(content []byte) []byte {
 }
 
 // create writes something small whose content does not change. It is not encrypted.
-func (a *Archiver) create(ctx context.Context, plain string, content []byte) error {
-	name := a.folder + plain + endCompressed
-	err := a.Bucket.Create(ctx, name, a.Encoder.compress(content))
+func (f *termFolder) create(ctx context.Context, plain string, content []byte) error {
+	name := f.folder + plain + endCompressed
+	err := f.Bucket.Create(ctx, name, f.Encoder.compress(content))
 	if errors.Is(err, bucket.ErrExists) {
-		return a.compare(ctx, name, plain, content)
+		return f.compare(ctx, name, plain, content)
 	}
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", name, err)
