@@ -36,8 +36,8 @@ type Source interface {
 	History(timeline wal.Timeline) ([]byte, error)
 }
 
-// File is a segment.
-type File interface {
+// File is a segment. Whoever has segments need not know this package for it.
+type File = interface {
 	io.ReaderAt
 	io.Closer
 }

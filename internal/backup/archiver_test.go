@@ -74,7 +74,7 @@ func TestPartsFollowEachOther(t *testing.T) {
 		}
 		slices.Sort(want)
 		got := slices.DeleteFunc(slices.Sorted(maps.Keys(b.objects)),
-			func(name string) bool { return strings.HasPrefix(name, TermFolder(1)+beganPrefix) })
+			func(name string) bool { return strings.HasPrefix(name, TermFolder(1)+"began-") })
 		if !slices.Equal(got, want) {
 			t.Errorf("at %s there is %q, not %q", c.flushed, got, want)
 		}
@@ -103,6 +103,9 @@ func TestRecycledFileIsNotArchived(t *testing.T) {
 	}
 }
 
+// ours is the owner of the archives here.
+var ours = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
+
 func TestClaim(t *testing.T) {
 	for name, c := range map[string]struct {
 		there string
@@ -126,7 +129,7 @@ func TestClaim(t *testing.T) {
 			if c.there != "" {
 				_ = b.Put(t.Context(), FileArchive, []byte(c.there))
 			}
-			err := Claim(t.Context(), b, testOwner)
+			err := Claim(t.Context(), b, ours)
 			if (err == nil) != c.ok || errors.Is(err, ErrTaken) != c.taken {
 				t.Errorf("%v", err)
 			}
@@ -149,11 +152,11 @@ func TestLostAnswerToClaim(t *testing.T) {
 		}
 		return nil
 	}
-	if err := Claim(t.Context(), b, testOwner); !errors.Is(err, errInjected) {
+	if err := Claim(t.Context(), b, ours); !errors.Is(err, errInjected) {
 		t.Fatal(err)
 	}
 	b.fault = func(bool) error { return nil }
-	if err := Claim(t.Context(), b, testOwner); err != nil {
+	if err := Claim(t.Context(), b, ours); err != nil {
 		t.Error(err)
 	}
 }

@@ -60,7 +60,7 @@ func (w *world) restoreInPlace() {
 	l := &leader{
 		testSource: &testSource{history: history, flushed: at + 100, oldest: oldest}, from: choice.Backup.StartLSN,
 	}
-	l.begun = len(c.only(history).along(history).all) > 0
+	l.begun = len(stretches(onlyOf(c, history), history)) > 0
 	w.leaders = append(w.leaders, l)
 	w.counts["restores"]++
 	w.note("restored in place to %s of branch %d: %v", at, b.Name, history)
@@ -119,10 +119,10 @@ func (w *world) lookAtTime(c Catalogue, branches []Branch, n int, at time.Time) 
 	}
 	want.Branch = 0
 	choice, err = c.Choose(want)
-	begun := slices.DeleteFunc(slices.Clone(branches), func(b Branch) bool { return !b.has(at) })
-	last := latest(begun).Name == branches[n].Name
+	begun := slices.DeleteFunc(slices.Clone(branches), func(b Branch) bool { return at.Before(b.Since) })
+	last := slices.MaxFunc(begun, func(a, b Branch) int { return a.Since.Compare(b.Since) }).Name == branches[n].Name
 	several := slices.ContainsFunc(begun, func(b Branch) bool {
-		_, has := c.on(b, want, branches[0].histories[0])
+		_, has := c.On(b, want)
 		return b.Name != branches[n].Name && has
 	})
 	right := err == nil && choice.Branch == branches[n].Name
@@ -166,8 +166,9 @@ func (w *world) retainUnread(policy Policy) {
 	if err != nil || len(c.Unread) != 1 {
 		w.fatal("%s is cut off: %v, %v", name, c.Unread, err)
 	}
-	d, kept := c.retain(policy)
-	if broken := c.breaks(policy, c.without(d.Names), kept); broken != "" || len(d.Held) != 1 {
+	r := retention{c}
+	d, kept := r.retain(policy)
+	if broken := r.breaks(policy, r.without(d.Names), kept); broken != "" || len(d.Held) != 1 {
 		w.fatal("%s is cut off: retain %+v holds back %v: %s", name, policy, d.Held, broken)
 	}
 	if len(d.Names) > 0 {

@@ -77,8 +77,6 @@ type Backup struct {
 	Tars          []Tar       `json:"tars,omitempty"`
 	// SampleDB has the manifest of what was backed up. It has no name in a backup from before this was noted.
 	SampleDB Object `json:"sampledb,omitzero"`
-	// lacks is a tar file in lists that is not there as it was written, "" for none.
-	lacks string
 	// RawBytes is the size of its content, StoredBytes that of its objects.
 	RawBytes    int64 `json:"rawBytes"`
 	StoredBytes int64 `json:"storedBytes"`
@@ -172,6 +170,8 @@ type Catalogue struct {
 	Strangers []bucket.Object
 	// Unread is what could not be understood: nothing that it may need is deleted (invariant 9).
 	Unread []Unread
+	// lacks are tar files in lists that are not there as they were written, by the backup's id, "" for none.
+	lacks map[string]string
 }
 
 // WALPlan says what to download for a recovery.
@@ -245,7 +245,7 @@ func NewCatalogue(objects []bucket.Object, contents map[string][]byte) Catalogue
 
 // newCatalogue makes one of a listing in which the pieces of some backups were counted only, by the backup's id.
 func newCatalogue(objects []bucket.Object, contents map[string][]byte, pieces map[string]tally) Catalogue {
-	c := Catalogue{Terms: map[uint64]*Term{}, Contents: map[string][]bucket.Object{}}
+	c := Catalogue{Terms: map[uint64]*Term{}, Contents: map[string][]bucket.Object{}, lacks: map[string]string{}}
 	folders := map[string][]bucket.Object{}
 	for _, o := range objects {
 		id, name, inBase := strings.Cut(strings.TrimPrefix(o.Name, FolderBase), "/")
@@ -371,7 +371,7 @@ func (c *Catalogue) addBackup(id string, in []bucket.Object, contents map[string
 		}
 		c.Contents[id] = slices.DeleteFunc(slices.Clone(in),
 			func(o bucket.Object) bool { return pieces.add(strings.TrimPrefix(o.Name, b.folder()), o.Size) })
-		b.lacks = pieces.lacks(b)
+		c.lacks[id] = pieces.lacks(b)
 	}
 	c.Backups = append(c.Backups, b)
 }

@@ -58,12 +58,27 @@ type Choice struct {
 // backup of the newest window. The error is ErrOutside, with what could be restored, if there is none, and ErrSeveral
 // if branches differ in it and none is named.
 func (c Catalogue) Choose(w Wanted) (Choice, error) {
-	branches := c.Branches()
+	return choosing{c, w}.choose()
+}
+
+// On is the way to what is wanted along a branch, whatever others have.
+func (c Catalogue) On(b Branch, w Wanted) (Choice, bool) {
+	return choosing{c, w}.on(b, c.Branches()[0].histories[0])
+}
+
+// choosing looks for what is wanted in an archive.
+type choosing struct {
+	Catalogue
+	Wanted
+}
+
+func (c choosing) choose() (Choice, error) {
+	w, branches := c.Wanted, c.Branches()
 	if len(branches) == 0 {
 		return Choice{}, fmt.Errorf("restore %s: %w: the archive has no complete backup with the WAL that it needs",
 			w, ErrOutside)
 	}
-	if err := c.mayBeNewer(w, branches); err != nil {
+	if err := c.mayBeNewer(branches); err != nil {
 		return Choice{}, fmt.Errorf("restore %s: %w", w, err)
 	}
 	candidates := w.candidates(branches)
@@ -76,14 +91,14 @@ func (c Catalogue) Choose(w Wanted) (Choice, error) {
 		candidates = []Branch{one}
 	}
 	newest := branches[0].histories[0]
-	if c.hidesNewer(w, newest) {
+	if c.hidesNewer(newest) {
 		newest = nil
 	}
-	found, on := c.leading(w, candidates, newest)
+	found, on := c.leading(candidates, newest)
 	elsewhere := len(found) == 1 && w.Branch == 0 && !w.Target.Time.IsZero() && on[0].Name != latest(candidates).Name
 	switch {
 	case len(found) == 0 || elsewhere:
-		return Choice{}, fmt.Errorf("restore %s: %w", w, c.outside(w, branches))
+		return Choice{}, fmt.Errorf("restore %s: %w", w, c.outside(branches))
 	case len(found) > 1:
 		return Choice{}, fmt.Errorf("restore %s: %w. Name the one that is meant, with branch in the target "+
 			"(--branch of kubectl toban restore): %s", w, ErrSeveral, describe(on))
@@ -93,13 +108,13 @@ func (c Catalogue) Choose(w Wanted) (Choice, error) {
 
 // hidesNewer says that another leader may have gone on beyond the newest term history: its WAL is there, and what that
 // continues can't be read. Then nothing is the end. By its own clock it may have begun later than what is wanted.
-func (c Catalogue) hidesNewer(w Wanted, newest []ha.TermStart) bool {
+func (c choosing) hidesNewer(newest []ha.TermStart) bool {
 	for number, term := range c.Terms {
 		there := len(term.WAL) > 0 || term.Note.Name != ""
 		if number <= newest[len(newest)-1].Term || len(term.TermHistory) > 0 || !there {
 			continue
 		}
-		if began := term.began(); began.IsZero() || !w.Target.Time.Before(began) {
+		if began := term.began(); began.IsZero() || !c.Target.Time.Before(began) {
 			return true
 		}
 	}
@@ -107,10 +122,10 @@ func (c Catalogue) hidesNewer(w Wanted, newest []ha.TermStart) bool {
 }
 
 // leading are the ways to what is wanted along each of some branches which lead to other data, and those branches.
-func (c Catalogue) leading(w Wanted, branches []Branch, newest []ha.TermStart) (found []Choice, on []Branch) {
+func (c choosing) leading(branches []Branch, newest []ha.TermStart) (found []Choice, on []Branch) {
 	for _, b := range branches {
-		choice, ok := c.on(b, w, newest)
-		same := func(other Choice) bool { return w.Target.same(choice.TermHistory, other.TermHistory) }
+		choice, ok := c.on(b, newest)
+		same := func(other Choice) bool { return c.Target.same(choice.TermHistory, other.TermHistory) }
 		if ok && !slices.ContainsFunc(found, same) {
 			found, on = append(found, choice), append(on, b)
 		}
@@ -125,18 +140,18 @@ func (t Target) same(a, b []ha.TermStart) bool {
 }
 
 // on is the way to what is wanted along a branch, by the newest of its term histories that leads there.
-func (c Catalogue) on(b Branch, w Wanted, newest []ha.TermStart) (Choice, bool) {
+func (c choosing) on(b Branch, newest []ha.TermStart) (Choice, bool) {
 	for _, history := range b.histories {
 		open := slices.Equal(history, newest)
 		for _, window := range c.windowsOf(b, history) {
 			open = open && window.Missing == nil
-			if w.Branch == 0 && !w.Target.Time.IsZero() && window.To <= b.From {
+			if c.Branch == 0 && !c.Target.Time.IsZero() && window.To <= b.From {
 				continue // a time of what it has of the branch before is that one's
 			}
-			if from, ok := w.in(window, open); ok {
+			if from, ok := c.in(window, open); ok {
 				choice := Choice{TermHistory: history, Branch: b.Name, Backup: from, To: window.To, Window: window,
 					Open: open}
-				if w.Target.Immediate {
+				if c.Target.Immediate {
 					choice.To = from.StopLSN
 				}
 				return choice, true
@@ -149,9 +164,9 @@ func (c Catalogue) on(b Branch, w Wanted, newest []ha.TermStart) (Choice, bool) 
 
 // mayBeNewer is an error where what is wanted may have been written by a leader of whom only the term is known, because
 // its term history can't be understood.
-func (c Catalogue) mayBeNewer(w Wanted, branches []Branch) error {
-	t, history := w.Target, branches[0].histories[0]
-	if w.Branch != 0 || w.Backup != "" || t.LSN != 0 {
+func (c choosing) mayBeNewer(branches []Branch) error {
+	t, history := c.Target, branches[0].histories[0]
+	if c.Branch != 0 || c.Backup != "" || t.LSN != 0 {
 		return nil
 	}
 	for _, u := range c.Unread {
@@ -240,9 +255,9 @@ func (w Wanted) in(window Window, open bool) (Backup, bool) {
 }
 
 // outside says what can be restored.
-func (c Catalogue) outside(w Wanted, branches []Branch) error {
-	if w.Backup != "" && !slices.ContainsFunc(c.Backups, func(b Backup) bool { return b.ID == w.Backup }) {
-		return fmt.Errorf("%w: the archive has no backup %s", ErrOutside, w.Backup)
+func (c choosing) outside(branches []Branch) error {
+	if c.Backup != "" && !slices.ContainsFunc(c.Backups, func(b Backup) bool { return b.ID == c.Backup }) {
+		return fmt.Errorf("%w: the archive has no backup %s", ErrOutside, c.Backup)
 	}
 	if !slices.ContainsFunc(branches, func(b Branch) bool { return len(b.Windows) > 0 }) {
 		return fmt.Errorf("%w: the archive has no complete backup with the WAL that it needs", ErrOutside)

@@ -14,8 +14,6 @@ import (
 )
 
 // hour is one of a day.
-func hour(h int) time.Time { return time.Date(2026, 11, 20, h, 0, 0, 0, time.UTC) }
-
 // chooseFrom is an archive of two terms: the second continues the first from 0/5000100 on. WAL of segments 3 to 6 was
 // written at 4 to 7 o'clock, backups ended at 3 (b3) and 5 (b5); what the first term wrote beyond was not continued.
 func chooseFrom() Catalogue {
@@ -98,15 +96,15 @@ func restoredInPlace() Catalogue {
 		TermHistory: next, Histories: map[wal.Timeline]bucket.Object{2: {Name: "wal/000003EA/00000002.history.zst"}},
 	}}}
 	for n := 3; n < 20; n++ {
-		c.write(1, 1, n, hour(n+1))
+		writeTo(&c, 1, 1, n, hour(n+1))
 	}
 	for n := 5; n < 14; n++ {
-		c.write(1002, 2, n, hour(21).Add(time.Duration(n)*time.Minute))
+		writeTo(&c, 1002, 2, n, hour(21).Add(time.Duration(n)*time.Minute))
 	}
 	c.Terms[1002].Note.Modified = hour(21).Add(20 * time.Second)
-	c.back("b3", "", 1, 3, hour(3))
-	c.back("b15", "", 1, 15, hour(15))
-	c.back("new", "", 1002, 8, hour(21).Add(10*time.Minute))
+	backUp(&c, "b3", "", 1, 3, hour(3))
+	backUp(&c, "b15", "", 1, 15, hour(15))
+	backUp(&c, "new", "", 1002, 8, hour(21).Add(10*time.Minute))
 	return c
 }
 
@@ -243,7 +241,7 @@ func TestWhatABranchIs(t *testing.T) {
 				}
 				own := history[len(history)-1]
 				archive.Terms[own.Term] = &Term{TermHistory: history}
-				archive.write(own.Term, own.Timeline, int(own.LSN/wal.SegmentSize), hour(3))
+				writeTo(&archive, own.Term, own.Timeline, int(own.LSN/wal.SegmentSize), hour(3))
 			}
 			var got []uint64
 			for _, b := range archive.Branches() {
@@ -278,7 +276,7 @@ func TestATermIsReadAsItsLeaderHadIt(t *testing.T) {
 	// The first term is the name of the branch, whose newest leader goes before; another's is the leader's own.
 	archive.Terms[3] = &Term{TermHistory: append(slices.Clone(archive.Terms[2].TermHistory),
 		ha.TermStart{Term: 3, LSN: 0x6000100, Timeline: 3})}
-	archive.write(3, 3, 6, hour(10))
+	writeTo(&archive, 3, 3, 6, hour(10))
 	if got, err := archive.Choose(Wanted{Branch: 2, Now: hour(22)}); err != nil || got.To != 0x9000000 {
 		t.Errorf("as the leader of term 2 had it: to %s, %v", got.To, err)
 	}
@@ -334,14 +332,14 @@ func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
 		TermHistory: next, Histories: map[wal.Timeline]bucket.Object{2: {Name: "wal/000003EC/00000002.history.zst"}},
 	}}}
 	for n := 3; n < 5; n++ {
-		archive.write(2, 1, n, hour(n+1))
-		archive.write(3, 1, n, hour(9))
+		writeTo(&archive, 2, 1, n, hour(n+1))
+		writeTo(&archive, 3, 1, n, hour(9))
 	}
-	archive.write(2, 2, 5, hour(6))
-	archive.write(3, 3, 6, hour(10))
-	archive.write(1004, 2, 4, hour(21))
-	archive.write(1004, 2, 5, hour(21))
-	archive.back("b3", "", 1, 3, hour(3))
+	writeTo(&archive, 2, 2, 5, hour(6))
+	writeTo(&archive, 3, 3, 6, hour(10))
+	writeTo(&archive, 1004, 2, 4, hour(21))
+	writeTo(&archive, 1004, 2, 5, hour(21))
+	backUp(&archive, "b3", "", 1, 3, hour(3))
 	for range 20 { // whatever the order of a map
 		got, err := archive.Choose(Wanted{Now: hour(22)})
 		if err != nil || got.Branch != 1004 || got.To != 0x6000000 {
@@ -355,7 +353,7 @@ func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
 	}
 	// What they wrote after the place of the restore is not taken.
 	archive.Terms[1004].WAL = nil
-	archive.write(1004, 2, 5, hour(21))
+	writeTo(&archive, 1004, 2, 5, hour(21))
 	if to, missing := archive.Covered(next, 0x3000028); to != 0x4800000 || missing == nil {
 		t.Errorf("it is covered to %s, what is missing is %v", to, missing)
 	}
@@ -364,7 +362,7 @@ func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
 // Whoever asks for the newest must not get what is older in its place.
 func TestATermThatCantBeUnderstoodIsNotPassedOver(t *testing.T) {
 	archive := restoredInPlace()
-	spoiltTerm(1002)(&archive)
+	spoilTerm(&archive, 1002)
 	archive.Terms[1002].Note.Modified = hour(21)
 	for name, c := range map[string]struct {
 		want  Wanted
@@ -411,4 +409,29 @@ func TestTheTimelineOfASegment(t *testing.T) {
 			t.Errorf("segment %d is of timeline %d, want %d", number, got, want)
 		}
 	}
+}
+
+// writeTo adds the WAL of a segment.
+func writeTo(c *Catalogue, term uint64, timeline wal.Timeline, number int, at time.Time) {
+	s := segmentOf(timeline, uint64(number))
+	c.Terms[term].WAL = append(c.Terms[term].WAL,
+		WAL{Piece{s, 0, wal.SegmentSize}, bucket.Object{Name: TermFolder(term) + s.String() + ".zst", Modified: at}})
+}
+
+// backUp adds a backup that begins and ends in a segment.
+func backUp(c *Catalogue, id, trigger string, term uint64, number int, at time.Time) {
+	lsn := wal.LSN(number) * wal.SegmentSize
+	c.Backups = append(c.Backups, Backup{
+		ID: id, Type: TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
+		Started: at, Stopped: at,
+	})
+	slices.SortFunc(c.Backups, func(a, b Backup) int { return a.Stopped.Compare(b.Stopped) })
+}
+
+// spoilTerm has the term history of a term be cut off.
+func spoilTerm(c *Catalogue, number uint64) {
+	name := TermFolder(number) + FileLineage
+	c.Terms[number].TermHistory, c.Terms[number].Note = nil, bucket.Object{Name: name}
+	c.Unread = []Unread{{Name: name, Problem: "it is cut off", Term: number}}
+	c.infer()
 }

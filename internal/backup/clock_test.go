@@ -225,7 +225,7 @@ func TestWhereATimeIsReachedAtTheEnd(t *testing.T) {
 		"a position that is not there":   {Choice{Open: true}, Target{LSN: 0x5000001}, "was not reached"},
 		"a transaction, at the very end": {Choice{Open: true}, Target{XID: "7"}, "was not reached"},
 	} {
-		err := c.choice.ends(c.target, short)
+		err := ends(c.choice, c.target, short)
 		if (err == nil) != (c.error == "") || err != nil && !strings.Contains(err.Error(), c.error) {
 			t.Errorf("%s: %v", name, err)
 		}

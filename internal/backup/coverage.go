@@ -26,8 +26,8 @@ type usable struct {
 	term int
 }
 
-// walOf is the WAL of a term history by the number of the segment.
-type walOf struct {
+// Coverage is the WAL of a term history by the number of the segment.
+type Coverage struct {
 	history []ha.TermStart
 	all     map[uint64][]usable
 }
@@ -36,8 +36,8 @@ type walOf struct {
 // term is of use until the next leader's WAL begins: what its leader wrote there later was not continued. A term that
 // the history leaves out may have archived what its leader had of the WAL before they part, in the place of one that
 // did not come to it: after a restore in place that is in no other folder.
-func (c Catalogue) along(history []ha.TermStart) walOf {
-	w := walOf{history, map[uint64][]usable{}}
+func (c Catalogue) along(history []ha.TermStart) Coverage {
+	w := Coverage{history, map[uint64][]usable{}}
 	for i, start := range history {
 		if term := c.Terms[start.Term]; term != nil {
 			w.add(term.WAL, history[:i+1], cutoff(history, i), i)
@@ -55,7 +55,7 @@ func (c Catalogue) along(history []ha.TermStart) walOf {
 }
 
 // add takes the WAL of a leader with a term history, up to an LSN.
-func (w walOf) add(all []WAL, history []ha.TermStart, end wal.LSN, term int) {
+func (w Coverage) add(all []WAL, history []ha.TermStart, end wal.LSN, term int) {
 	for _, p := range all {
 		if p.Segment.Start().Add(uint64(p.From)) >= end || p.Segment.Timeline != timelineAt(history, p.Segment.Number) {
 			continue
@@ -94,7 +94,7 @@ func timelineAt(history []ha.TermStart, number uint64) wal.Timeline {
 
 // read says what a segment is read from, and how far that goes from its start: each time
 // what goes furthest, which is a whole one before parts, and the latest term's of the same.
-func (w walOf) read(number uint64) (from []usable, to uint32) {
+func (w Coverage) read(number uint64) (from []usable, to uint32) {
 	all := slices.Clone(w.all[number])
 	slices.SortStableFunc(all, func(a, b usable) int { return cmp.Compare(a.From, b.From) })
 	next, best := 0, usable{}
@@ -111,9 +111,15 @@ func (w walOf) read(number uint64) (from []usable, to uint32) {
 	}
 }
 
+// End is how far the WAL of a segment goes from its start, in bytes.
+func (w Coverage) End(number uint64) uint32 {
+	_, to := w.read(number)
+	return to
+}
+
 // covered follows the WAL from an LSN on. The server reads a segment from its start
 // on, so that is what has to be there.
-func (w walOf) covered(from wal.LSN) (to wal.LSN, missing *Gap) {
+func (w Coverage) covered(from wal.LSN) (to wal.LSN, missing *Gap) {
 	s := segmentAt(0, from)
 	for {
 		_, n := w.read(s.Number)
@@ -131,7 +137,7 @@ func (w walOf) covered(from wal.LSN) (to wal.LSN, missing *Gap) {
 }
 
 // after is where WAL begins that lies beyond an LSN where there is none.
-func (w walOf) after(lsn wal.LSN) (next wal.LSN, ok bool) {
+func (w Coverage) after(lsn wal.LSN) (next wal.LSN, ok bool) {
 	for _, in := range w.all {
 		for _, u := range in {
 			if at := u.Segment.Start().Add(uint64(u.From)); at >= lsn && (!ok || at < next) {
@@ -211,7 +217,7 @@ func (c Catalogue) PlanWAL(history []ha.TermStart, from, to wal.LSN) (WALPlan, e
 }
 
 // plan says what a segment is made of, without what is at limit or beyond.
-func (w walOf) plan(s wal.Segment, limit wal.LSN) PlannedSegment {
+func (w Coverage) plan(s wal.Segment, limit wal.LSN) PlannedSegment {
 	planned := PlannedSegment{Segment: s, File: s.String()}
 	parts, _ := w.read(s.Number)
 	for _, u := range parts {
@@ -269,10 +275,10 @@ func (c Catalogue) In(b Backup, history []ha.TermStart) bool {
 // write it down; then another's says it, that continues it.
 func (c Catalogue) termHistoryOf(b Backup, other []ha.TermStart) []ha.TermStart {
 	if t := c.Terms[b.Term]; t != nil && len(t.TermHistory) > 0 {
-		if b.endsOn(upTo(t.TermHistory, b.StopLSN)) {
+		if endsOn(b, upTo(t.TermHistory, b.StopLSN)) {
 			return t.TermHistory
 		}
-		return b.leaderSince(c.Terms)
+		return leaderSince(b, c.Terms)
 	}
 	i := slices.IndexFunc(other, func(s ha.TermStart) bool { return s.Term == b.Term })
 	return other[:i+1]
@@ -282,10 +288,10 @@ func (c Catalogue) termHistoryOf(b Backup, other []ha.TermStart) []ha.TermStart 
 // it names: it began before the archive knew of that leader, and says the term before. So it is the first since that
 // was on that timeline there, and has WAL. Branches that were begun later may have a timeline of the same number, with
 // other data.
-func (b Backup) leaderSince(terms map[uint64]*Term) []ha.TermStart {
+func leaderSince(b Backup, terms map[uint64]*Term) []ha.TermStart {
 	for _, number := range slices.Sorted(maps.Keys(terms)) {
 		t := terms[number]
-		if number > b.Term && len(t.WAL) > 0 && b.endsOn(upTo(t.TermHistory, b.StopLSN)) {
+		if number > b.Term && len(t.WAL) > 0 && endsOn(b, upTo(t.TermHistory, b.StopLSN)) {
 			return t.TermHistory
 		}
 	}
@@ -294,7 +300,7 @@ func (b Backup) leaderSince(terms map[uint64]*Term) []ha.TermStart {
 
 // endsOn says that the last of some terms was on the timeline on which a backup ended, or that the backup does not say
 // which that was.
-func (b Backup) endsOn(terms []ha.TermStart) bool {
+func endsOn(b Backup, terms []ha.TermStart) bool {
 	return b.StopTimeline == 0 || len(terms) > 0 && terms[len(terms)-1].Timeline == b.StopTimeline
 }
 
@@ -323,7 +329,7 @@ func (c Catalogue) lost(b Backup) string {
 	for _, o := range c.Contents[b.ID] {
 		there.add(o)
 	}
-	return cmp.Or(there.lost(), b.lacks)
+	return cmp.Or(there.lost(), c.lacks[b.ID])
 }
 
 // Window is what can be restored without a gap, to any moment in between.
@@ -383,7 +389,7 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 }
 
 // written is when the WAL before an LSN got into the bucket: in a copied archive that is when it was copied.
-func (w walOf) written(end wal.LSN) time.Time {
+func (w Coverage) written(end wal.LSN) time.Time {
 	from, _ := w.read(numberAt(end - 1))
 	var at time.Time
 	for _, u := range from {

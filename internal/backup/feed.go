@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/wal"
 )
 
@@ -103,18 +104,34 @@ func (r *Recovery) awaitLimit(ctx context.Context, start wal.LSN) error {
 	}
 }
 
+// segments reads the WAL of the plan.
+func (r *Recovery) segments() segmentReader {
+	return segmentReader{Bucket: r.Bucket, Decoder: r.Decoder, System: r.Backup.SystemIdentifier, Again: r.Again}
+}
+
 // putSegment puts a segment where the server looks for it.
 func (r *Recovery) putSegment(ctx context.Context, s PlannedSegment) error {
-	content, err := r.readSegment(ctx, s)
+	content, err := r.segments().read(ctx, s)
 	if err != nil {
 		return err
 	}
 	return putFile(r.WAL, s.File, content)
 }
 
-// readSegment makes a segment of its objects. What no part has is zeros, as PostgreSQL
+// segmentReader makes of the objects of an archive the segments that a server replays.
+type segmentReader struct {
+	// Bucket is rooted at the archive.
+	Bucket  bucket.Bucket
+	Decoder *Decoder
+	// System is the system identifier of the server, "" for any.
+	System string
+	// Again, if set, plans a segment anew of which an object is gone.
+	Again func(ctx context.Context, s wal.Segment) ([]PlannedObject, error)
+}
+
+// read makes a segment of its objects. What no part has is zeros, as PostgreSQL
 // itself has it in a new segment.
-func (r *Recovery) readSegment(ctx context.Context, s PlannedSegment) ([]byte, error) {
+func (r segmentReader) read(ctx context.Context, s PlannedSegment) ([]byte, error) {
 	content := make([]byte, wal.SegmentSize)
 	err := r.assemble(ctx, content, s.Objects)
 	// Where a former version of Toban writes to the archive, parts are replaced by longer ones.
@@ -135,7 +152,7 @@ const replans = 5
 const partsAtOnce = 8
 
 // assemble puts objects over each other.
-func (r *Recovery) assemble(ctx context.Context, content []byte, objects []PlannedObject) error {
+func (r segmentReader) assemble(ctx context.Context, content []byte, objects []PlannedObject) error {
 	parts := make([][]byte, len(objects))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(partsAtOnce)
@@ -164,7 +181,7 @@ func isMissing(err error) bool {
 // sealedLimit is how much larger than WAL what lies in the bucket can be, in bytes.
 const sealedLimit = wal.SegmentSize + 1<<20
 
-func (r *Recovery) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
+func (r segmentReader) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
 	stored, err := download(ctx, r.Bucket, o.Name, sealedLimit)
 	if err != nil {
 		return nil, err
@@ -181,7 +198,7 @@ func (r *Recovery) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
 	if int64(len(content)) < length {
 		return nil, &ObjectError{o.Name, Altered, fmt.Errorf("it has %d of its %d bytes", len(content), length)}
 	}
-	if err := checkPage(content, o.Piece, r.Backup.SystemIdentifier); err != nil {
+	if err := checkPage(content, o.Piece, r.System); err != nil {
 		return nil, &ObjectError{o.Name, Altered, err}
 	}
 	return content, nil

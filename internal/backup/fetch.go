@@ -112,6 +112,17 @@ func decode(decoder *Decoder, name string, stored []byte, limit int64) ([]byte, 
 	return content.Bytes(), nil
 }
 
+// checkWAL says what is wrong with the content of an object of WAL, which is to be all of a piece.
+func checkWAL(name string, p Piece, content []byte) error {
+	if want := int(p.To - p.From); len(content) != want {
+		return &ObjectError{name, Altered, fmt.Errorf("it has %d bytes of WAL, not %d", len(content), want)}
+	}
+	if at := foreignPage(content, p); at >= 0 {
+		return &ObjectError{name, Altered, fmt.Errorf("at byte %d it has WAL of another place", at)}
+	}
+	return nil
+}
+
 // result is what came of an object.
 type result[T any] struct {
 	value T

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -35,18 +34,11 @@ func (l listed) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[b
 // storedBackup puts a backup into an archive as Take does, with the manifest of a SampleDB, nil for none.
 func storedBackup(t *testing.T, in bucket.Bucket, encoder *Encoder, id string, manifest []byte) {
 	t.Helper()
-	taking := &taking{
-		TakeOptions: TakeOptions{Bucket: in, Encoder: encoder, SampleDB: manifest},
-		backup:      Backup{ID: id, ServerVersion: "17.6", Stopped: time.Unix(1_800_000_000, 0).UTC()},
+	b := Backup{ID: id, ServerVersion: "17.6", Stopped: time.Unix(1_800_000_000, 0).UTC()}
+	if manifest != nil {
+		b.SampleDB = putObject(t, in, encoder, id, FileSampleDB, manifest)
 	}
-	if err := taking.putSampleDB(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(taking.backup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	putAll(t, in, map[string]string{FolderBase + id + "/" + FileBackup: string(text)})
+	putBackup(t, in, b)
 	for n := range 50 {
 		putAll(t, in, map[string]string{FolderBase + id + "/" + PieceName(baseTar, n) + endCompressed: "a piece"})
 	}

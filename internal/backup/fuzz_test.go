@@ -145,7 +145,7 @@ func FuzzCatalogue(f *testing.F) {
 		objects, contents := archiveOf(text)
 		c := NewCatalogue(objects, contents)
 		known := map[string]int{}
-		for _, name := range c.names() {
+		for _, name := range namesIn(c) {
 			known[name]++
 		}
 		for _, o := range objects {
@@ -173,7 +173,7 @@ func FuzzCatalogue(f *testing.F) {
 }
 
 // names are all that a catalogue knows, by kind.
-func (c Catalogue) names() (names []string) {
+func namesIn(c Catalogue) (names []string) {
 	add := func(objects ...bucket.Object) {
 		for _, o := range objects {
 			names = append(names, o.Name)

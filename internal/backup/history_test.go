@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -86,10 +85,11 @@ func newWorld(t *testing.T, seed uint64) *world {
 	if seed%4 == 0 {
 		w.keys = rand.New(rand.NewPCG(seed, 4))
 		w.rotate()
-		w.decoder = &Decoder{}
+		var keys strings.Builder
 		for _, key := range archiveKeys {
-			w.decoder.identities = append(w.decoder.identities, key)
+			keys.WriteString(key.String() + "\n")
 		}
+		w.decoder, _ = NewDecoder(keys.String())
 	}
 	begin := wal.LSN(3 * segmentSize)
 	w.leaders = []*leader{
@@ -113,9 +113,8 @@ func (w *world) fatal(format string, args ...any) {
 
 // rotate encrypts from now on for another key, or for the same.
 func (w *world) rotate() {
-	plain, _ := NewEncoder("")
 	key := archiveKeys[w.keys.IntN(len(archiveKeys))]
-	w.encoder = &Encoder{recipient: key.Recipient(), encoders: sync.Pool{New: plain.encoders.New}}
+	w.encoder, _ = NewEncoder(key.Recipient().String())
 	w.note("encrypts for %s", key.Recipient())
 }
 
@@ -223,12 +222,12 @@ func (w *world) check(l *leader) {
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
-	if stretches := c.only(l.history).along(l.history).stretches(); !l.begun {
-		if len(stretches) == 0 {
+	if all := stretches(onlyOf(c, l.history), l.history); !l.begun {
+		if len(all) == 0 {
 			return
 		}
 		// What went before there was any archive is in none.
-		l.from, l.begun = max(l.from, stretches[0].From), true
+		l.from, l.begun = max(l.from, all[0].From), true
 	}
 	if l.from < to {
 		w.restore(c, l.history, l.from, to)
@@ -237,7 +236,7 @@ func (w *world) check(l *leader) {
 
 // only is what a leader sees of the archive: the folders of its own term history. What others have archived of the same
 // WAL is as if there were none, and no gap to it is said.
-func (c Catalogue) only(history []ha.TermStart) Catalogue {
+func onlyOf(c Catalogue, history []ha.TermStart) Catalogue {
 	own := c
 	own.Terms = map[uint64]*Term{}
 	for _, s := range history {
@@ -394,8 +393,8 @@ func (w *world) retain() {
 	w.counts["deleted"] += len(names)
 	for _, l := range w.leaders {
 		note := func(name string) bool {
-			return strings.HasPrefix(name,
-				l.archiver.folder) && (strings.HasSuffix(name, "/"+FileLineage) || strings.Contains(name, ".history"))
+			return strings.HasPrefix(name, TermFolder(l.history[len(l.history)-1].Term)) &&
+				(strings.HasSuffix(name, "/"+FileLineage) || strings.Contains(name, ".history"))
 		}
 		l.dismissed = l.dismissed || slices.ContainsFunc(names, note)
 	}
@@ -424,8 +423,9 @@ func (w *world) retainIn(
 		w.fatal("%v", err)
 	}
 	before := reaches(c)
-	d, kept := c.retain(policy)
-	if broken := c.breaks(policy, c.without(d.Names), kept); broken != "" {
+	r := retention{c}
+	d, kept := r.retain(policy)
+	if broken := r.breaks(policy, r.without(d.Names), kept); broken != "" {
 		w.fatal("retain: %+v deletes %v of %v: %s", policy, d.Names, d.Deleted, broken)
 	}
 	if all := Retain(c, policy); len(all.Held) > 0 {
@@ -627,14 +627,14 @@ func (w *world) goBack() {
 	back := first + wal.LSN(w.random.Uint64N(uint64(l.flushed-first)))
 	c, _ := Read(w.t.Context(), w.bucket)
 	end := wal.LSN(0)
-	if own := c.Terms[l.archiver.term()]; own != nil {
+	if own := c.Terms[l.history[len(l.history)-1].Term]; own != nil {
 		for _, p := range own.WAL {
 			end = max(end, p.Segment.Start()+wal.LSN(p.To))
 		}
 	}
 	before := maps.Clone(w.bucket.objects)
 	l.lost, l.flushed = back, back
-	w.note("term %d goes back to %s; its archive ends at %s", l.archiver.term(), back, end)
+	w.note("term %d goes back to %s; its archive ends at %s", l.history[len(l.history)-1].Term, back, end)
 	for range 4 {
 		w.restart(l)
 		l.flushed += wal.LSN(w.random.Uint64N(2 * segmentSize))
@@ -679,22 +679,23 @@ func (w *world) step() {
 	}
 }
 
-// stretches are the WAL without gaps, in order.
-func (w walOf) stretches() []Gap {
+// stretches are the WAL of a term history without gaps, in order.
+func stretches(c Catalogue, history []ha.TermStart) []Gap {
 	var all []Gap
-	for _, number := range slices.Sorted(maps.Keys(w.all)) {
-		_, n := w.read(number)
-		start := segmentStart(number)
-		if n == 0 {
-			continue
+	for from := wal.LSN(0); ; {
+		to, missing := c.Covered(history, from)
+		if to > from {
+			all = append(all, Gap{from, to})
 		}
-		if last := len(all) - 1; last >= 0 && all[last].To == start {
-			all[last].To += wal.LSN(n)
-		} else {
-			all = append(all, Gap{start, start + wal.LSN(n)})
+		switch {
+		case missing == nil:
+			return all
+		case missing.To > from:
+			from = missing.To
+		default: // what there is of the segment does not begin with it
+			from = segmentAt(0, from).End()
 		}
 	}
-	return all
 }
 
 // recycle takes old WAL away, sometimes more than is archived.

@@ -7,18 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"iter"
 	"maps"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"toban.dev/internal/archive/bucket"
 )
@@ -188,7 +182,7 @@ func TestABackupOfAnySize(t *testing.T) {
 		}
 	})
 	measured(t, peak, "name all for the removal", func() {
-		names := folderNames(b.folder(), c.contentsOf(b))
+		names := c.contentsOf(b)
 		if want := *largePieces + len(b.Lists) + 2; len(names) != want {
 			t.Errorf("%d objects are to be removed, of %d", len(names), want)
 		}
@@ -198,7 +192,7 @@ func TestABackupOfAnySize(t *testing.T) {
 // readPieces reads those of a tar file, and says how many they are.
 func readPieces(t *testing.T, g *generated, b Backup, tar string) (n int) {
 	t.Helper()
-	for o, err := range b.pieces(t.Context(), g, tar) {
+	for o, err := range piecesOf(t.Context(), b, g, tar) {
 		if name := PieceName(tar, n) + ".zst"; err != nil || o.Name != name {
 			t.Fatalf("the piece %d of %s is %s, %v", n, tar, o.Name, err)
 		}
@@ -233,7 +227,7 @@ func TestWhatALargeBackupLacks(t *testing.T) {
 	list := w.backup.folder() + w.backup.Lists[len(w.backup.Lists)-1].Name
 	spoil(t, g, list)
 	var altered *ObjectError
-	for _, err := range w.backup.pieces(t.Context(), g, baseTar) {
+	for _, err := range piecesOf(t.Context(), w.backup, g, baseTar) {
 		if errors.As(err, &altered) {
 			break
 		}
@@ -291,29 +285,6 @@ func TestASmallBackupIsAsItAlwaysWas(t *testing.T) {
 	}
 }
 
-// generatedManifest writes a manifest as PostgreSQL does, of files of one byte.
-func generatedManifest(to io.Writer, files int) error {
-	sum := sha256.New()
-	out := io.MultiWriter(to, sum)
-	fmt.Fprint(out, "{ \"PostgreSQL-Backup-Manifest-Version\": 1,\n\"Files\": [\n")
-	for i := range files {
-		end := ","
-		if i == files-1 {
-			end = ""
-		}
-		_, err := fmt.Fprintf(out, "{ \"Path\": \"base/%d/%d\", \"Size\": 1, "+
-			"\"Last-Modified\": \"2026-01-%02d %02d:%02d:%02d GMT\", "+
-			"\"Checksum-Algorithm\": \"CRC32C\", \"Checksum\": \"%08x\" }%s\n",
-			i/1000, i%1000, i%28+1, i%24, i%60, i*7%60, uint32(i)*2654435761, end)
-		if err != nil {
-			return err
-		}
-	}
-	fmt.Fprint(out, "],\n\"WAL-Ranges\": [\n{ \"Timeline\": 1, \"Start-LSN\": \"0/28\", \"End-LSN\": \"0/64\" }\n],\n")
-	_, err := fmt.Fprintf(to, "\"Manifest-Checksum\": \"%s\"}\n", hex.EncodeToString(sum.Sum(nil)))
-	return err
-}
-
 // A manifest of ten million files is written as it comes, read and gone through; `-files 10000000 -v` says how long
 // that takes, and how much memory.
 func TestAManifestOfAnySize(t *testing.T) {
@@ -335,12 +306,7 @@ func TestAManifestOfAnySize(t *testing.T) {
 			if parts := w.backup.ManifestParts; len(parts) < 3 || w.backup.Layout != layoutLists {
 				t.Errorf("it is in %d parts, in layout %d", len(parts), w.backup.Layout)
 			}
-			data := t.TempDir()
-			measured(t, peak, "read", func() {
-				u := &unpacking{UnpackOptions: UnpackOptions{Bucket: w.Bucket, Decoder: decoder}}
-				must(t, u.unpackManifest(t.Context(), w.backup, data))
-			})
-			measured(t, peak, "go through", func() { goThrough(t, filepath.Join(data, FileManifest)) })
+			measured(t, peak, "read", func() { must(t, readThrough(t, w, decoder)) })
 			spoilManifest(t, w, decoder)
 		})
 	}
@@ -351,7 +317,7 @@ func coders(t *testing.T, encrypted bool) (*Encoder, *Decoder) {
 	t.Helper()
 	key, recipient := "", ""
 	if encrypted {
-		key, recipient = testKey(t)
+		key, recipient = archiveKeys[0].String(), archiveKeys[0].Recipient().String()
 	}
 	encoder, err := NewEncoder(recipient)
 	must(t, err)
@@ -360,26 +326,16 @@ func coders(t *testing.T, encrypted bool) (*Encoder, *Decoder) {
 	return encoder, decoder
 }
 
-// must stops the test where something has failed.
-func must(t *testing.T, errs ...error) {
+// readThrough reads a manifest to its end.
+func readThrough(t *testing.T, w *taking, decoder *Decoder) error {
 	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
+	manifest, err := openManifest(t.Context(), w.Bucket, decoder, w.backup)
+	if err != nil {
+		return err
 	}
-}
-
-// goThrough finds all files in a manifest.
-func goThrough(t *testing.T, manifest string) {
-	t.Helper()
-	n, known := 0, newPathSet()
-	err := eachFile(manifest, func(f manifestFile) error {
-		known.add(f.Path)
-		n++
-		return nil
-	})
-	if err != nil || n != *largeFiles || !known.has("base/0/7") || known.has("base/0/7x") {
-		t.Errorf("%d files, %v", n, err)
-	}
+	defer manifest.Close()
+	_, err = io.Copy(io.Discard, manifest)
+	return err
 }
 
 // spoilManifest alters the second part of a manifest, which must be named.
@@ -387,9 +343,8 @@ func spoilManifest(t *testing.T, w *taking, decoder *Decoder) {
 	t.Helper()
 	name := w.backup.folder() + w.backup.ManifestParts[1].Name
 	spoil(t, w.Bucket, name)
-	u := &unpacking{UnpackOptions: UnpackOptions{Bucket: w.Bucket, Decoder: decoder}}
-	err := u.unpackManifest(t.Context(), w.backup, t.TempDir())
-	if broken := BrokenObjects(err); len(broken) != 1 || broken[0] != name {
+	err := readThrough(t, w, decoder)
+	if broken := (*ObjectError)(nil); !errors.As(err, &broken) || broken.Name != name {
 		t.Errorf("an altered part: %v", err)
 	}
 }
@@ -421,102 +376,4 @@ func TestAManifestThatFitsIsOneObject(t *testing.T) {
 	if w.backup.Layout != 0 || w.backup.Manifest.Name != "backup_manifest.zst" || len(b.objects) != 1 {
 		t.Errorf("it is %+v in %d objects", w.backup, len(b.objects))
 	}
-}
-
-// Every file is held against the manifest, and what that does not have is named.
-func TestVerifyFiles(t *testing.T) {
-	write := func(t *testing.T, data string, files map[string]string) {
-		for name, text := range files {
-			path := filepath.Join(data, name)
-			err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	manifest := `{ "PostgreSQL-Backup-Manifest-Version": 1,
-"Files": [
-{ "Path": "base/1/2", "Size": 9, "Checksum-Algorithm": "CRC32C", "Checksum": "839206e3" },
-{ "Encoded-Path": "626173652f312fff", "Size": 9, "Checksum-Algorithm": "CRC32C", "Checksum": "839206e3" }
-],
-"WAL-Ranges": [],
-`
-	manifest += fmt.Sprintf("\"Manifest-Checksum\": \"%x\"}\n", sha256.Sum256([]byte(manifest)))
-	for name, c := range map[string]struct {
-		change map[string]string
-		want   []string
-	}{
-		"all is as it was":        {nil, nil},
-		"an altered file":         {map[string]string{"base/1/2": "12345678_"}, []string{"base/1/2: altered"}},
-		"a shorter one":           {map[string]string{"base/1/2": "1"}, []string{"base/1/2: it has 1 bytes, not 9"}},
-		"one that is not known":   {map[string]string{"base/1/3": "x"}, []string{"base/1/3: unknown"}},
-		"one that does not count": {map[string]string{"pg_wal/x": "x"}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			data := t.TempDir()
-			write(t, data, map[string]string{
-				"base/1/2": "123456789", "base/1/\xff": "123456789", "pg_tblspc/.keep": "", FileManifest: manifest,
-			})
-			if err := os.Remove(filepath.Join(data, "pg_tblspc/.keep")); err != nil {
-				t.Fatal(err)
-			}
-			write(t, data, c.change)
-			err := VerifyFiles(t.Context(), data, 2)
-			var wrong *FileError
-			if errors.As(err, &wrong) != (c.want != nil) || c.want == nil && err != nil ||
-				wrong != nil && !slices.Equal(wrong.Files, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
-			}
-		})
-	}
-	for name, spoiled := range map[string]string{
-		"a checksum that does not fit": strings.Replace(manifest, `"Size": 9`, `"Size": 8`, 1),
-		"one that is cut off":          manifest[:len(manifest)/2],
-		"a way out":                    strings.Replace(manifest, "base/1/2", "../base/", 1),
-	} {
-		data := t.TempDir()
-		write(t, data, map[string]string{FileManifest: spoiled, "pg_tblspc/x/.y": ""})
-		if err := VerifyFiles(t.Context(), data, 2); err == nil || !strings.Contains(err.Error(), "manifest") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// watchMemory follows how much memory is in use, and gives the most since it was asked before.
-func watchMemory(t *testing.T) (peak func() uint64) {
-	t.Helper()
-	var most atomic.Uint64
-	look := func() {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		most.Store(max(most.Load(), m.HeapAlloc))
-	}
-	tick := time.NewTicker(50 * time.Millisecond)
-	done := make(chan struct{})
-	t.Cleanup(func() { tick.Stop(); close(done) })
-	go func() {
-		for {
-			select {
-			case <-tick.C:
-				look()
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() uint64 {
-		look()
-		return most.Swap(0)
-	}
-}
-
-// measured says how long something takes, and how much memory was in use at most.
-func measured(t *testing.T, peak func() uint64, what string, do func()) {
-	t.Helper()
-	runtime.GC()
-	peak()
-	begin := time.Now()
-	do()
-	took := time.Since(begin)
-	t.Logf("%s: %s, at most %d MiB in use", what, took.Round(time.Millisecond), peak()>>20)
 }

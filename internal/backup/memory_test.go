@@ -180,7 +180,7 @@ type testSource struct {
 func (s *testSource) Flushed(context.Context) (wal.LSN, error) { return s.flushed, nil }
 func (s *testSource) Oldest(context.Context) (wal.LSN, error)  { return s.oldest, nil }
 
-func (s *testSource) Open(name string) (File, error) {
+func (s *testSource) Open(name string) (segmentFile, error) {
 	segment, ok := wal.ParseSegment(name, segmentSize)
 	if !ok || segment.Start() < s.oldest || segment.Timeline != s.timeline(segment) {
 		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
@@ -201,6 +201,12 @@ func (s *testSource) timeline(segment wal.Segment) wal.Timeline {
 
 func (s *testSource) History(timeline wal.Timeline) ([]byte, error) {
 	return fmt.Appendf(nil, "history of %d in %v", timeline, s.history[len(s.history)-1].Term), nil
+}
+
+// segmentFile is what an archiver reads a segment from.
+type segmentFile = interface {
+	io.ReaderAt
+	io.Closer
 }
 
 type testFile struct {

@@ -10,16 +10,16 @@ import (
 
 // objection is why nothing of what retention has decided may be done, "" for no reason. It looks at the archive as it
 // would be, and knows nothing of how that was decided.
-func (c Catalogue) objection(p Policy, d Deletions, kept []keptBackup) string {
+func (r retention) objection(p Policy, d Deletions, kept []keptBackup) string {
 	if len(d.Names) == 0 {
 		return ""
 	}
-	after := c.without(d.Names)
-	if broken := c.breaks(p, after, kept); broken != "" {
+	after := r.without(d.Names)
+	if broken := r.breaks(p, after, kept); broken != "" {
 		return "retention has removed nothing, because then " + broken +
 			". This is a mistake in Toban: report it, with a listing of the archive"
 	}
-	goes, stays := len(c.fulls())-len(after.fulls()), len(after.fulls())+total(p.Newer)
+	goes, stays := len(r.fulls())-len(after.fulls()), len(after.fulls())+total(p.Newer)
 	if goes > stays {
 		return fmt.Sprintf("retention has removed nothing, because of %d full backups it would remove %d and keep %d. "+
 			"If that is meant, lower spec.backup.retention in steps, each to no less than half of what is kept, with "+
@@ -29,21 +29,21 @@ func (c Catalogue) objection(p Policy, d Deletions, kept []keptBackup) string {
 }
 
 // fulls are the full backups.
-func (c Catalogue) fulls() []Backup {
-	return slices.DeleteFunc(slices.Clone(c.Backups), func(b Backup) bool { return b.Parent != "" })
+func (r retention) fulls() []Backup {
+	return slices.DeleteFunc(slices.Clone(r.Backups), func(b Backup) bool { return b.Parent != "" })
 }
 
 // without is the archive after objects were deleted.
-func (c Catalogue) without(names []string) Catalogue {
+func (r retention) without(names []string) retention {
 	gone := map[string]bool{}
 	for _, name := range names {
 		gone[name] = true
 	}
-	after := c
-	after.Backups = slices.DeleteFunc(slices.Clone(c.Backups),
+	after := r
+	after.Backups = slices.DeleteFunc(slices.Clone(r.Backups),
 		func(b Backup) bool { return gone[b.folder()+FileBackup] })
 	after.Terms = map[uint64]*Term{}
-	for number, term := range c.Terms {
+	for number, term := range r.Terms {
 		left := *term
 		left.WAL = slices.DeleteFunc(slices.Clone(term.WAL), func(w WAL) bool { return gone[w.Object.Name] })
 		if gone[term.Note.Name] {
@@ -57,11 +57,11 @@ func (c Catalogue) without(names []string) Catalogue {
 // breaks is which promise is broken by what is left of an archive, "" for none: that the newest branch can be restored
 // to its end, that each kept backup can be restored, and all but one that stands alone to where it led; and that every
 // moment of the promised time can.
-func (c Catalogue) breaks(p Policy, after Catalogue, kept []keptBackup) string {
-	for n, branch := range c.Branches() {
+func (r retention) breaks(p Policy, after retention, kept []keptBackup) string {
+	for n, branch := range r.Branches() {
 		history := branch.histories[0]
 		left := after.windows(history)
-		for i, w := range c.windows(history) {
+		for i, w := range r.windows(history) {
 			words := fmt.Sprintf("branch %d could not be restored to %s any more", branch.Name, w.To)
 			if n == 0 && i == 0 && p.Newer == nil && !leads(left, w.To, func(Backup) bool { return true }) {
 				return words

@@ -15,7 +15,7 @@ var ErrNoIncrement = errors.New("no incremental backup can be taken")
 // Parent is the backup that the next one of a term history may be the change from: its last one. It is false
 // where that is, with those that it is the change from, as many as are wanted between two full ones, or where
 // something of them is not there.
-func (c Catalogue) Parent(history []ha.TermStart, every int) (Backup, bool) {
+func Parent(c Catalogue, history []ha.TermStart, every int) (Backup, bool) {
 	last := ""
 	for _, b := range c.Backups {
 		if c.In(b, history) {

@@ -46,7 +46,7 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 		"the last is of a branch that was left": {second, 4, func(c *Catalogue) { c.Backups[2].StopLSN = 600 }, "one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := make3(c.modify).Parent(c.history, c.every)
+			got, ok := Parent(make3(c.modify), c.history, c.every)
 			if got.ID != c.want || ok != (c.want != "") {
 				t.Errorf("it is %q (%v), want %q", got.ID, ok, c.want)
 			}

@@ -24,7 +24,7 @@ func taker(t *testing.T, to bucket.Bucket) *taking {
 }
 
 // awayFor has a bucket fail for so long, and counts how often it is asked meanwhile.
-func (m *memoryBucket) awayFor(d time.Duration, err error) (tries *int) {
+func awayFor(m *memoryBucket, d time.Duration, err error) (tries *int) {
 	begin, tries := time.Now(), new(int)
 	m.fault = func(after bool) error {
 		if after || time.Since(begin) >= d {
@@ -63,7 +63,7 @@ func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, begin, told := newMemoryBucket(), time.Now(), 0
-				tries := b.awayFor(c.away, c.err)
+				tries := awayFor(b, c.away, c.err)
 				ctx := WithWaits(t.Context(), func(err error) {
 					if told++; !errors.Is(err, errInjected) {
 						t.Errorf("who waits is told %v", err)

@@ -78,8 +78,8 @@ func (b Backup) manifest() []Object {
 	return []Object{b.Manifest}
 }
 
-// pieces are those of a tar file, in order. Lists are read one after the other.
-func (b Backup) pieces(ctx context.Context, from bucket.Bucket, tar string) iter.Seq2[Object, error] {
+// piecesOf are those of a tar file, in order. Lists are read one after the other.
+func piecesOf(ctx context.Context, b Backup, from bucket.Bucket, tar string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if !b.listed() {
 			give(sorted(b.Pieces), tar, yield)
@@ -89,7 +89,7 @@ func (b Backup) pieces(ctx context.Context, from bucket.Bucket, tar string) iter
 			if !slices.Contains(list.Tars, tar) {
 				continue
 			}
-			pieces, err := b.readList(ctx, from, list)
+			pieces, err := readList(ctx, b, from, list)
 			if err != nil {
 				yield(Object{}, err)
 				return
@@ -117,7 +117,9 @@ func (b Backup) objects() []Object {
 		func(o Object) bool { return o.Name == "" })
 }
 
-func (b Backup) readList(ctx context.Context, from bucket.Bucket, list PieceList) (pieces []Object, err error) {
+func readList(
+	ctx context.Context, b Backup, from bucket.Bucket, list PieceList,
+) (pieces []Object, err error) {
 	text, err := readStored(ctx, from, b.folder(), list.Object)
 	if err != nil {
 		return nil, err
@@ -126,6 +128,38 @@ func (b Backup) readList(ctx context.Context, from bucket.Bucket, list PieceList
 		return nil, &ObjectError{b.folder() + list.Name, Altered, err}
 	}
 	return pieces, nil
+}
+
+// part is an object that backup.json names, or a list that it names does. List says that it is such a list.
+type part struct {
+	Object
+	list bool
+}
+
+// parts goes through all objects of a backup, a list before the pieces in it. The pieces of a list that is broken are
+// not known: it is told as an error then.
+func parts(ctx context.Context, b Backup, from bucket.Bucket) iter.Seq2[part, error] {
+	return func(yield func(part, error) bool) {
+		for _, o := range b.objects() {
+			if !yield(part{Object: o}, nil) {
+				return
+			}
+		}
+		for _, list := range b.Lists {
+			if !yield(part{list.Object, true}, nil) {
+				return
+			}
+			pieces, err := readList(ctx, b, from, list)
+			if err != nil && !yield(part{list.Object, true}, err) {
+				return
+			}
+			for _, o := range pieces {
+				if !yield(part{Object: o}, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // sorted are pieces by tar file and number. A number of more than five digits comes after those with five.

@@ -62,7 +62,7 @@ func (u *unpacking) unpackTar(
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the downloads, whatever ended this
-	pieces := p.bounded(ctx, b.pieces(ctx, u.Bucket, tar))
+	pieces := p.bounded(ctx, piecesOf(ctx, b, u.Bucket, tar))
 	err = p.placeAll(ctx, group, readOrdered(ctx, pieces, u.Workers, p.fetch))
 	if failed := group.Wait(); failed != nil {
 		return failed // it is why the downloads ended

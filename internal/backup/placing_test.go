@@ -27,12 +27,7 @@ func putPiece(t *testing.T, to bucket.Bucket, b Backup, name string, content []b
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &taking{TakeOptions: TakeOptions{Encoder: encoder, Bucket: to}, backup: b}
-	o, err := w.put(t.Context(), name, content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return putObject(t, to, encoder, b.ID, name, content)
 }
 
 // counting is a bucket that counts what is read of it, and has each Get seen before.

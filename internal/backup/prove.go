@@ -53,10 +53,10 @@ func (t *taking) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := NewRecovery(RecoverOptions{Bucket: t.Bucket, Decoder: t.Decoder, Plan: plan, Backup: t.backup,
-		Again: Replan(t.Bucket, choice)})
+	r := segmentReader{Bucket: t.Bucket, Decoder: t.Decoder, System: t.backup.SystemIdentifier,
+		Again: Replan(t.Bucket, choice)}
 	for _, s := range plan.Segments {
-		if _, err := r.readSegment(ctx, s); err != nil {
+		if _, err := r.read(ctx, s); err != nil {
 			return err
 		}
 	}

@@ -77,7 +77,11 @@ func unfinished(t *testing.T, recipient string) (*taking, *memoryBucket) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustStep(t, a)
+	for behind := true; behind; {
+		if behind, err = a.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}}
 	w.backup = Backup{
 		ID: "20261120T031500Z-3f2a", Type: TypeFull, Term: 1, StartLSN: 32768 + 40, StopLSN: 3*32768 + 100,
@@ -99,8 +103,8 @@ func unfinished(t *testing.T, recipient string) (*taking, *memoryBucket) {
 
 // What a restore would begin with is read before the backup counts: an object that can't be read is named.
 func TestProve(t *testing.T) {
-	key, recipient := testKey(t)
-	other, _ := testKey(t)
+	key, recipient := archiveKeys[0].String(), archiveKeys[0].Recipient().String()
+	other := archiveKeys[1].String()
 	folder := FolderBase + "20261120T031500Z-3f2a/"
 	for name, c := range map[string]struct {
 		key   string

@@ -78,7 +78,7 @@ func (e *VersionError) Error() string {
 }
 
 // runsWith is an error where a backup is known to be of another major version, 0 for any.
-func (b Backup) runsWith(major int) error {
+func runsWith(b Backup, major int) error {
 	text, _, _ := strings.Cut(b.ServerVersion, ".")
 	if own, err := strconv.Atoi(text); err == nil && major > 0 && own != major {
 		return &VersionError{b.ID, b.ServerVersion, own, major}
@@ -139,7 +139,7 @@ func (r *restoring) choose(ctx context.Context) error {
 	if choice, err = r.prefer(choice); err != nil {
 		return err
 	}
-	if err := choice.Backup.runsWith(r.Major); err != nil {
+	if err := runsWith(choice.Backup, r.Major); err != nil {
 		return err
 	}
 	if r.plan, err = r.catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To); err != nil {
@@ -213,7 +213,7 @@ func (r *restoring) replay(ctx context.Context) error {
 	target := r.Wanted.Target
 	reached, err := r.recover(ctx, r.recovery(target, 0))
 	if short := (*ShortError)(nil); errors.As(err, &short) {
-		if err = r.restored.Choice.ends(target, short); err == nil {
+		if err = ends(r.restored.Choice, target, short); err == nil {
 			r.stop(ctx)
 			reached, err = r.recover(ctx, r.recovery(Target{}, short.Reached.LSN))
 		}
@@ -228,7 +228,7 @@ func (r *restoring) replay(ctx context.Context) error {
 // ends is nil where a target is reached when all WAL is replayed that there is. PostgreSQL does not see that before a
 // later record comes. A time is not reached where WAL is missing of what follows, or of a branch that was left: there a
 // later commit alone shows that none is missing before it.
-func (c Choice) ends(t Target, short *ShortError) error {
+func ends(c Choice, t Target, short *ShortError) error {
 	switch {
 	case t.LSN != 0 && short.Reached.LSN >= t.LSN, !t.Time.IsZero() && c.Open:
 		return nil

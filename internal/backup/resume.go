@@ -125,7 +125,7 @@ func (a *Archiver) compareLast(ctx context.Context, c Catalogue) error {
 func (a *Archiver) find(ctx context.Context, c Catalogue, oldest wal.LSN) (position wal.LSN, gap *Gap, err error) {
 	w := c.along(a.TermHistory)
 	position, _ = w.covered(oldest)
-	begin, whole := w.wholeBefore(oldest)
+	begin, whole := wholeBefore(w, oldest)
 	if !whole {
 		end, err := a.endBefore(ctx, begin)
 		if err != nil || end == 0 { // else the archive begins there
@@ -142,10 +142,10 @@ func (a *Archiver) find(ctx context.Context, c Catalogue, oldest wal.LSN) (posit
 
 // wholeBefore says from where on all WAL up to the start of a segment is there, and whether that is as much as may have
 // been written side by side: there is no hole before that of which nobody has made a note.
-func (w walOf) wholeBefore(lsn wal.LSN) (begin wal.LSN, whole bool) {
+func wholeBefore(w Coverage, lsn wal.LSN) (begin wal.LSN, whole bool) {
 	first := numberAt(lsn)
 	for number := first; number > 0 && first-number < mostUploads; number-- {
-		if _, to := w.read(number - 1); uint64(to) < segmentSize {
+		if uint64(w.End(number-1)) < segmentSize {
 			return segmentStart(number), false
 		}
 	}

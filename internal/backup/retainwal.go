@@ -17,13 +17,13 @@ import (
 const slack = time.Hour
 
 // retainUnfinished decides on backups that have not ended, and says since when WAL may be needed by one that still may.
-func (c Catalogue) retainUnfinished(p Policy, d *Deletions) (begun time.Time) {
+func (r retention) retainUnfinished(p Policy, d *Deletions) (begun time.Time) {
 	patience := p.Unfinished
 	if patience <= 0 {
 		patience = 24 * time.Hour
 	}
 	begun = p.Now.Add(-slack)
-	for _, u := range c.Unfinished {
+	for _, u := range r.Unfinished {
 		folder := FolderBase + u.ID + "/"
 		first, last := u.Objects[0].Modified, time.Time{}
 		var names []string
@@ -65,11 +65,11 @@ func (n need) has(s wal.Segment) bool {
 
 // retainWAL decides on WAL. What was written after begun is kept, and that of the terms up to unknown.
 // Of a former archive no next backup needs any.
-func (c Catalogue) retainWAL(kept []keptBackup, unknown uint64, begun time.Time, former bool, d *Deletions) {
+func (r retention) retainWAL(kept []keptBackup, unknown uint64, begun time.Time, former bool, d *Deletions) {
 	var old []WAL
 	left := map[uint64]bool{} // terms whose folder is left with nothing but notes
-	for number, term := range c.Terms {
-		need, ok := c.need(number, kept, former)
+	for number, term := range r.Terms {
+		need, ok := r.need(number, kept, former)
 		if !ok || number <= unknown {
 			d.keep(TermFolder(number), KeptUnknown, "it is not known whose WAL this continues")
 			continue
@@ -86,7 +86,7 @@ func (c Catalogue) retainWAL(kept []keptBackup, unknown uint64, begun time.Time,
 		}
 		of := func(b keptBackup) bool { return b.Term == number }
 		left[number] = len(gone) > 0 && len(gone) == len(term.WAL) &&
-			number < c.newestTerm() && !slices.ContainsFunc(kept, of)
+			number < r.newestTerm() && !slices.ContainsFunc(kept, of)
 		if len(gone) > 0 {
 			d.Deleted = append(d.Deleted, Verdict{
 				TermFolder(number), DeletedOutdated,
@@ -101,15 +101,15 @@ func (c Catalogue) retainWAL(kept []keptBackup, unknown uint64, begun time.Time,
 	for _, p := range old {
 		d.Names = append(d.Names, p.Object.Name)
 	}
-	for _, number := range slices.Sorted(maps.Keys(c.Terms)) {
+	for _, number := range slices.Sorted(maps.Keys(r.Terms)) {
 		if left[number] {
-			d.Names = append(d.Names, c.Terms[number].notes()...)
+			d.Names = append(d.Names, notesOf(r.Terms[number])...)
 		}
 	}
 }
 
-// notes are the objects that say what the WAL in a folder is of, the term history last.
-func (t *Term) notes() []string {
+// notesOf are the objects that say what the WAL in a folder is of, the term history last.
+func notesOf(t *Term) []string {
 	var names []string
 	for _, o := range t.Histories {
 		names = append(names, o.Name)
@@ -126,21 +126,21 @@ func (t *Term) notes() []string {
 
 // need is what kept backups may need of a term: along any term history that has them both, or has WAL in common with
 // it. The newest leader's WAL, and that of later terms, is for the next backup too.
-func (c Catalogue) need(term uint64, kept []keptBackup, former bool) (need, bool) {
-	histories := c.TermHistories()
+func (r retention) need(term uint64, kept []keptBackup, former bool) (need, bool) {
+	histories := r.TermHistories()
 	all := need{from: math.MaxUint64, message: "nothing"}
 	found := false
 	for n, history := range histories {
 		end, own := wal.LSN(0), false
 		if i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == term }); i >= 0 {
 			end, own = cutoff(history, i), true
-		} else if end = parting(history, c.Terms[term].TermHistory); end == 0 {
+		} else if end = parting(history, r.Terms[term].TermHistory); end == 0 {
 			continue
 		}
 		found = found || own
 		in := false
 		for _, b := range kept {
-			if !c.In(b.Backup, history) && len(c.termHistoryOf(b.Backup, history)) > 0 {
+			if !r.In(b.Backup, history) && len(r.termHistoryOf(b.Backup, history)) > 0 {
 				continue
 			}
 			if b.alone {

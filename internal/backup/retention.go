@@ -75,27 +75,31 @@ func (d *Deletions) remove(v Verdict, names ...string) {
 // Retain decides what is deleted of an archive (invariants 6 and 9), and nothing where that would break a promise or is
 // rather a mistake. It does no I/O.
 func Retain(c Catalogue, p Policy) Deletions {
-	d, kept := c.retain(p)
-	if why := c.objection(p, d, kept); why != "" {
+	r := retention{c}
+	d, kept := r.retain(p)
+	if why := r.objection(p, d, kept); why != "" {
 		return Deletions{Held: append(d.Held, why), Kept: d.Kept}
 	}
 	return d
 }
 
+// retention is an archive, for the rules that say what of it is kept.
+type retention struct{ Catalogue }
+
 // retain decides by the rules alone.
-func (c Catalogue) retain(p Policy) (d Deletions, kept []keptBackup) {
-	for _, u := range c.Unread {
+func (r retention) retain(p Policy) (d Deletions, kept []keptBackup) {
+	for _, u := range r.Unread {
 		d.keep(u.Name, KeptUnread, u.Problem)
 		d.Held = append(d.Held, u.String())
 	}
-	held := c.held()
+	held := r.held()
 	if held.all {
 		return d, nil
 	}
-	reasons := c.keptBackups(p, held)
-	alone := c.standAlone(p, reasons)
+	reasons := r.keptBackups(p, held)
+	alone := r.standAlone(p, reasons)
 	// A child was started after its parent, and goes before it.
-	backups := slices.Clone(c.Backups)
+	backups := slices.Clone(r.Backups)
 	slices.SortFunc(backups,
 		func(a, b Backup) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.ID, a.ID)) })
 	for _, b := range backups {
@@ -104,9 +108,9 @@ func (c Catalogue) retain(p Policy) (d Deletions, kept []keptBackup) {
 			kept = append(kept, keptBackup{b, alone[b.ID]})
 			continue
 		}
-		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.contentsOf(b))...)
+		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), r.contentsOf(b))...)
 	}
-	begun := c.retainUnfinished(p, &d)
+	begun := r.retainUnfinished(p, &d)
 	if total(p.Newer) > 0 && len(d.Kept) == 0 && len(p.Snapshots) == 0 {
 		d.Empty = true
 		return d, nil
@@ -117,7 +121,7 @@ func (c Catalogue) retain(p Policy) (d Deletions, kept []keptBackup) {
 		for _, b := range p.Snapshots {
 			needing = append(needing, keptBackup{b, true})
 		}
-		c.retainWAL(needing, held.term, begun, p.Newer != nil, &d)
+		r.retainWAL(needing, held.term, begun, p.Newer != nil, &d)
 	}
 	return d, kept
 }
@@ -143,8 +147,8 @@ type keptBackup struct {
 // are only pinned; of those that lead to the end of the archive, the ones that a count alone keeps, of another kind
 // than the schedule's, from before as many of the schedule's as are wanted; and the parents of nothing else. Else one
 // that somebody has made a year ago would keep the WAL of a year.
-func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]bool {
-	good, alone := c.good(), map[string]bool{}
+func (r retention) standAlone(p Policy, reasons map[string]Verdict) map[string]bool {
+	good, alone := r.good(), map[string]bool{}
 	var scheduled []Backup
 	for _, b := range good {
 		if b.kind() == naming.TriggerSchedule && reasons[b.ID].Name != "" {
@@ -156,12 +160,12 @@ func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]b
 			b.kind() != naming.TriggerSchedule && reasons[b.ID].Reason == KeptCount &&
 			(len(scheduled) == 0 || b.Stopped.Before(scheduled[0].Stopped))
 	}
-	for _, b := range slices.Backward(c.Backups) { // children before their parents
+	for _, b := range slices.Backward(r.Backups) { // children before their parents
 		switch reasons[b.ID].Reason {
 		case KeptPinned:
 			alone[b.ID] = true
 		case KeptParent:
-			alone[b.ID] = !slices.ContainsFunc(c.Backups, func(child Backup) bool {
+			alone[b.ID] = !slices.ContainsFunc(r.Backups, func(child Backup) bool {
 				return child.Parent == b.ID && reasons[child.ID].Name != "" && !alone[child.ID]
 			})
 		}
@@ -173,14 +177,14 @@ func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]b
 func (b Backup) kind() string { return cmp.Or(b.Trigger, naming.TriggerSchedule) }
 
 // keptBackups are the backups to keep, each with the first reason there is.
-func (c Catalogue) keptBackups(p Policy, held held) map[string]Verdict {
+func (r retention) keptBackups(p Policy, held held) map[string]Verdict {
 	kept := map[string]Verdict{}
 	keep := func(b Backup, reason, message string) {
 		if _, ok := kept[b.ID]; !ok {
 			kept[b.ID] = Verdict{b.folder(), reason, message}
 		}
 	}
-	for _, b := range c.Backups {
+	for _, b := range r.Backups {
 		switch {
 		case p.Count <= 0 && p.Age <= 0:
 			keep(b, KeptNoPolicy, "nothing says how long to keep backups")
@@ -190,24 +194,24 @@ func (c Catalogue) keptBackups(p Policy, held held) map[string]Verdict {
 			keep(b, KeptInUse, "it is being restored or verified")
 		}
 	}
-	good, windows := c.good(), c.allWindows()
+	good, windows := r.good(), r.allWindows()
 	if p.Age > 0 && p.Newer == nil {
-		keepAge(p, c.Backups, good, windows, keep)
+		keepAge(p, r.Backups, good, windows, keep)
 	} else if p.Age > 0 { // the end of the archive has no moment of now
-		keepAge(p, c.Backups, nil, windows, keep)
+		keepAge(p, r.Backups, nil, windows, keep)
 	}
-	keepCount(p, c.Backups, restorable(windows), keep)
+	keepCount(p, r.Backups, restorable(windows), keep)
 	// Backups of a branch that was left may be newer: they evict none of those that lead to the end.
 	keepCount(p, good, restorable([]Window{{Backups: good}}), keep)
 	if total(p.Newer) == 0 {
-		c.keepLast(good, keep)
+		r.keepLast(good, keep)
 	}
-	for _, b := range c.Backups {
+	for _, b := range r.Backups {
 		if slices.Contains(p.Pinned, b.ID) {
 			keep(b, KeptPinned, "it is pinned")
 		}
 	}
-	c.keepParents(kept)
+	r.keepParents(kept)
 	return kept
 }
 
@@ -290,18 +294,18 @@ func restorable(windows []Window) map[string]bool {
 }
 
 // keepLast keeps what leads to the end of the archive, or would if its leader wrote on.
-func (c Catalogue) keepLast(good []Backup, keep func(b Backup, reason, message string)) {
+func (r retention) keepLast(good []Backup, keep func(b Backup, reason, message string)) {
 	if len(good) > 0 {
 		keep(good[len(good)-1], KeptLastGood, "it is the last from which the end of the archive can be reached")
 	} else {
-		for _, b := range c.Backups {
+		for _, b := range r.Backups {
 			keep(b, KeptLastGood, "from none can the end of the archive be reached")
 		}
 	}
-	for _, t := range c.Terms {
+	for _, t := range r.Terms {
 		// A leader that has not written WAL yet may be about to.
-		if w, ok := c.Window(t.TermHistory); ok && len(t.WAL) == 0 &&
-			t.TermHistory[len(t.TermHistory)-1].Term > c.newestTerm() {
+		if w, ok := r.Window(t.TermHistory); ok && len(t.WAL) == 0 &&
+			t.TermHistory[len(t.TermHistory)-1].Term > r.newestTerm() {
 			keep(w.Backups[len(w.Backups)-1], KeptLastGood,
 				"it is the last that the leader of a new term can go on from")
 		}
@@ -310,23 +314,23 @@ func (c Catalogue) keepLast(good []Backup, keep func(b Backup, reason, message s
 
 // good are the backups which lead to the end of the newest term history's WAL; where there is
 // none, all that are whole. The oldest is first.
-func (c Catalogue) good() []Backup {
-	if w, ok := c.Window(c.NewestTermHistory()); ok {
+func (r retention) good() []Backup {
+	if w, ok := r.Window(r.NewestTermHistory()); ok {
 		good := slices.Clone(w.Backups)
 		slices.SortStableFunc(good, func(a, b Backup) int { return a.Stopped.Compare(b.Stopped) })
 		return good
 	}
 	var good []Backup
-	for _, b := range c.Backups {
-		if _, err := c.Chain(b.ID); err == nil {
+	for _, b := range r.Backups {
+		if _, err := r.Chain(b.ID); err == nil {
 			good = append(good, b)
 		}
 	}
 	return good
 }
 
-func (c Catalogue) newestTerm() uint64 {
-	newest := c.NewestTermHistory()
+func (r retention) newestTerm() uint64 {
+	newest := r.NewestTermHistory()
 	if len(newest) == 0 {
 		return 0
 	}
@@ -344,14 +348,14 @@ func lastBefore(backups []Backup, at time.Time) int {
 	return last
 }
 
-func (c Catalogue) keepParents(kept map[string]Verdict) {
-	for _, child := range slices.Backward(c.Backups) {
+func (r retention) keepParents(kept map[string]Verdict) {
+	for _, child := range slices.Backward(r.Backups) {
 		for b := child; kept[child.ID].Name != "" && b.Parent != ""; {
-			i := slices.IndexFunc(c.Backups, func(o Backup) bool { return o.ID == b.Parent })
-			if i < 0 || c.Backups[i].ID == child.ID {
+			i := slices.IndexFunc(r.Backups, func(o Backup) bool { return o.ID == b.Parent })
+			if i < 0 || r.Backups[i].ID == child.ID {
 				break
 			}
-			b = c.Backups[i]
+			b = r.Backups[i]
 			if _, ok := kept[b.ID]; !ok {
 				kept[b.ID] = Verdict{b.folder(), KeptParent, child.ID + " consists of it too"}
 			}

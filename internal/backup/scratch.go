@@ -52,7 +52,7 @@ func (s *scratch) unpack(ctx context.Context, o UnpackOptions) error {
 // recover starts the server and brings it to a target. At that it has left recovery, at the
 // end of the archive it has not. The folder pg_wal is filled in.
 func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, error) {
-	settings, err := o.Target.Settings(o.Plan.Timeline)
+	settings, err := Settings(o.Target, o.Plan.Timeline)
 	if err != nil {
 		return Recovered{}, err
 	}

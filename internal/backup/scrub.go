@@ -75,7 +75,7 @@ type ScrubOptions struct {
 
 type scrubbing struct {
 	ScrubOptions
-	catalogue Catalogue
+	catalogue scrubList
 	state     ScrubState
 	known     map[string]bool // found broken before
 }
@@ -112,10 +112,11 @@ func Scrub(ctx context.Context, o ScrubOptions, last ScrubState) (ScrubState, er
 }
 
 func (s *scrubbing) run(ctx context.Context, last ScrubState) error {
-	var err error
-	if s.catalogue, err = Read(ctx, s.Bucket); err != nil {
+	catalogue, err := Read(ctx, s.Bucket)
+	if err != nil {
 		return err
 	}
+	s.catalogue = scrubList{catalogue}
 	if err := s.listed(ctx); err != nil {
 		return err
 	}
@@ -300,29 +301,19 @@ func (s *scrubbing) candidates(ctx context.Context) iter.Seq2[candidate, error] 
 }
 
 func (s *scrubbing) ofBackup(ctx context.Context, b Backup, yield func(candidate, error) bool) bool {
-	give := func(o Object) bool {
-		return yield(candidate{name: b.folder() + o.Name, size: o.Size, check: func(ctx context.Context) error {
-			_, err := readStored(ctx, s.Bucket, b.folder(), o)
-			return err
-		}}, nil)
-	}
-	for _, o := range b.objects() {
-		if !give(o) {
+	for o, err := range parts(ctx, b, s.Bucket) {
+		if err == nil && o.list {
+			continue // that its pieces are known is its check
+		}
+		var c candidate
+		if err == nil {
+			c = candidate{name: b.folder() + o.Name, size: o.Size, check: func(ctx context.Context) error {
+				_, err := readStored(ctx, s.Bucket, b.folder(), o.Object)
+				return err
+			}}
+		}
+		if !yield(c, err) {
 			return false
-		}
-	}
-	for _, list := range b.Lists {
-		pieces, err := b.readList(ctx, s.Bucket, list) // this is also its check
-		if err != nil {
-			if !yield(candidate{}, err) {
-				return false
-			}
-			continue
-		}
-		for _, o := range pieces {
-			if !give(o) {
-				return false
-			}
 		}
 	}
 	return true
@@ -353,13 +344,7 @@ func (s *scrubbing) checkWAL(ctx context.Context, w WAL) error {
 	if err != nil {
 		return err
 	}
-	if want := int(w.To - w.From); len(content) != want {
-		return &ObjectError{w.Object.Name, Altered, fmt.Errorf("it has %d bytes of WAL, not %d", len(content), want)}
-	}
-	if at := foreignPage(content, w.Piece); at >= 0 {
-		return &ObjectError{w.Object.Name, Altered, fmt.Errorf("at byte %d it has WAL of another place", at)}
-	}
-	return nil
+	return checkWAL(w.Object.Name, w.Piece, content)
 }
 
 // open reads an object that is compressed, and compares its stamp if it has one.

@@ -37,20 +37,47 @@ func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
 	s := &scrubbed{T: t, bucket: newMemoryBucket()}
 	begin := wal.LSN(3 * segmentSize)
 	source := &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin}
-	archiver := archiverOf(t, s.bucket, source, key, "nonce")
+	archiver := scrubbedArchiver(t, s.bucket, source, key)
 	for range 8 {
-		mustStep(t, archiver)
+		archiveAll(t, archiver)
 		source.flushed += wal.LSN(segmentSize)
 	}
-	mustStep(t, archiver)
+	archiveAll(t, archiver)
 	s.backup(archiver.Encoder, "b1", 3)
 	s.backup(archiver.Encoder, "b2", 6)
 	s.options = ScrubOptions{Bucket: s.bucket, Decoder: &Decoder{}, Period: scrubPeriod, Workers: 2,
 		Secret: []byte("nonce"), Now: s.bucket.clock.Add(2 * slack)}
 	if key != nil {
-		s.options.Decoder = &Decoder{[]age.Identity{key}}
+		var err error
+		s.options.Decoder, err = NewDecoder(key.String())
+		must(t, err)
 	}
 	return s
+}
+
+// scrubbedArchiver is one whose archive is encrypted, if there is a key, and that knows a secret.
+func scrubbedArchiver(t *testing.T, b *memoryBucket, s *testSource, key *age.X25519Identity) *Archiver {
+	t.Helper()
+	recipient := ""
+	if key != nil {
+		recipient = key.Recipient().String()
+	}
+	encoder, err := NewEncoder(recipient)
+	must(t, err)
+	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: encoder, Source: s,
+		TermHistory: s.history, Secret: []byte("nonce")})
+	must(t, err)
+	return a
+}
+
+// archiveAll archives what there is.
+func archiveAll(t *testing.T, a *Archiver) {
+	t.Helper()
+	for behind := true; behind; {
+		var err error
+		behind, err = a.Step(t.Context())
+		must(t, err)
+	}
 }
 
 // backup puts one there of three pieces, which begins and ends in a segment.
@@ -60,21 +87,14 @@ func (s *scrubbed) backup(encoder *Encoder, id string, number uint64) {
 	start := segmentStart(number)
 	b := Backup{ID: id, Type: TypeFull, Term: 1, StartLSN: start + 0x28, StopLSN: start + 0x100,
 		Started: s.bucket.clock, Stopped: s.bucket.clock, StartTimeline: 1, StopTimeline: 1}
-	take := &taking{TakeOptions: TakeOptions{Bucket: s.bucket, Encoder: encoder}, backup: b}
 	put := func(name string) Object {
-		o, err := take.put(s.Context(), name, bytes.Repeat([]byte(id+name), 100))
-		if err != nil {
-			s.Fatal(err)
-		}
-		return o
+		return putObject(s.T, s.bucket, encoder, id, name, bytes.Repeat([]byte(id+name), 100))
 	}
 	for i := range 3 {
-		take.backup.Pieces = append(take.backup.Pieces, put(PieceName(baseTar, i)))
+		b.Pieces = append(b.Pieces, put(PieceName(baseTar, i)))
 	}
-	take.backup.Manifest = put(FileManifest)
-	if err := take.finish(s.Context()); err != nil {
-		s.Fatal(err)
-	}
+	b.Manifest = put(FileManifest)
+	putBackup(s.T, s.bucket, b)
 }
 
 // run reads on, a week after the last time.
@@ -297,15 +317,12 @@ func later(a, b time.Time) time.Time {
 // addPieces puts a backup there of so many pieces of random size.
 func (s *scrubbed) addPieces(id string, pieces int) {
 	encoder, _ := NewEncoder("")
-	take := &taking{TakeOptions: TakeOptions{Bucket: s.bucket, Encoder: encoder}, backup: Backup{ID: id, Term: 1}}
+	b := Backup{ID: id, Term: 1}
 	for i := range pieces {
-		piece, err := take.put(s.Context(), PieceName(baseTar, i), []byte(fmt.Sprint(id, i)))
-		if err != nil {
-			s.Fatal(err)
-		}
-		take.backup.Pieces = append(take.backup.Pieces, piece)
+		b.Pieces = append(b.Pieces,
+			putObject(s.T, s.bucket, encoder, id, PieceName(baseTar, i), []byte(fmt.Sprint(id, i))))
 	}
-	text, _ := json.Marshal(take.backup)
+	text, _ := json.Marshal(b)
 	_ = s.bucket.Put(s.Context(), FolderBase+id+"/"+FileBackup, text)
 }
 
@@ -384,22 +401,22 @@ func TestHolesOfRetentionAreNone(t *testing.T) {
 		"the schedule's leads on":          {func(*Catalogue) {}, nil, 1},
 		"one that is pinned":               {func(*Catalogue) {}, []string{"b2"}, 0},
 		"one that was asked for":           {func(c *Catalogue) { c.Backups[0].Trigger = "request" }, nil, 0},
-		"one asked for beside a scheduled": {func(c *Catalogue) { c.back("r", "request", 1, 3, day(3)) }, nil, 1},
+		"one asked for beside a scheduled": {func(c *Catalogue) { addBackup(c, "r", "request", 1, 3, day(3)) }, nil, 1},
 		"the parent of one that is pinned": {func(c *Catalogue) {
-			c.back("child", "", 1, 3, day(3))
+			addBackup(c, "child", "", 1, 3, day(3))
 			c.Backups[1].Parent, c.Backups[1].Type = "b2", TypeIncremental
 		}, []string{"child"}, 0},
 		"a gap that is noted": {func(c *Catalogue) {
 			gap := Gap{segmentStart(5), segmentStart(6)}
 			c.Terms[1].Gaps = append(c.Terms[1].Gaps, bucket.Object{Name: TermFolder(1) + gap.name()})
 		}, nil, 0},
-		"what came last was written side by side": {func(c *Catalogue) { c.loseWAL(8, 9) }, nil, 1},
+		"what came last was written side by side": {func(c *Catalogue) { loseWAL(c, 8, 9) }, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			catalogue := aMonth(10, 2, 7)
-			catalogue.loseWAL(5)
+			loseWAL(&catalogue, 5)
 			c.change(&catalogue)
-			if holes := catalogue.holes(day(10), c.pinned); len(holes) != c.holes {
+			if holes := (scrubList{catalogue}).holes(day(10), c.pinned); len(holes) != c.holes {
 				t.Errorf("found %+v", holes)
 			}
 		})

@@ -41,40 +41,43 @@ func (s *scrubbing) lost(ctx context.Context, b Backup, name string) error {
 	return &ObjectError{Name: name, What: Missing}
 }
 
+// scrubList is what a listing of an archive says of what is broken in it.
+type scrubList struct{ Catalogue }
+
 // holes are WAL that is not there though a backup needs it, or leads on over it by the rules of retention. Not among
 // them are gaps that are noted, and those at the end of the archive, where what comes before may still be on its way.
-func (c Catalogue) holes(now time.Time, pinned []string) []Finding {
+func (l scrubList) holes(now time.Time, pinned []string) []Finding {
 	var all []Finding
 	add := func(b Backup, gap Gap, words string) {
-		if c.noted(gap) || c.writtenSince(gap, now.Add(-slack)) {
+		if l.noted(gap) || l.writtenSince(gap, now.Add(-slack)) {
 			return
 		}
 		segment := segmentAt(b.StopTimeline, gap.From)
 		all = append(all, Finding{
 			Name:    TermFolder(b.Term) + segment.String(),
 			Problem: fmt.Sprintf("missing, or of another term: the archive has no WAL %s, %s", gap, words),
-			Newest:  c.leadsFromNewest(segment),
+			Newest:  l.leadsFromNewest(segment),
 		})
 	}
-	usable := restorable(c.allWindows())
-	for _, b := range c.Backups {
-		history := c.termHistoryOf(b, c.NewestTermHistory())
-		if usable[b.ID] || c.lost(b) != "" || len(history) == 0 {
+	usable := restorable(l.allWindows())
+	for _, b := range l.Backups {
+		history := l.termHistoryOf(b, l.NewestTermHistory())
+		if usable[b.ID] || l.lost(b) != "" || len(history) == 0 {
 			continue
 		}
-		if to, missing := c.Covered(history, b.StartLSN); to < b.StopLSN {
+		if to, missing := l.Covered(history, b.StartLSN); to < b.StopLSN {
 			if missing == nil {
 				missing = &Gap{to, b.StopLSN}
 			}
 			add(b, *missing, "which backup "+b.ID+" needs")
-		} else if b.Parent != "" && !c.has(b.Parent) {
+		} else if b.Parent != "" && !l.has(b.Parent) {
 			all = append(all, Finding{Name: FolderBase + b.Parent + "/" + FileBackup,
-				Problem: "missing: backup " + b.ID + " consists of it too", Newest: c.touchesNewest(b.folder())})
+				Problem: "missing: backup " + b.ID + " consists of it too", Newest: l.touchesNewest(b.folder())})
 		}
 	}
-	for _, branch := range c.Branches() {
-		for _, w := range c.windows(branch.histories[0]) {
-			if last := w.Backups[len(w.Backups)-1]; w.Missing != nil && !c.allStandAlone(w.Backups, pinned) {
+	for _, branch := range l.Branches() {
+		for _, w := range l.windows(branch.histories[0]) {
+			if last := w.Backups[len(w.Backups)-1]; w.Missing != nil && !l.allStandAlone(w.Backups, pinned) {
 				add(last, *w.Missing, "which leads on from backup "+last.ID)
 			}
 		}
@@ -82,13 +85,13 @@ func (c Catalogue) holes(now time.Time, pinned []string) []Finding {
 	return all
 }
 
-func (c Catalogue) has(id string) bool {
-	return slices.ContainsFunc(c.Backups, func(b Backup) bool { return b.ID == id })
+func (l scrubList) has(id string) bool {
+	return slices.ContainsFunc(l.Backups, func(b Backup) bool { return b.ID == id })
 }
 
 // noted says that a gap has a note: then it was lost before it was archived.
-func (c Catalogue) noted(gap Gap) bool {
-	for _, t := range c.Terms {
+func (l scrubList) noted(gap Gap) bool {
+	for _, t := range l.Terms {
 		for _, o := range t.Gaps {
 			note, ok := ParseGap(o.Name[strings.LastIndexByte(o.Name, '/')+1:])
 			if ok && note.From < gap.To && note.To > gap.From {
@@ -100,8 +103,8 @@ func (c Catalogue) noted(gap Gap) bool {
 }
 
 // writtenSince says that the WAL behind a gap was written after a moment.
-func (c Catalogue) writtenSince(gap Gap, at time.Time) bool {
-	for _, t := range c.Terms {
+func (l scrubList) writtenSince(gap Gap, at time.Time) bool {
+	for _, t := range l.Terms {
 		for _, w := range t.WAL {
 			if numberAt(gap.To) == w.Segment.Number && w.Object.Modified.After(at) {
 				return true
@@ -112,21 +115,21 @@ func (c Catalogue) writtenSince(gap Gap, at time.Time) bool {
 }
 
 // allStandAlone says that retention may have kept each of these backups without the WAL that leads on from it.
-func (c Catalogue) allStandAlone(backups []Backup, pinned []string) bool {
-	return !slices.ContainsFunc(backups, func(b Backup) bool { return !c.mayStandAlone(b, pinned, len(c.Backups)) })
+func (l scrubList) allStandAlone(backups []Backup, pinned []string) bool {
+	return !slices.ContainsFunc(backups, func(b Backup) bool { return !l.mayStandAlone(b, pinned, len(l.Backups)) })
 }
 
 // mayStandAlone follows the children of a backup, no more generations of them than there are backups.
-func (c Catalogue) mayStandAlone(b Backup, pinned []string, generations int) bool {
+func (l scrubList) mayStandAlone(b Backup, pinned []string, generations int) bool {
 	if b.kind() != naming.TriggerSchedule || slices.Contains(pinned, b.ID) {
 		return true
 	}
 	children := 0
-	for _, child := range c.Backups {
+	for _, child := range l.Backups {
 		if child.Parent != b.ID || generations == 0 {
 			continue
 		}
-		if !c.mayStandAlone(child, pinned, generations-1) {
+		if !l.mayStandAlone(child, pinned, generations-1) {
 			return false
 		}
 		children++
@@ -135,43 +138,43 @@ func (c Catalogue) mayStandAlone(b Backup, pinned []string, generations int) boo
 }
 
 // newest is the last backup that the newest leader's WAL goes on from, nil for none.
-func (c Catalogue) newest() *Backup {
-	history := c.NewestTermHistory()
-	for i := range slices.Backward(c.Backups) {
-		if c.In(c.Backups[i], history) {
-			return &c.Backups[i]
+func (l scrubList) newest() *Backup {
+	history := l.NewestTermHistory()
+	for i := range slices.Backward(l.Backups) {
+		if l.In(l.Backups[i], history) {
+			return &l.Backups[i]
 		}
 	}
 	return nil
 }
 
 // touchesNewest says that without an object the newest backup can't be restored, or not to the end of the archive.
-func (c Catalogue) touchesNewest(name string) bool {
+func (l scrubList) touchesNewest(name string) bool {
 	if id, ok := backupOf(name); ok {
-		b := c.newest()
-		for n := 0; b != nil && b.ID != id && n < len(c.Backups); n++ {
-			b = c.find(b.Parent)
+		b := l.newest()
+		for n := 0; b != nil && b.ID != id && n < len(l.Backups); n++ {
+			b = l.find(b.Parent)
 		}
 		return b != nil && b.ID == id
 	}
 	_, rest, _ := ParseTerm(name)
 	plain, _, _ := PlainName(rest)
 	piece, ok := ParsePiece(plain)
-	return ok && c.leadsFromNewest(piece.Segment)
+	return ok && l.leadsFromNewest(piece.Segment)
 }
 
 // find is the backup of an id, nil for none.
-func (c Catalogue) find(id string) *Backup {
-	i := slices.IndexFunc(c.Backups, func(b Backup) bool { return b.ID == id })
+func (l scrubList) find(id string) *Backup {
+	i := slices.IndexFunc(l.Backups, func(b Backup) bool { return b.ID == id })
 	if id == "" || i < 0 {
 		return nil
 	}
-	return &c.Backups[i]
+	return &l.Backups[i]
 }
 
 // leadsFromNewest says that a segment is none from before the newest backup.
-func (c Catalogue) leadsFromNewest(s wal.Segment) bool {
-	newest := c.newest()
+func (l scrubList) leadsFromNewest(s wal.Segment) bool {
+	newest := l.newest()
 	return newest != nil && s.End() > newest.StartLSN
 }
 

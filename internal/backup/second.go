@@ -352,13 +352,13 @@ func (s *second) copyBackup(
 	if err := json.Unmarshal(text, &b); err != nil || b.ID != todo.ID {
 		return fmt.Sprintf("its %s can't be understood (%v)", FileBackup, err), nil
 	}
-	if lacks := copied.lacksWAL(b); lacks != "" {
+	if lacks := lacksWAL(copied, b); lacks != "" {
 		return "the archive lacks WAL that it needs: " + lacks, nil
 	}
 	if b.Parent != "" && !announced[b.Parent] {
 		return "it is the change from " + b.Parent + ", which is not there", nil
 	}
-	known, err := b.named(ctx, s.First)
+	known, err := objectsByName(ctx, b, s.First)
 	if err != nil {
 		return s.broken(err)
 	}
@@ -407,22 +407,14 @@ func (s *second) lacks(ctx context.Context, folder string, known map[string]Obje
 	return "", nil
 }
 
-// named are all objects that backup.json names, by their names in the archive.
-func (b Backup) named(ctx context.Context, from bucket.Bucket) (map[string]Object, error) {
+// objectsByName are all objects of a backup, by their names in the archive.
+func objectsByName(ctx context.Context, b Backup, from bucket.Bucket) (map[string]Object, error) {
 	all := map[string]Object{}
-	add := func(objects ...Object) {
-		for _, o := range objects {
-			all[b.folder()+o.Name] = o
-		}
-	}
-	add(b.objects()...)
-	for _, list := range b.Lists {
-		add(list.Object)
-		pieces, err := b.readList(ctx, from, list)
+	for o, err := range parts(ctx, b, from) {
 		if err != nil {
 			return nil, err
 		}
-		add(pieces...)
+		all[b.folder()+o.Name] = o.Object
 	}
 	return all, nil
 }

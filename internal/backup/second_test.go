@@ -173,7 +173,7 @@ func seeRestorable(t *testing.T, b *memoryBucket) Catalogue {
 		if _, err := c.Chain(b.ID); err != nil {
 			t.Errorf("the backup %s can't be restored from the copy: %v", b.ID, err)
 		}
-		if lacks := c.lacksWAL(b); lacks != "" {
+		if lacks := lacksWAL(c, b); lacks != "" {
 			t.Errorf("the copy lacks %s for the backup %s", lacks, b.ID)
 		}
 	}
@@ -574,7 +574,7 @@ func lookAtCopy(w *world, second *memoryBucket) {
 		id, ofBackup := backupOf(name)
 		whole := slices.ContainsFunc(archive.Backups, func(b Backup) bool {
 			_, err := archive.Chain(b.ID)
-			return b.ID == id && err == nil && archive.lacksWAL(b) == ""
+			return b.ID == id && err == nil && lacksWAL(archive, b) == ""
 		})
 		if ofBackup && whole || !ofBackup && !strings.HasPrefix(name, "probe-") {
 			w.t.Errorf("the copy lacks %s", name)

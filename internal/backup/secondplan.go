@@ -230,7 +230,7 @@ func PlanCopyRemoval(copied Catalogue, plan CopyPlan, policy Policy) CopyRemoval
 	d := Retain(copied, policy)
 	names := d.Names
 	if d.Empty && len(plan.In) == 0 {
-		names = copied.allNames()
+		names = allNames(copied)
 	}
 	for _, name := range names {
 		id, ofBackup := backupOf(name)
@@ -272,7 +272,7 @@ func (d Deletions) keepsForItself(b Backup, p Policy) bool {
 }
 
 // allNames are all objects of an archive that are known by their names, archive.json last.
-func (c Catalogue) allNames() (names []string) {
+func allNames(c Catalogue) (names []string) {
 	for _, b := range c.Backups {
 		names = append(names, folderNames(b.folder(), c.contentsOf(b))...)
 	}
@@ -298,7 +298,7 @@ func (c Catalogue) allNames() (names []string) {
 }
 
 // lacksWAL says which WAL of a backup, from its start to its stop, an archive does not have, "" for none.
-func (c Catalogue) lacksWAL(b Backup) string {
+func lacksWAL(c Catalogue, b Backup) string {
 	lacks := ""
 	for _, history := range c.TermHistories() { // the newest need not be of the branch that the backup is of
 		if !c.In(b, history) {
@@ -342,13 +342,7 @@ func checkCopied(name string, stored []byte) error {
 	if !ok {
 		return nil // a history
 	}
-	if want := int(p.To - p.From); len(content) != want {
-		return &ObjectError{name, Altered, fmt.Errorf("it has %d bytes of WAL, not %d", len(content), want)}
-	}
-	if at := foreignPage(content, p); at >= 0 {
-		return &ObjectError{name, Altered, fmt.Errorf("at byte %d it has WAL of another place", at)}
-	}
-	return nil
+	return checkWAL(name, p, content)
 }
 
 // ageIntro begins whatever is encrypted with age (age-encryption.org/v1).

@@ -44,10 +44,10 @@ func TestWhatOfASnapshotIsNoBaseBackup(t *testing.T) {
 		"pg_subtrans/0000", "pg_notify/0000", "pg_serial/x", "pg_snapshots/x", "pg_dynshmem/x", "pg_xact/0000",
 		"pg_logical/replorigin_checkpoint", "pg_wal/000000010000000000000001", "pg_wal/archive_status/x.ready",
 	} {
-		write(t, filepath.Join(data, file))
+		touch(t, filepath.Join(data, file))
 	}
-	write(t, filepath.Join(space, "PG_17/5/16401"))
-	write(t, filepath.Join(space, "PG_17/pgsql_tmp/pgsql_tmp2.0"))
+	touch(t, filepath.Join(space, "PG_17/5/16401"))
+	touch(t, filepath.Join(space, "PG_17/pgsql_tmp/pgsql_tmp2.0"))
 	if err := os.Mkdir(filepath.Join(data, "pg_tblspc"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestWhatOfASnapshotIsNoBaseBackup(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, path string) {
+func touch(t *testing.T, path string) {
 	t.Helper()
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {

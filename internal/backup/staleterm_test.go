@@ -16,7 +16,7 @@ func TestABackupWithATermOfTheBranchThatWasLeftIsOfTheOther(t *testing.T) {
 	fork := wal.LSN(3*wal.SegmentSize + 0x2080)
 	on := []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: fork, Timeline: 2}}
 	c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: left}, 1002: {TermHistory: on}}}
-	c.write(1002, 2, 3, day(1))
+	addWAL(&c, 1002, 2, 3, day(1))
 	b := Backup{ID: "b", Term: 1, StartLSN: fork + 0x100, StopLSN: fork + 0x200, StartTimeline: 2, StopTimeline: 2}
 	if c.In(b, left) || !c.In(b, on) {
 		t.Errorf("it is of the branch that was left: %v, of the other: %v", c.In(b, left), c.In(b, on))
@@ -39,10 +39,10 @@ func twiceTheSameTimeline() Catalogue {
 		2003: {TermHistory: []ha.TermStart{first, {Term: 2003, LSN: fork, Timeline: 2}}},
 	}}
 	for number := 1; number <= 6; number++ {
-		c.write(1, 1, number, day(1))
+		addWAL(&c, 1, 1, number, day(1))
 		if number >= 3 {
-			c.write(1002, 2, number, day(2))
-			c.write(2003, 2, number, day(3))
+			addWAL(&c, 1002, 2, number, day(2))
+			addWAL(&c, 2003, 2, number, day(3))
 		}
 	}
 	at := wal.LSN(4 * wal.SegmentSize)
@@ -67,7 +67,7 @@ func TestABackupWithAStaleTermIsOfTheFirstLeaderSince(t *testing.T) {
 			t.Errorf("restore %s: along %+v, %v", w, choice.TermHistory, err)
 		}
 	}
-	if parent, ok := c.Parent(c.Terms[2003].TermHistory, 8); ok {
+	if parent, ok := Parent(c, c.Terms[2003].TermHistory, 8); ok {
 		t.Errorf("the branch in use continues %s", parent.ID)
 	}
 }
@@ -80,10 +80,10 @@ func TestRetentionKeepsWhatTellsOfAStaleTerm(t *testing.T) {
 		c.Terms[term].Note = bucket.Object{Name: TermFolder(term) + FileLineage, Modified: day(1)}
 	}
 	stale := c.Backups[0]
-	c.back("newer", "", 2003, 5, day(4))
+	addBackup(&c, "newer", "", 2003, 5, day(4))
 	for range 3 {
 		d := Retain(c, Policy{Count: 2, Now: day(20)})
-		c = c.without(d.Names)
+		c = retention{c}.without(d.Names).Catalogue
 	}
 	if all := c.Terms[1].WAL; len(all) > 0 {
 		t.Errorf("the WAL of the first branch is still there: %v", all)
@@ -99,19 +99,19 @@ func TestWALOfABranchThatWasLeftIsFoundForACopy(t *testing.T) {
 	c := twiceTheSameTimeline()
 	stale := c.Backups[0]
 	c.Terms[2003].WAL = c.Terms[2003].WAL[:1]
-	if lacks := c.lacksWAL(stale); lacks != "" {
+	if lacks := lacksWAL(c, stale); lacks != "" {
 		t.Errorf("of one with a stale term it lacks %s", lacks)
 	}
 	at := wal.LSN(5 * wal.SegmentSize)
 	c.Terms[1004] = &Term{TermHistory: append(slices.Clone(c.Terms[1002].TermHistory),
 		ha.TermStart{Term: 1003, LSN: at, Timeline: 3}, ha.TermStart{Term: 1004, LSN: at + 0x4000, Timeline: 4})}
-	c.write(1004, 4, 5, day(2))
+	addWAL(&c, 1004, 4, 5, day(2))
 	unwritten := Backup{ID: "unwritten", Term: 1003, StartLSN: at + 0x100, StopLSN: at + 0x200, StopTimeline: 3}
-	if lacks := c.lacksWAL(unwritten); lacks != "" {
+	if lacks := lacksWAL(c, unwritten); lacks != "" {
 		t.Errorf("of a leader that has archived nothing it lacks %s", lacks)
 	}
 	unwritten.Term = 1005
-	if lacks := c.lacksWAL(unwritten); lacks != "what term 1005 continues" {
+	if lacks := lacksWAL(c, unwritten); lacks != "what term 1005 continues" {
 		t.Errorf("of one that nobody knows it lacks %q", lacks)
 	}
 }

@@ -54,7 +54,7 @@ func (t Target) String() string {
 // their order has it (assign_recovery_target_time and the like).
 // The server also needs a file standby.signal, and the files that Prepare puts there
 // (PostgreSQL 17 documentation, 19.5.6 and 26.2.2). They go when the recovery has ended.
-func (t Target) Settings(timeline wal.Timeline) (map[string]string, error) {
+func Settings(t Target, timeline wal.Timeline) (map[string]string, error) {
 	all := map[string]string{
 		"primary_conninfo": "", "primary_slot_name": "", "restore_command": "", "archive_cleanup_command": "",
 		"recovery_end_command": "", "recovery_target_inclusive": strconv.FormatBool(!t.Exclusive),

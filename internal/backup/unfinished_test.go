@@ -67,7 +67,7 @@ func TestABackupThatMayBeUnderWayKeepsItsWAL(t *testing.T) {
 // WAL from before the first object of a backup that may be under way stays, however lately that has begun.
 func TestABackupThatHasJustBegunKeepsTheWALOfAnHourBefore(t *testing.T) {
 	archive := aMonth(10, 2, 10)
-	archive.write(1, 1, 9, day(11).Add(-75*time.Minute))
+	addWAL(&archive, 1, 1, 9, day(11).Add(-75*time.Minute))
 	begun := bucket.Object{Name: FolderBase + "u/base.tar.00000.zst", Modified: day(11).Add(-30 * time.Minute)}
 	archive.Unfinished = []Unfinished{{ID: "u", Objects: []bucket.Object{begun}}}
 	d := byRules(t, archive, Policy{Count: 1, Now: day(11).Add(time.Hour)})
@@ -79,7 +79,7 @@ func TestABackupThatHasJustBegunKeepsTheWALOfAnHourBefore(t *testing.T) {
 // Where the clock of the store is a little ahead, or a backup's first object is late, WAL of the last hour stays.
 func TestWALOfTheLastHourStays(t *testing.T) {
 	archive := aMonth(10, 2, 10)
-	archive.write(1, 1, 9, day(11)) // somebody has put it there again
+	addWAL(&archive, 1, 1, 9, day(11)) // somebody has put it there again
 	d := byRules(t, archive, Policy{Count: 1, Now: day(11).Add(59 * time.Minute)})
 	if _, wal := gone(d); strings.Count(strings.Join(wal, " "), "9") != 1 {
 		t.Errorf("it removes WAL of the days %v, expected 9 once", wal)

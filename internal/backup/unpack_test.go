@@ -114,10 +114,10 @@ func TestMessagesOfABaseBackup(t *testing.T) {
 }
 
 func TestTargets(t *testing.T) {
-	if _, err := (Target{XID: "7", Name: "x"}).Settings(1); err == nil {
+	if _, err := Settings(Target{XID: "7", Name: "x"}, 1); err == nil {
 		t.Error("two targets are taken")
 	}
-	all, err := Target{LSN: 1 << 32, Exclusive: true}.Settings(7)
+	all, err := Settings(Target{LSN: 1 << 32, Exclusive: true}, 7)
 	if err != nil || all["recovery_target_lsn"] != "1/0" || all["recovery_target_inclusive"] != "false" ||
 		all["recovery_target_timeline"] != "7" {
 		t.Errorf("the settings are %v, %v", all, err)

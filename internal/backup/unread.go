@@ -59,18 +59,18 @@ type held struct {
 	term uint64
 }
 
-func (c Catalogue) held() held {
+func (r retention) held() held {
 	var h held
-	for _, u := range c.Unread {
+	for _, u := range r.Unread {
 		switch {
 		case u.Backup != "":
 			h.wal = true // how far back that goes, only the object says
-			if begun := c.firstObject(u.Backup); begun.After(h.before) {
+			if begun := r.firstObject(u.Backup); begun.After(h.before) {
 				h.before = begun
 			}
 		case u.Term == 0:
 			h.all = true
-		case c.Terms[u.Term].TermHistory == nil:
+		case r.Terms[u.Term].TermHistory == nil:
 			h.term = max(h.term, u.Term)
 		}
 	}
@@ -78,9 +78,9 @@ func (c Catalogue) held() held {
 }
 
 // firstObject is when the first object of a backup was written.
-func (c Catalogue) firstObject(id string) time.Time {
+func (r retention) firstObject(id string) time.Time {
 	var first time.Time
-	for _, o := range c.Contents[id] {
+	for _, o := range r.Contents[id] {
 		if first.IsZero() || o.Modified.Before(first) {
 			first = o.Modified
 		}

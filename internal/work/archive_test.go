@@ -226,7 +226,7 @@ func TestABackupAwaitsTheWALOfItsOwnBranch(t *testing.T) {
 			"timeline": 1}, {"term": %[1]d, "lsn": %q, "timeline": 2}]}`, term, fork))
 	}
 	put(backup.TermFolder(1002)+segment, "WAL")
-	run := &take{pod: pod{log: slog.New(slog.DiscardHandler)}, archive: archive}
+	run := &taking{pod: pod{log: slog.New(slog.DiscardHandler)}, archive: archive}
 	const found = "and it is not known that the primary does" // nobody can be asked
 	for _, archived := range []bool{false, true} {
 		if archived {
@@ -246,7 +246,7 @@ func TestABackupAwaitsTheWALOfItsOwnBranch(t *testing.T) {
 func TestNothingIsCopiedThatCanNotContinueItsParent(t *testing.T) {
 	archive := bucket.OpenFolder(t.TempDir())
 	fill(t, archive, 1)
-	run := &take{archive: archive}
+	run := &taking{archive: archive}
 	catalogue, err := backup.Read(t.Context(), archive)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ const (
 )
 
 // words are all of a result that may be cut short.
-func (t *take) words(more ...*string) []*string {
+func (t *taking) words(more ...*string) []*string {
 	more = append(more, &t.result.Held, &t.result.Refused)
 	for i := range t.result.Former {
 		more = append(more, &t.result.Former[i].Held)
@@ -35,7 +35,7 @@ func (t *take) words(more ...*string) []*string {
 // retainFormer removes what is not to be kept of the archives of former major versions, and tells what they have. The
 // newest is first: what newer archives have, of each kind, counts before what older ones do. No failure keeps a backup
 // from being taken.
-func (t *take) retainFormer(
+func (t *taking) retainFormer(
 	ctx context.Context, former []protocol.FormerArchive, policy backup.Policy, newer map[string]int,
 ) (all []backup.Catalogue) {
 	t.result.Former = nil
@@ -67,7 +67,7 @@ func (t *take) retainFormer(
 }
 
 // retainOne does it in one.
-func (t *take) retainOne(
+func (t *taking) retainOne(
 	ctx context.Context, policy backup.Policy, told *protocol.FormerResult,
 ) (backup.Catalogue, error) {
 	r := t.removal(bucket.Sub(t.store, told.Path))

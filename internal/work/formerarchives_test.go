@@ -12,10 +12,10 @@ import (
 )
 
 // formerWorld is a store with the archive of a former major version, and with so many backups in the present one.
-func formerWorld(t *testing.T, present int) *take {
+func formerWorld(t *testing.T, present int) *taking {
 	t.Helper()
 	store := bucket.OpenFolder(t.TempDir())
-	r := &take{store: store, archive: bucket.Sub(store, "shop/x-pg18")}
+	r := &taking{store: store, archive: bucket.Sub(store, "shop/x-pg18")}
 	r.settings.Archive.Owner, r.settings.Archive.Path = "uid", "shop/x-pg18"
 	for path, system := range map[string]string{"shop/x-pg18": "2", "shop/x": "1"} {
 		owner := backup.Owner{UID: "uid", Namespace: "shop", Name: "x", SystemIdentifier: system}
@@ -29,7 +29,7 @@ func formerWorld(t *testing.T, present int) *take {
 }
 
 // keep runs retention.
-func (t *take) keeps(test *testing.T, keep protocol.Retention, former protocol.FormerArchive) protocol.FormerResult {
+func (t *taking) keeps(test *testing.T, keep protocol.Retention, former protocol.FormerArchive) protocol.FormerResult {
 	test.Helper()
 	settings := protocol.BackupSettings{Keep: keep, Former: []protocol.FormerArchive{former}}
 	t.pod.PodOptions, t.pod.log = PodOptions{Settings: settingsFile(test, settings)}, newPod(PodOptions{}).log
@@ -43,7 +43,7 @@ func (t *take) keeps(test *testing.T, keep protocol.Retention, former protocol.F
 }
 
 // left are the backups in the archive of the former major version, and how many objects there are.
-func (t *take) left(test *testing.T) (backups []string, objects int) {
+func (t *taking) left(test *testing.T) (backups []string, objects int) {
 	test.Helper()
 	names, err := listNames(test.Context(), bucket.Sub(t.store, "shop/x"))
 	if err != nil {

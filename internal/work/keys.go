@@ -58,7 +58,7 @@ func LookAtKeys(o KeysOptions) error {
 
 // keys are those that archives need, that the Secret has, and that everything is encrypted for from now on: nil
 // without encryption, and where nobody has looked into the Secret.
-func (t *take) keys(archives ...backup.Catalogue) []protocol.ArchiveKey {
+func (t *taking) keys(archives ...backup.Catalogue) []protocol.ArchiveKey {
 	text, err := os.ReadFile(filepath.Join(t.Run, fileKeys))
 	if t.settings.Archive.Recipient == "" || err != nil {
 		return nil

@@ -58,14 +58,14 @@ func TestWhichKeysThereAre(t *testing.T) {
 			if err != nil || strings.Contains(string(left), private[0]) {
 				t.Errorf("it leaves %s, %v", left, err)
 			}
-			worker := &take{pod: newPod(PodOptions{Run: run})}
+			worker := &taking{pod: newPod(PodOptions{Run: run})}
 			worker.settings.Archive.Recipient = c.now
 			if got := worker.keys(catalogue); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("the keys are %+v, want %+v", got, c.want)
 			}
 		})
 	}
-	nobody := &take{pod: newPod(PodOptions{Run: t.TempDir()})}
+	nobody := &taking{pod: newPod(PodOptions{Run: t.TempDir()})}
 	nobody.settings.Archive.Recipient = public[0]
 	if got := nobody.keys(catalogue); got != nil {
 		t.Errorf("where nobody has looked: %+v", got)

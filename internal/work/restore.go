@@ -37,7 +37,7 @@ type RestoreOptions struct {
 // Restore brings a database back into an instance's volume, in the Pod of a restore, and leaves the result where the
 // kubelet finds it, whatever came of it.
 func Restore(ctx context.Context, o RestoreOptions) error {
-	r := &restore{pod: newPod(o.PodOptions), source: o.Source, key: o.Key, volume: o.Volume, walVolume: o.WALVolume}
+	r := &restoring{pod: newPod(o.PodOptions), source: o.Source, key: o.Key, volume: o.Volume, walVolume: o.WALVolume}
 	err := r.do(ctx)
 	if err != nil {
 		r.result.Error = err.Error()
@@ -45,8 +45,8 @@ func Restore(ctx context.Context, o RestoreOptions) error {
 	return errors.Join(err, leave(o.Termination, &r.result, &r.result.Error))
 }
 
-// restore is one run.
-type restore struct {
+// restoring is one run.
+type restoring struct {
 	pod
 	source, key, volume, walVolume string
 	settings                       protocol.RestoreSettings
@@ -56,14 +56,14 @@ type restore struct {
 }
 
 // tablespaces is where those are for good. Those of a server that runs are elsewhere.
-func (r *restore) tablespaces() string {
+func (r *restoring) tablespaces() string {
 	if r.settings.InPlace != "" {
 		return filepath.Join(r.volume, "tablespaces-"+r.settings.InPlace)
 	}
 	return filepath.Join(r.volume, "tablespaces")
 }
 
-func (r *restore) do(ctx context.Context) error {
+func (r *restoring) do(ctx context.Context) error {
 	ctx = r.telling(ctx)
 	r.progress.step("looks at the volume")
 	stop, err := r.begin(ctx, naming.IdentityRestore, &r.settings, &r.settings.Operator)
@@ -79,7 +79,7 @@ func (r *restore) do(ctx context.Context) error {
 
 // lock waits until no other restore works on the volume, nor, where the data gets its place, an agent. In place it
 // shares the volume with the agent, which leaves what a restore makes alone meanwhile.
-func (r *restore) lock(ctx context.Context) error {
+func (r *restoring) lock(ctx context.Context) error {
 	waits := func(whom string) {
 		r.progress.step("waits for the volume: " + whom + " still works on it")
 		r.log.Warn("the volume is in use", "by", whom)
@@ -100,7 +100,7 @@ func (r *restore) lock(ctx context.Context) error {
 
 // steps goes on where a Pod before has left off. In place the data stays where it is made: the instance's
 // next agent takes it over.
-func (r *restore) steps(ctx context.Context) error {
+func (r *restoring) steps(ctx context.Context) error {
 	if s := r.settings.Snapshot; s != nil {
 		r.progress.step("takes up the snapshot of the volume")
 		if err := volume.TakeUpSnapshot(r.volume, s.ID); err != nil {
@@ -135,7 +135,7 @@ func (r *restore) steps(ctx context.Context) error {
 }
 
 // keeps says that a volume which ought to be empty has a database, which is left as it is.
-func (r *restore) keeps() (bool, error) {
+func (r *restoring) keeps() (bool, error) {
 	if r.settings.InPlace != "" || r.settings.Scratch {
 		return false, nil
 	}
@@ -148,7 +148,7 @@ func (r *restore) keeps() (bool, error) {
 
 // restore makes the data beside its place, and notes on the volume that it is whole. It goes on with what one before it
 // has left.
-func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
+func (r *restoring) restore(ctx context.Context) (*volume.Prepared, error) {
 	if err := volume.RemovePrepared(r.volume); err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
 }
 
 // reserve is what must stay free for a server that runs on the volume.
-func (r *restore) reserve() (uint64, error) {
+func (r *restoring) reserve() (uint64, error) {
 	if r.settings.InPlace == "" {
 		return 0, nil
 	}
@@ -203,7 +203,7 @@ func reserveOf(size uint64) uint64 {
 	return min(size/10, 8<<30)
 }
 
-func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
+func (r *restoring) options(ctx context.Context) (backup.RestoreOptions, error) {
 	s := r.settings
 	r.progress.step("opens the archive")
 	programs, err := postgres.FindPrograms(ctx, s.Major)
@@ -252,7 +252,7 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 }
 
 // present is the snapshot that the volume was made of, nil for none.
-func (r *restore) present() (*backup.Snapshot, error) {
+func (r *restoring) present() (*backup.Snapshot, error) {
 	if r.settings.Snapshot == nil {
 		return nil, nil //nolint:nilnil // the data comes from the archive
 	}
@@ -262,7 +262,7 @@ func (r *restore) present() (*backup.Snapshot, error) {
 
 // open opens the store. To the server of a volume it shows a certificate of the authority of the
 // SampleDB whose volume it is.
-func (r *restore) open(ctx context.Context) (bucket.Bucket, error) {
+func (r *restoring) open(ctx context.Context) (bucket.Bucket, error) {
 	config, source := r.settings.Bucket, r.own
 	if config.Volume != nil {
 		var err error
@@ -317,7 +317,7 @@ func positionOf(text string) (wal.LSN, error) {
 }
 
 // chosen tells from what it is restored.
-func (r *restore) chosen(c backup.Choice) {
+func (r *restoring) chosen(c backup.Choice) {
 	r.result.Backup, r.result.Branch, r.result.Bytes = c.Backup.ID, c.Branch, c.Backup.RawBytes
 	r.log.Info("restores", "backup", c.Backup.ID, "branch", c.Branch,
 		"from", c.Backup.StartLSN.String(), "to", r.settings.Target,
@@ -325,7 +325,7 @@ func (r *restore) chosen(c backup.Choice) {
 }
 
 // report says how far a step is.
-func (r *restore) report(step string, p backup.Progress) {
+func (r *restoring) report(step string, p backup.Progress) {
 	words := map[string]string{
 		backup.StepUnpack: "fetches backup " + r.result.Backup, backup.StepRecover: "replays WAL",
 	}

@@ -37,7 +37,7 @@ func TestARestoreWaitsForTheVolume(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := &restore{
+			r := &restoring{
 				pod:    pod{log: slog.New(slog.DiscardHandler)},
 				volume: folder, settings: protocol.RestoreSettings{InPlace: c.inPlace},
 			}

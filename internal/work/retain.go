@@ -31,7 +31,7 @@ const (
 // Retain removes what spec.backup.retention does not keep, in the Pod that makes room in a store that is full, or has
 // the credentials for deletion. It leaves the result where the kubelet finds it, whatever came of it.
 func Retain(ctx context.Context, o PodOptions) error {
-	t := &take{pod: newPod(o)}
+	t := &taking{pod: newPod(o)}
 	err := t.makeRoom(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
@@ -40,7 +40,7 @@ func Retain(ctx context.Context, o PodOptions) error {
 }
 
 // makeRoom removes what is not to be kept.
-func (t *take) makeRoom(ctx context.Context) error {
+func (t *taking) makeRoom(ctx context.Context) error {
 	stop, err := t.begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (t *take) makeRoom(ctx context.Context) error {
 }
 
 // useDeletionCredentials opens the store as the one that may remove something, where only this Pod may.
-func (t *take) useDeletionCredentials() error {
+func (t *taking) useDeletionCredentials() error {
 	if !t.keepsAll() {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (t *take) useDeletionCredentials() error {
 
 // retain removes what is not to be kept, and sees from when on the archive can be restored. A Pod that keeps all
 // only sees. Then it does the same in the archives of former major versions.
-func (t *take) retain(ctx context.Context) error {
+func (t *taking) retain(ctx context.Context) error {
 	t.progress.step("removes what is not to be kept")
 	policy, former, err := t.policy()
 	if err != nil {
@@ -112,7 +112,7 @@ type removal struct {
 	refused string
 }
 
-func (t *take) removal(archive bucket.Bucket) *removal {
+func (t *taking) removal(archive bucket.Bucket) *removal {
 	return &removal{archive: archive, log: t.log, keepsAll: t.keepsAll()}
 }
 
@@ -200,7 +200,7 @@ func backupOfObject(name string) (id string, ok bool) {
 
 // policy is what is kept by the settings as they are now: a backup may have been pinned, or its restore have begun,
 // since this one has. Kubernetes renews the file.
-func (t *take) policy() (backup.Policy, []protocol.FormerArchive, error) {
+func (t *taking) policy() (backup.Policy, []protocol.FormerArchive, error) {
 	var now protocol.BackupSettings
 	if err := readSettings(t.Settings, &now); err != nil {
 		return backup.Policy{}, nil, err
@@ -208,13 +208,13 @@ func (t *take) policy() (backup.Policy, []protocol.FormerArchive, error) {
 	if t.settings.Archive.Path != "" && now.Archive.Bucket.Place() != t.settings.Archive.Bucket.Place() {
 		now = t.settings // they are about another store by now: this archive is kept by what was said of it
 	}
-	keep := now.Keep
-	snapshots, err := snapshotBackups(keep.Snapshots)
+	rules := now.Keep
+	snapshots, err := snapshotBackups(rules.Snapshots)
 	if err != nil {
 		return backup.Policy{}, nil, err
 	}
 	return backup.Policy{
-		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(),
-		Pinned: keep.Pinned, InUse: keep.InUse, Snapshots: snapshots, Unfinished: cmp.Or(t.unfinished, givenUp),
+		Count: rules.Count, Age: time.Duration(rules.Days) * 24 * time.Hour, Now: time.Now(),
+		Pinned: rules.Pinned, InUse: rules.InUse, Snapshots: snapshots, Unfinished: cmp.Or(t.unfinished, givenUp),
 	}, now.Former, nil
 }

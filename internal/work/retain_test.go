@@ -114,7 +114,7 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 				t.Fatalf("the store is not full: %v", err)
 			}
 			settings := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: c.count}})
-			r := &take{pod: newPod(PodOptions{Settings: settings}), archive: archive}
+			r := &taking{pod: newPod(PodOptions{Settings: settings}), archive: archive}
 			if err := r.retain(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +147,7 @@ func TestAFailedBackupLeavesNoPieces(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // its deadline, or the end of its Pod, may be why it has failed
-	r := &take{pod: newPod(PodOptions{}), archive: archive}
+	r := &taking{pod: newPod(PodOptions{}), archive: archive}
 	r.abandon(ctx)
 	for o, err := range archive.List(t.Context(), backup.FolderBase) {
 		if err != nil || strings.Contains(o.Name, "/failed/") {
@@ -204,7 +204,7 @@ func TestRetentionInAStoreThatKeepsObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := &guarded{Bucket: filled(t).Bucket, keeps: c.keeps}
 			file := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 7}})
-			r := &take{pod: newPod(PodOptions{Settings: file}), archive: archive}
+			r := &taking{pod: newPod(PodOptions{Settings: file}), archive: archive}
 			r.settings.Archive.Bucket.KeepAll = c.apart
 			if err := errors.Join(r.clean(t.Context()), r.retain(t.Context())); err != nil {
 				t.Fatal(err)
@@ -237,7 +237,7 @@ func TestWhatAFailedBackupHasLeftMayStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 10}})
-	r := &take{pod: newPod(PodOptions{Settings: file}), archive: archive, unfinished: time.Nanosecond}
+	r := &taking{pod: newPod(PodOptions{Settings: file}), archive: archive, unfinished: time.Nanosecond}
 	if err := r.clean(t.Context()); err != nil {
 		t.Errorf("before a backup: %v", err)
 	}
@@ -256,7 +256,7 @@ func TestWhatAFailedBackupHasLeftMayStay(t *testing.T) {
 // The Pod that alone may remove anything says so where it has not got what it needs.
 func TestRetentionUsesTheCredentialsForDeletion(t *testing.T) {
 	folder := t.TempDir()
-	r := &take{}
+	r := &taking{}
 	r.settings.Archive.Bucket = bucket.Config{Credentials: folder, KeepAll: true}
 	if err := r.useDeletionCredentials(); err == nil || !strings.Contains(err.Error(), "deletionCredentials") {
 		t.Errorf("without the Secret: %v", err)

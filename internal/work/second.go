@@ -148,15 +148,15 @@ func (c *secondCopy) tell(done, total backup.SecondAmount) {
 
 // policy is what is kept of the copy of an archive: what the spec says of the first store.
 func (c *secondCopy) policy(path string) backup.Policy {
-	keep := c.settings.Keep
+	rules := c.settings.Keep
 	for _, f := range slices.Concat(c.settings.Former, c.settings.Forgotten) {
 		if f.Path == path {
-			keep.Pinned, keep.InUse = f.Pinned, f.InUse
+			rules.Pinned, rules.InUse = f.Pinned, f.InUse
 		}
 	}
 	return backup.Policy{
-		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(),
-		Pinned: keep.Pinned, InUse: keep.InUse, Unfinished: givenUp,
+		Count: rules.Count, Age: time.Duration(rules.Days) * 24 * time.Hour, Now: time.Now(),
+		Pinned: rules.Pinned, InUse: rules.InUse, Unfinished: givenUp,
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *awaitedCut) tell(session string) bool {
 }
 
 // onCut takes the word of the operator that the snapshot is cut.
-func (t *take) onCut(w http.ResponseWriter, request *http.Request) {
+func (t *taking) onCut(w http.ResponseWriter, request *http.Request) {
 	var cut protocol.Cut
 	if err := json.NewDecoder(http.MaxBytesReader(w, request.Body, 1<<10)).Decode(&cut); err != nil {
 		http.Error(w, "understand what is cut: "+err.Error(), http.StatusBadRequest)
@@ -73,7 +73,7 @@ func (t *take) onCut(w http.ResponseWriter, request *http.Request) {
 
 // takeSnapshot has a snapshot of the primary's volume cut, while the server is in a backup. Nothing in the archive is
 // changed.
-func (t *take) takeSnapshot(ctx context.Context) error {
+func (t *taking) takeSnapshot(ctx context.Context) error {
 	catalogue, err := backup.ReadWAL(ctx, t.archive)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (t *take) takeSnapshot(ctx context.Context) error {
 }
 
 // inSession begins a backup at a host, waits until the volume is cut, and stops it.
-func (t *take) inSession(ctx context.Context, host string, term uint64) (backup.Snapshot, error) {
+func (t *taking) inSession(ctx context.Context, host string, term uint64) (backup.Snapshot, error) {
 	step := "begins a backup: waits for a checkpoint"
 	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
 	session, err := backup.BeginSession(ctx, backup.SessionOptions{
@@ -123,7 +123,7 @@ func (t *take) inSession(ctx context.Context, host string, term uint64) (backup.
 }
 
 // awaitCut waits until the operator says that the snapshot is cut which the session asks for.
-func (t *take) awaitCut(ctx context.Context, session *backup.Session) error {
+func (t *taking) awaitCut(ctx context.Context, session *backup.Session) error {
 	cut := t.cut.begin(session.ID())
 	t.progress.set(protocol.BackupProgress{
 		Instance: t.result.Instance, Step: "waits until the snapshot of the volume of " + t.result.Instance + " is cut",
@@ -148,7 +148,7 @@ func (t *take) awaitCut(ctx context.Context, session *backup.Session) error {
 }
 
 // reportSnapshot puts into the result what was cut.
-func (t *take) reportSnapshot(s backup.Snapshot) {
+func (t *taking) reportSnapshot(s backup.Snapshot) {
 	r := &t.result
 	r.Archive, r.Store = t.settings.Archive.Path, t.settings.Archive.Bucket.Place()
 	r.StartLSN, r.StopLSN = s.StartLSN.String(), s.StopLSN.String()

@@ -13,7 +13,7 @@ import (
 
 // Only the word about its own session ends the wait of a session.
 func TestASessionWaitsForItsOwnCut(t *testing.T) {
-	run := &take{}
+	run := &taking{}
 	tell := func(body string) int {
 		answer := httptest.NewRecorder()
 		run.onCut(answer, httptest.NewRequest(http.MethodPost, protocol.PathCut, strings.NewReader(body)))
@@ -54,7 +54,7 @@ func TestASnapshotIsTheSameAfterItWasTold(t *testing.T) {
 		StartLSN: 0x1_00000028, StopLSN: 0x1_00000100, StartTimeline: 3, StopTimeline: 3,
 		ServerVersion: "17.6", SystemIdentifier: "7",
 	}}
-	run := &take{}
+	run := &taking{}
 	run.reportSnapshot(s)
 	got, err := snapshotBackup(*run.result.Snapshot)
 	// A moment within the second in which it ended may be from before its end.

@@ -46,7 +46,7 @@ type TakeOptions struct {
 // Take takes a base backup, in the Pod of a DatabaseBackup, and leaves the result where the kubelet finds it, whatever
 // came of it.
 func Take(ctx context.Context, o TakeOptions) error {
-	t := &take{
+	t := &taking{
 		pod: newPod(o.PodOptions), port: o.Port, primary: o.Primary, full: o.Full, prove: o.Prove, key: o.Key,
 		trigger: o.Trigger, bySnapshot: o.Snapshot,
 	}
@@ -62,8 +62,8 @@ func Take(ctx context.Context, o TakeOptions) error {
 	return err
 }
 
-// take is one run.
-type take struct {
+// taking is one run.
+type taking struct {
 	pod
 	port                 uint16
 	primary, full, prove bool
@@ -83,7 +83,7 @@ type take struct {
 	damaged map[string]error
 }
 
-func (t *take) do(ctx context.Context) error {
+func (t *taking) do(ctx context.Context) error {
 	ctx = t.telling(ctx)
 	t.progress.step("opens the archive")
 	stop, err := t.begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
@@ -127,7 +127,7 @@ func (t *take) do(ctx context.Context) error {
 }
 
 // takeUsable takes a backup for which the archive has the WAL.
-func (t *take) takeUsable(ctx context.Context) (backup.Backup, error) {
+func (t *taking) takeUsable(ctx context.Context) (backup.Backup, error) {
 	taken, err := t.takeBest(ctx)
 	if err != nil {
 		return taken, err
@@ -147,7 +147,7 @@ func (t *take) takeUsable(ctx context.Context) (backup.Backup, error) {
 
 // abandon removes what a backup that has failed has left, as far as there is time for it: where the store is full, WAL
 // needs that room at once. What remains, the next backup removes.
-func (t *take) abandon(ctx context.Context) {
+func (t *taking) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonPatience)
 	defer cancel()
 	if err := t.clean(ctx); err != nil {
@@ -156,7 +156,7 @@ func (t *take) abandon(ctx context.Context) {
 }
 
 // warn adds to the warning.
-func (t *take) warn(words string) {
+func (t *taking) warn(words string) {
 	if t.result.Warning != "" {
 		words = t.result.Warning + "; " + words
 	}
@@ -164,7 +164,7 @@ func (t *take) warn(words string) {
 }
 
 // open opens the archive, and sees that it is the SampleDB's.
-func (t *take) open(ctx context.Context) error {
+func (t *taking) open(ctx context.Context) error {
 	config, err := storeConfig(ctx, t.settings.Archive.Bucket, t.own, t.Run)
 	if err != nil {
 		return err
@@ -186,11 +186,11 @@ func (t *take) open(ctx context.Context) error {
 }
 
 // keepsAll says that this Pod removes nothing: another does, with credentials of its own.
-func (t *take) keepsAll() bool { return t.settings.Archive.Bucket.KeepAll }
+func (t *taking) keepsAll() bool { return t.settings.Archive.Bucket.KeepAll }
 
 // clean removes what backups that did not end have left, as far as the store lets it: none of it is in the way of a
 // backup. There must be no other backup under way.
-func (t *take) clean(ctx context.Context) error {
+func (t *taking) clean(ctx context.Context) error {
 	if t.keepsAll() {
 		return nil
 	}
@@ -217,7 +217,7 @@ func storeConfig(ctx context.Context, config bucket.Config, own *issuer, run str
 }
 
 // usable is an error where the archive does not have all WAL that a backup needs.
-func (t *take) usable(ctx context.Context, b backup.Backup) error {
+func (t *taking) usable(ctx context.Context, b backup.Backup) error {
 	var catalogue backup.Catalogue
 	if err := backup.Patiently(ctx, func() (err error) {
 		catalogue, err = backup.Read(ctx, t.archive)
@@ -236,7 +236,7 @@ func (t *take) usable(ctx context.Context, b backup.Backup) error {
 }
 
 // takeBest takes an incremental backup where one is wanted and can be had, else a full one.
-func (t *take) takeBest(ctx context.Context) (backup.Backup, error) {
+func (t *taking) takeBest(ctx context.Context) (backup.Backup, error) {
 	parent, err := t.parent(ctx)
 	if err != nil {
 		return backup.Backup{}, err
@@ -256,7 +256,7 @@ func (t *take) takeBest(ctx context.Context) (backup.Backup, error) {
 }
 
 // parent is the backup that this one is to be the change from, nil where it is to be a full one.
-func (t *take) parent(ctx context.Context) (*backup.Backup, error) {
+func (t *taking) parent(ctx context.Context) (*backup.Backup, error) {
 	if t.full || t.settings.FullEvery == 0 {
 		return nil, nil //nolint:nilnil // no parent is a full backup
 	}
@@ -264,7 +264,7 @@ func (t *take) parent(ctx context.Context) (*backup.Backup, error) {
 	if err != nil {
 		return nil, err
 	}
-	parent, ok := catalogue.Parent(catalogue.NewestTermHistory(), t.settings.FullEvery)
+	parent, ok := backup.Parent(catalogue, catalogue.NewestTermHistory(), t.settings.FullEvery)
 	if !ok || parent.Recipient != "" && parent.Recipient != t.settings.Archive.Recipient {
 		return nil, nil //nolint:nilnil // no parent is a full backup: after a change of keys none needs the former one
 	}
@@ -272,7 +272,7 @@ func (t *take) parent(ctx context.Context) (*backup.Backup, error) {
 }
 
 // take takes the backup from the best host, or from the primary; with a parent what has changed since that.
-func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (backup.Backup, error) {
+func (t *taking) take(ctx context.Context, primary bool, parent *backup.Backup) (backup.Backup, error) {
 	catalogue, err := backup.Read(ctx, t.archive)
 	if err != nil {
 		return backup.Backup{}, err
@@ -302,7 +302,7 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 }
 
 // passOver notes that an instance can't be copied, and makes room for a copy of another.
-func (t *take) passOver(ctx context.Context, host string, why error) error {
+func (t *taking) passOver(ctx context.Context, host string, why error) error {
 	if t.damaged == nil {
 		t.damaged = map[string]error{}
 	}
@@ -313,7 +313,7 @@ func (t *take) passOver(ctx context.Context, host string, why error) error {
 }
 
 // takeFrom takes the backup from a host.
-func (t *take) takeFrom(
+func (t *taking) takeFrom(
 	ctx context.Context, host string, term uint64, parent *backup.Backup,
 ) (backup.Backup, error) {
 	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
@@ -353,7 +353,7 @@ func (t *take) takeFrom(
 }
 
 // decoder reads the manifest of a parent, and what is to be proved.
-func (t *take) decoder(parent *backup.Backup) (*backup.Decoder, error) {
+func (t *taking) decoder(parent *backup.Backup) (*backup.Decoder, error) {
 	if parent == nil && !t.prove {
 		return nil, nil //nolint:nilnil // nothing is read
 	}
@@ -365,7 +365,7 @@ func (t *take) decoder(parent *backup.Backup) (*backup.Decoder, error) {
 }
 
 // tryKey sees, before hours are spent on a copy that is to be proved, whether its key fits.
-func (t *take) tryKey() error {
+func (t *taking) tryKey() error {
 	if !t.prove {
 		return nil
 	}
@@ -389,7 +389,7 @@ const leaderPatience = 2 * time.Minute
 
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive, and the term of who wrote it. With the
 // parent of an incremental backup the error is backup.ErrNoIncrement where that is of another branch.
-func (t *take) awaitWAL(
+func (t *taking) awaitWAL(
 	ctx context.Context, parent *backup.Backup, timeline wal.Timeline, lsn wal.LSN,
 ) (term uint64, err error) {
 	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
@@ -455,7 +455,7 @@ func termOf(history []ha.TermStart, lsn wal.LSN, timeline wal.Timeline) (uint64,
 }
 
 // report puts into the result what was taken.
-func (t *take) report(b backup.Backup) {
+func (t *taking) report(b backup.Backup) {
 	r := &t.result
 	r.Archive, r.Store = t.settings.Archive.Path, t.settings.Archive.Bucket.Place()
 	r.ID, r.Parent, r.StartLSN, r.StopLSN = b.ID, b.Parent, b.StartLSN.String(), b.StopLSN.String()

@@ -74,7 +74,7 @@ func TestRetentionGoesByTheSettingsAsTheyAre(t *testing.T) {
 	file := settingsFile(t, protocol.BackupSettings{
 		Keep: protocol.Retention{Count: 3, Days: 2, Pinned: []string{"a"}, InUse: []string{"b"}},
 	})
-	run := &take{pod: pod{PodOptions: PodOptions{Settings: file}}}
+	run := &taking{pod: pod{PodOptions: PodOptions{Settings: file}}}
 	p, _, err := run.policy()
 	if err != nil || p.Count != 3 || p.Age != 48*time.Hour || !slices.Equal(p.Pinned, []string{"a"}) ||
 		!slices.Equal(p.InUse, []string{"b"}) || p.Now.IsZero() {
@@ -95,7 +95,7 @@ func TestAResultWithFormerArchivesFitsIntoItsMessage(t *testing.T) {
 		Branch: 1<<40 + 1, Earliest: time.Now().UTC().Truncate(time.Second), EarliestLSN: "FFFFFFFF/FFFFFFFF",
 		Latest: time.Now().UTC().Truncate(time.Second), LatestLSN: "FFFFFFFF/FFFFFFFF",
 	}
-	run := &take{}
+	run := &taking{}
 	run.result = protocol.BackupResult{
 		Warning: long, Held: long, Refused: long, ID: id, Removed: slices.Repeat([]string{id}, mostRemoved),
 		Windows: slices.Repeat([]protocol.Window{window}, mostWindows/2),

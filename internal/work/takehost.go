@@ -27,7 +27,7 @@ const (
 )
 
 // choose is the best of the hosts, or the primary among them.
-func (t *take) choose(ctx context.Context, primary bool) (string, error) {
+func (t *taking) choose(ctx context.Context, primary bool) (string, error) {
 	best, chosen := hostUseless, ""
 	var words []string
 	for _, host := range t.settings.Hosts {
@@ -52,7 +52,7 @@ func (t *take) choose(ctx context.Context, primary bool) (string, error) {
 }
 
 // probe asks a host what it is.
-func (t *take) probe(ctx context.Context, host string) (int, error) {
+func (t *taking) probe(ctx context.Context, host string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	conn, err := pgconn.ConnectConfig(ctx, t.connection(host))
@@ -77,13 +77,13 @@ func (t *take) probe(ctx context.Context, host string) (int, error) {
 
 // wake has the primary write something that is no idle WAL, so that what lies before it is archived soon: a backup of a
 // standby may end where nobody writes.
-func (t *take) wake(ctx context.Context) error {
+func (t *taking) wake(ctx context.Context) error {
 	_, err := t.askPrimary(ctx, "select pg_catalog.pg_logical_emit_message(true, 'toban backup', '')")
 	return err
 }
 
 // clock is the time of the primary, whose clock says when transactions are committed.
-func (t *take) clock(ctx context.Context) (time.Time, error) {
+func (t *taking) clock(ctx context.Context) (time.Time, error) {
 	text, err := t.askPrimary(ctx, "select "+backup.ServerClock)
 	if err != nil {
 		return time.Time{}, err
@@ -92,7 +92,7 @@ func (t *take) clock(ctx context.Context) (time.Time, error) {
 }
 
 // written says whether the primary has WAL up to an LSN, as far as it can be asked.
-func (t *take) written(ctx context.Context, lsn wal.LSN) bool {
+func (t *taking) written(ctx context.Context, lsn wal.LSN) bool {
 	text, err := t.askPrimary(ctx, "select pg_catalog.pg_current_wal_flush_lsn()")
 	if err != nil {
 		return false
@@ -102,7 +102,7 @@ func (t *take) written(ctx context.Context, lsn wal.LSN) bool {
 }
 
 // askPrimary is the answer of the primary to a question.
-func (t *take) askPrimary(ctx context.Context, question string) (string, error) {
+func (t *taking) askPrimary(ctx context.Context, question string) (string, error) {
 	host, err := t.choose(ctx, true)
 	if err != nil {
 		return "", err
@@ -122,7 +122,7 @@ func (t *take) askPrimary(ctx context.Context, question string) (string, error) 
 }
 
 // connection are the settings of a connection with a host.
-func (t *take) connection(host string) *pgconn.Config {
+func (t *taking) connection(host string) *pgconn.Config {
 	config, err := sql.Connection{
 		Hosts: []string{host}, Port: t.port, Database: "postgres", Role: naming.RoleBackup, Timeout: connectPatience,
 		TLS: func(host string) *tls.Config { return pki.ForHost(t.tls, host) },

@@ -449,7 +449,7 @@ func (r *restored) recover() (backup.Recovered, error) {
 	if err := r.recovery.Prepare(r.Context()); err != nil {
 		return backup.Recovered{}, err
 	}
-	settings, err := r.target.Settings(1)
+	settings, err := backup.Settings(r.target, 1)
 	must(r, err)
 	r.configure(settings)
 	must(r, os.WriteFile(filepath.Join(r.Data.Path(), "standby.signal"), nil, 0o600))

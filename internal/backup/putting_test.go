@@ -1,0 +1,109 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"toban.dev/internal/archive/bucket"
+)
+
+// hour is one of the day of most tests, day one of its month.
+func hour(h int) time.Time { return time.Date(2026, 11, 20, h, 0, 0, 0, time.UTC) }
+
+func day(d int) time.Time { return time.Date(2026, 11, d, 3, 0, 0, 0, time.UTC) }
+
+// putObject puts an object of a backup there as it is put when one is taken, and is what its backup.json says of it.
+func putObject(t *testing.T, to bucket.Bucket, encoder *Encoder, id, name string, content []byte) Object {
+	t.Helper()
+	stored, err := encoder.Encode(content)
+	must(t, err)
+	sum := sha256.Sum256(stored)
+	o := Object{Name: encoder.Name(name), Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
+	must(t, to.Create(t.Context(), FolderBase+id+"/"+o.Name, stored))
+	return o
+}
+
+// putBackup puts the backup.json of a backup there.
+func putBackup(t *testing.T, to bucket.Bucket, b Backup) {
+	t.Helper()
+	text, err := json.MarshalIndent(b, "", "  ")
+	must(t, err, to.Create(t.Context(), FolderBase+b.ID+"/"+FileBackup, append(text, '\n')))
+}
+
+// must stops the test where something has failed.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// generatedManifest writes a manifest as PostgreSQL does, of files of one byte.
+func generatedManifest(to io.Writer, files int) error {
+	sum := sha256.New()
+	out := io.MultiWriter(to, sum)
+	fmt.Fprint(out, "{ \"PostgreSQL-Backup-Manifest-Version\": 1,\n\"Files\": [\n")
+	for i := range files {
+		end := ","
+		if i == files-1 {
+			end = ""
+		}
+		_, err := fmt.Fprintf(out, "{ \"Path\": \"base/%d/%d\", \"Size\": 1, "+
+			"\"Last-Modified\": \"2026-01-%02d %02d:%02d:%02d GMT\", "+
+			"\"Checksum-Algorithm\": \"CRC32C\", \"Checksum\": \"%08x\" }%s\n",
+			i/1000, i%1000, i%28+1, i%24, i%60, i*7%60, uint32(i)*2654435761, end)
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprint(out, "],\n\"WAL-Ranges\": [\n{ \"Timeline\": 1, \"Start-LSN\": \"0/28\", \"End-LSN\": \"0/64\" }\n],\n")
+	_, err := fmt.Fprintf(to, "\"Manifest-Checksum\": \"%s\"}\n", hex.EncodeToString(sum.Sum(nil)))
+	return err
+}
+
+// watchMemory follows how much memory is in use, and gives the most since it was asked before.
+func watchMemory(t *testing.T) (peak func() uint64) {
+	t.Helper()
+	var most atomic.Uint64
+	look := func() {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		most.Store(max(most.Load(), m.HeapAlloc))
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	done := make(chan struct{})
+	t.Cleanup(func() { tick.Stop(); close(done) })
+	go func() {
+		for {
+			select {
+			case <-tick.C:
+				look()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() uint64 {
+		look()
+		return most.Swap(0)
+	}
+}
+
+// measured says how long something takes, and how much memory was in use at most.
+func measured(t *testing.T, peak func() uint64, what string, do func()) {
+	t.Helper()
+	runtime.GC()
+	peak()
+	begin := time.Now()
+	do()
+	took := time.Since(begin)
+	t.Logf("%s: %s, at most %d MiB in use", what, took.Round(time.Millisecond), peak()>>20)
+}
