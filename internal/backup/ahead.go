@@ -3,12 +3,11 @@ package backup
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"toban.dev/internal/archive/format"
 )
 
 // AheadError says that an archive has what its leader can't have written (docs/archive.md, "An archive that is ahead").
@@ -25,23 +24,12 @@ func (e *AheadError) Error() string {
 // stamp tells the content of an object, for who can't read it: an HMAC by what only this database system knows, ""
 // where that is not known. Who could guess the content could try with a plain hash whether that is right.
 func (f *termFolder) stamp(plain string, content []byte) string {
-	return stampWith(f.Secret, plain, content)
-}
-
-// stampWith is a stamp by a secret, "" without one.
-func stampWith(secret []byte, plain string, content []byte) string {
-	if len(secret) == 0 {
-		return ""
-	}
-	sum := hmac.New(sha256.New, secret)
-	sum.Write([]byte(plain + "\n"))
-	sum.Write(content)
-	return hex.EncodeToString(sum.Sum(nil))
+	return format.StampWith(f.Secret, plain, content)
 }
 
 // compareWAL sees that an object has the WAL that the server has in its place. What the server has no more is not
 // compared.
-func (f *termFolder) compareWAL(ctx context.Context, p Piece, name string) error {
+func (f *termFolder) compareWAL(ctx context.Context, p format.Piece, name string) error {
 	content, err := f.readWAL(p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -55,16 +43,16 @@ func (f *termFolder) compareWAL(ctx context.Context, p Piece, name string) error
 // compare sees that an object has a content: an *AheadError if it has another. One that is encrypted is compared by its
 // stamp, if it has one, and else taken for what it should be.
 func (f *termFolder) compare(ctx context.Context, name, plain string, content []byte) error {
-	stored, err := readMost(ctx, f.Bucket, name, sealedLimit+1)
+	stored, err := format.ReadMost(ctx, f.Bucket, name, format.SealedLimit+1)
 	if err != nil {
 		return fmt.Errorf("compare with the archive: %w", err)
 	}
 	same := false
-	if _, encrypted, _ := PlainName(name); encrypted {
-		there, here := stampOf(stored), f.stamp(plain, content)
+	if _, encrypted, _ := format.PlainName(name); encrypted {
+		there, here := format.StampOf(stored), f.stamp(plain, content)
 		same = there == "" || here == "" || there == here
 	} else {
-		there, err := decode(&Decoder{}, name, stored, int64(len(content)))
+		there, err := format.Decode(&format.Decoder{}, name, stored, int64(len(content)))
 		same = err == nil && bytes.Equal(there, content)
 	}
 	if !same {

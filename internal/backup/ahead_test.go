@@ -10,18 +10,20 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
 
 // archiverOf is one whose archive is encrypted, if there is a key, and that knows a secret.
-func archiverOf(t *testing.T, b *memoryBucket, s *testSource, key *age.X25519Identity, secret string) *Archiver {
+func archiverOf(t *testing.T, b *buckettest.Memory, s *testSource, key *age.X25519Identity, secret string) *Archiver {
 	t.Helper()
 	recipient := ""
 	if key != nil {
 		recipient = key.Recipient().String()
 	}
-	encoder, err := NewEncoder(recipient)
+	encoder, err := format.NewEncoder(recipient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,10 +71,10 @@ func TestAnArchiveThatIsAhead(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newMemoryBucket()
+			b := buckettest.NewMemory()
 			source := &testSource{history: history, flushed: 5*segment + 100}
 			mustStep(t, archiverOf(t, b, source, c.key, c.secret))
-			before := maps.Clone(b.objects)
+			before := maps.Clone(b.Objects)
 			source.lost, source.flushed = c.lost, c.flushed
 			if c.other != nil {
 				history = c.other
@@ -84,7 +86,7 @@ func TestAnArchiveThatIsAhead(t *testing.T) {
 				if noticed := errors.As(err, &ahead); noticed != c.noticed || err != nil && !noticed {
 					t.Fatalf("%v", err)
 				}
-				if c.noticed && (len(b.objects) != len(before) || b.changed > 0 || !errors.As(a.State().Err, &ahead)) {
+				if c.noticed && (len(b.Objects) != len(before) || b.Changed > 0 || !errors.As(a.State().Err, &ahead)) {
 					t.Errorf("something was written; the state is %+v", a.State())
 				}
 			}
@@ -111,19 +113,19 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 		"another wrote it, encrypted":         {archiveKeys[0], 40000, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newMemoryBucket()
+			b := buckettest.NewMemory()
 			source := &testSource{history: history, flushed: 100}
 			a := archiverOf(t, b, source, c.key, "n")
 			mustStep(t, a)
 			other := archiverOf(t, b, &testSource{history: history, flushed: 3 * 32768, lost: c.lost}, c.key, "n")
 			mustStep(t, other)
-			objects := len(b.objects)
+			objects := len(b.Objects)
 			source.flushed = 3 * 32768
 			_, err := a.Step(t.Context())
 			ahead := (*AheadError)(nil)
 			if errors.As(err, &ahead) != c.taken || err != nil && !c.taken ||
-				len(b.objects) != objects || b.changed > 0 {
-				t.Errorf("%v; %d objects of %d", err, len(b.objects), objects)
+				len(b.Objects) != objects || b.Changed > 0 {
+				t.Errorf("%v; %d objects of %d", err, len(b.Objects), objects)
 			}
 			if want := wal.LSN(32768); c.taken && a.State().Archived != want {
 				t.Errorf("archived up to %s, want %s", a.State().Archived, want)
@@ -134,7 +136,7 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 
 // Who has the key reads what has a stamp, and the stamp tells nothing without the secret.
 func TestStampedObjectsAreReadByAge(t *testing.T) {
-	encoder, err := NewEncoder(archiveKeys[0].Recipient().String())
+	encoder, err := format.NewEncoder(archiveKeys[0].Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +147,15 @@ func TestStampedObjectsAreReadByAge(t *testing.T) {
 	if stamp == two.stamp("x", content) || stamp == one.stamp("y", content) || stamp == one.stamp("x", content[1:]) {
 		t.Error("the stamp does not tell the secret, the name and the content")
 	}
-	stored, err := encoder.encodeStamped(content, stamp)
-	if err != nil || stampOf(stored) != stamp {
-		t.Fatalf("the stamp is %q, want %q: %v", stampOf(stored), stamp, err)
+	stored, err := encoder.EncodeStamped(content, stamp)
+	if err != nil || format.StampOf(stored) != stamp {
+		t.Fatalf("the stamp is %q, want %q: %v", format.StampOf(stored), stamp, err)
 	}
-	r, err := (&Decoder{[]age.Identity{archiveKeys[0]}}).Decode("x.zst.age", bytes.NewReader(stored))
+	decoder, err := format.NewDecoder(archiveKeys[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := decoder.Decode("x.zst.age", bytes.NewReader(stored))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +163,7 @@ func TestStampedObjectsAreReadByAge(t *testing.T) {
 		t.Errorf("%d bytes: %v", len(read), err)
 	}
 	plain, err := encoder.Encode(content)
-	if err != nil || stampOf(plain) != "" || stampOf(nil) != "" {
-		t.Errorf("without a stamp it is %q: %v", stampOf(plain), err)
+	if err != nil || format.StampOf(plain) != "" || format.StampOf(nil) != "" {
+		t.Errorf("without a stamp it is %q: %v", format.StampOf(plain), err)
 	}
 }

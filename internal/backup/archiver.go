@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -46,8 +47,8 @@ type File = interface {
 type ArchiverOptions struct {
 	// Bucket is rooted at the archive, which must be that of Owner.
 	Bucket  bucket.Bucket
-	Owner   Owner
-	Encoder *Encoder
+	Owner   format.Owner
+	Encoder *format.Encoder
 	Source  Source
 	// TermHistory is the leader's, as it is when its server is a primary. Its last term, in which
 	// its timeline began, is the term that is written under.
@@ -72,7 +73,7 @@ type State struct {
 	// Behind is for how long WAL has waited that is not idle, to a tenth of a second.
 	Behind time.Duration
 	// Gap is the latest of the term history that this leader knows of.
-	Gap *Gap
+	Gap *format.Gap
 	// Err is why nothing is archived, since Since; nil if all is well.
 	Err   error
 	Since time.Time
@@ -80,7 +81,7 @@ type State struct {
 
 // Slot is up to where the server need not keep WAL for the archive: the start of the segment
 // that is archived next, 0 if that is not known.
-func (s State) Slot() wal.LSN { return segmentStart(numberAt(s.Archived)) }
+func (s State) Slot() wal.LSN { return format.SegmentStart(format.NumberAt(s.Archived)) }
 
 // Lag is how much WAL is not archived, in bytes.
 func (s State) Lag() uint64 { return uint64(max(s.Flushed, s.Archived) - s.Archived) }
@@ -95,7 +96,7 @@ type Archiver struct {
 	// that were found in the own folder, or written before their turn.
 	next uint64
 	done uint32
-	own  map[Piece]bool
+	own  map[format.Piece]bool
 	wait wait
 }
 
@@ -115,7 +116,7 @@ func NewArchiver(o ArchiverOptions) (*Archiver, error) {
 	}
 	o.TermHistory = slices.Clone(o.TermHistory)
 	return &Archiver{
-		termFolder: termFolder{&o, TermFolder(o.TermHistory[len(o.TermHistory)-1].Term)},
+		termFolder: termFolder{&o, format.TermFolder(o.TermHistory[len(o.TermHistory)-1].Term)},
 		lag:        lag{options: &o}, memory: semaphore.NewWeighted(archiveMemory),
 	}, nil
 }
@@ -164,7 +165,7 @@ func (a *Archiver) Finish(ctx context.Context, end wal.LSN) error {
 			return err
 		}
 	}
-	return a.noteClock(ctx, clockNote{LSN: end, At: stopped})
+	return a.noteClock(ctx, format.ClockNote{LSN: end, At: stopped})
 }
 
 // stoppedSource is the WAL of a server that has stopped: its files, up to its end.
@@ -220,7 +221,7 @@ func (a *Archiver) step(ctx context.Context) (behind bool, err error) {
 		}
 		a.opened = true
 	}
-	last := numberAt(flushed)
+	last := format.NumberAt(flushed)
 	end := min(last, a.next+perStep)
 	err = a.archiveSegments(ctx, end)
 	if err == nil && end < last {
@@ -236,16 +237,16 @@ func (a *Archiver) step(ctx context.Context) (behind bool, err error) {
 }
 
 func (a *Archiver) segment(number uint64) wal.Segment {
-	return segmentOf(timelineAt(a.TermHistory, number), number)
+	return format.SegmentOf(format.TimelineAt(a.TermHistory, number), number)
 }
 
 // rest is the part of a segment to archive once that is complete: the one that no earlier part has.
-func (a *Archiver) rest(number uint64) Piece {
+func (a *Archiver) rest(number uint64) format.Piece {
 	from := a.done
 	if number != a.next {
 		from = a.partsEnd(a.segment(number))
 	}
-	piece := whole(a.segment(number))
+	piece := format.WholeSegment(a.segment(number))
 	piece.From = from
 	return piece
 }
@@ -266,7 +267,7 @@ func (a *Archiver) partsEnd(s wal.Segment) uint32 {
 }
 
 // name is that of the object of a piece.
-func (f *termFolder) name(p Piece) string { return f.folder + f.Encoder.Name(p.String()) }
+func (f *termFolder) name(p format.Piece) string { return f.folder + f.Encoder.Name(p.String()) }
 
 // advance moves the position to the start of a segment.
 func (a *Archiver) advance(number uint64) {
@@ -277,18 +278,18 @@ func (a *Archiver) advance(number uint64) {
 		}
 	}
 	a.done = a.partsEnd(a.segment(number))
-	a.reached(segmentStart(number))
+	a.reached(format.SegmentStart(number))
 }
 
 // archiveTail archives what there is of the last segment, if that is due.
 func (a *Archiver) archiveTail(ctx context.Context, flushed wal.LSN) error {
 	s := a.segment(a.next)
-	piece := whole(s)
+	piece := format.WholeSegment(s)
 	piece.From = a.done
 	if flushed <= s.Start().Add(uint64(piece.From)) {
 		return nil
 	}
-	piece.To = piece.upTo(flushed)
+	piece.To = piece.UpTo(flushed)
 	if due, err := a.due(piece); err != nil || !due {
 		return err
 	}
@@ -307,7 +308,7 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 	if err != nil {
 		return fmt.Errorf("look for the oldest WAL: %w", err)
 	}
-	start := segmentStart(a.next)
+	start := format.SegmentStart(a.next)
 	if oldest <= start {
 		return cause
 	}
@@ -316,7 +317,7 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 		return err
 	}
 	if end != 0 {
-		gap := &Gap{max(start, a.State().Archived), oldest}
+		gap := &format.Gap{From: max(start, a.State().Archived), To: oldest}
 		if err := a.noteWaiting(ctx); err != nil {
 			return err
 		}
@@ -325,6 +326,6 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 		}
 		a.change(func(s *State) { s.Gap = gap })
 	}
-	a.advance(numberAt(oldest))
+	a.advance(format.NumberAt(oldest))
 	return nil
 }

@@ -1,6 +1,10 @@
 package backup
 
-import "strings"
+import (
+	"strings"
+
+	"toban.dev/internal/archive/format"
+)
 
 // DeleteBatch is how many objects are deleted at once.
 const DeleteBatch = 100
@@ -16,7 +20,7 @@ func Batches(names []string) [][]string {
 		}
 	}
 	for _, name := range names {
-		alone := strings.HasSuffix(name, "/"+FileBackup) || strings.HasSuffix(name, "/"+FileLineage)
+		alone := strings.HasSuffix(name, "/"+format.FileBackup) || strings.HasSuffix(name, "/"+format.FileLineage)
 		if alone || len(batch) == DeleteBatch || len(batch) > 0 && !sameBackup(batch[0], name) {
 			flush()
 		}
@@ -31,7 +35,7 @@ func Batches(names []string) [][]string {
 
 // sameBackup says that two objects are of the same backup, or both of none.
 func sameBackup(a, b string) bool {
-	idOfA, _ := backupOf(a)
-	idOfB, _ := backupOf(b)
+	idOfA, _ := format.BackupOf(a)
+	idOfB, _ := format.BackupOf(b)
 	return idOfA == idOfB
 }

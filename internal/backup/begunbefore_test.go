@@ -1,9 +1,9 @@
 package backup
 
 import (
-	"slices"
 	"testing"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -23,7 +23,7 @@ func restoredFrom(left, on []ha.TermStart) Catalogue {
 		addWAL(&c, 1005, 3, number+5, day(3))
 	}
 	addWAL(&c, 4, 2, 6, day(2))
-	c.Backups = []Backup{{ID: "b", Type: TypeFull, Term: 3, StartLSN: inSegment(4, 0x28), StopLSN: inSegment(4, 0x100),
+	c.Backups = []format.Backup{{ID: "b", Type: format.TypeFull, Term: 3, StartLSN: inSegment(4, 0x28), StopLSN: inSegment(4, 0x100),
 		StartTimeline: 2, StopTimeline: 2, Started: day(2), Stopped: day(2)}}
 	return c
 }
@@ -36,7 +36,7 @@ func TestARestoreInPlaceHasInCommonWhatItGoesOnFrom(t *testing.T) {
 		{Term: 3, LSN: inSegment(3, 0x4000), Timeline: 2}, {Term: 4, LSN: inSegment(7, 0), Timeline: 3}}
 	fork := inSegment(6, 0x100)
 	for name, history := range map[string][]ha.TermStart{
-		"the terms before the place": begunBefore(left, fork),
+		"the terms before the place": format.BegunBefore(left, fork),
 		"those that have WAL":        {left[0], left[2]},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,33 +57,5 @@ func TestARestoreInPlaceHasInCommonWhatItGoesOnFrom(t *testing.T) {
 				t.Errorf("after retention there is WAL up to %s, %v", to, gap)
 			}
 		})
-	}
-}
-
-// Where a term history is cut off it keeps all terms that begin before the place: those, too, that a later one has cut
-// off. Who has no WAL there, because nobody before the place has cut it off, is left out.
-func TestATermHistoryIsCutOffWhereAnotherBegins(t *testing.T) {
-	history := []ha.TermStart{{Term: 1}, {Term: 2, LSN: 50}, {Term: 3, LSN: 40}, {Term: 4, LSN: 70}, {Term: 5, LSN: 60}}
-	for lsn, want := range map[wal.LSN]struct{ terms, withWAL []uint64 }{
-		0:  {nil, nil},
-		1:  {[]uint64{1}, []uint64{1}},
-		40: {[]uint64{1}, []uint64{1}},
-		41: {[]uint64{1, 2, 3}, []uint64{1, 3}},
-		60: {[]uint64{1, 2, 3}, []uint64{1, 3}},
-		61: {[]uint64{1, 2, 3, 4, 5}, []uint64{1, 3, 5}},
-		99: {[]uint64{1, 2, 3, 4, 5}, []uint64{1, 3, 5}},
-	} {
-		terms := func(of []ha.TermStart) (all []uint64) {
-			for _, s := range of {
-				all = append(all, s.Term)
-			}
-			return all
-		}
-		if got := terms(begunBefore(history, lsn)); !slices.Equal(got, want.terms) {
-			t.Errorf("before %s have begun %v, want %v", lsn, got, want.terms)
-		}
-		if got := terms(upTo(history, lsn)); !slices.Equal(got, want.withWAL) {
-			t.Errorf("up to %s have WAL %v, want %v", lsn, got, want.withWAL)
-		}
 	}
 }

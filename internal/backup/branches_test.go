@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -17,7 +19,7 @@ func (w *world) stepAside() {
 	case n < 2:
 		w.restoreInPlace()
 	case n < 4:
-		c, _ := Read(w.t.Context(), w.bucket.without())
+		c, _ := Read(w.t.Context(), w.bucket.Without())
 		if len(c.Backups) > 0 {
 			w.pinned = append(w.pinned, c.Backups[w.others.IntN(len(c.Backups))].ID)
 			w.note("pinned: %v", w.pinned)
@@ -29,7 +31,7 @@ func (w *world) stepAside() {
 
 // restoreInPlace goes back to a moment of a window, and on from there.
 func (w *world) restoreInPlace() {
-	c, err := Read(w.t.Context(), w.bucket.without())
+	c, err := Read(w.t.Context(), w.bucket.Without())
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
@@ -40,23 +42,23 @@ func (w *world) restoreInPlace() {
 	b := branches[w.others.IntN(len(branches))]
 	window := b.Windows[w.others.IntN(len(b.Windows))]
 	at := window.From + wal.LSN(w.others.Uint64N(uint64(window.To-window.From)+1))
-	choice, err := c.Choose(Wanted{Target: Target{LSN: at}, Branch: b.Name, Now: w.bucket.clock})
+	choice, err := c.Choose(Wanted{Target: Target{LSN: at}, Branch: b.Name, Now: w.bucket.Clock})
 	if err != nil {
 		w.fatal("restore in place: %v", err)
 	}
-	history, timeline := begunBefore(choice.TermHistory, at), wal.Timeline(0)
-	for _, s := range upTo(history, at) {
+	history, timeline := format.BegunBefore(choice.TermHistory, at), wal.Timeline(0)
+	for _, s := range format.UpTo(history, at) {
 		timeline = max(timeline, s.Timeline)
 	}
 	if w.former.IntN(3) == 0 {
-		history = upTo(history, at)
+		history = format.UpTo(history, at)
 	}
 	newest := slices.Max(slices.Collect(maps.Keys(c.Terms)))
 	for _, l := range w.leaders {
 		newest = max(newest, l.history[len(l.history)-1].Term)
 	}
 	history = append(history, ha.TermStart{Term: newest + ha.RestoreTerms + 1, LSN: at, Timeline: timeline + 1})
-	oldest := segmentStart(numberAt(at))
+	oldest := format.SegmentStart(format.NumberAt(at))
 	l := &leader{
 		testSource: &testSource{history: history, flushed: at + 100, oldest: oldest}, from: choice.Backup.StartLSN,
 	}
@@ -68,7 +70,7 @@ func (w *world) restoreInPlace() {
 }
 
 // lookAtBranches looks whether every moment that the windows show can be restored.
-func (w *world) lookAtBranches(b *memoryBucket, c Catalogue) {
+func (w *world) lookAtBranches(b *buckettest.Memory, c Catalogue) {
 	branches := c.Branches()
 	if len(branches) > 1 {
 		w.counts["several branches"]++
@@ -86,15 +88,15 @@ func (w *world) lookAtBranches(b *memoryBucket, c Catalogue) {
 	}
 }
 
-func (w *world) lookAtLSN(b *memoryBucket, c Catalogue, branch Branch, at wal.LSN) {
+func (w *world) lookAtLSN(b *buckettest.Memory, c Catalogue, branch Branch, at wal.LSN) {
 	w.counts["moments of branches"]++
-	want := Wanted{Target: Target{LSN: at}, Branch: branch.Name, Now: w.bucket.clock}
+	want := Wanted{Target: Target{LSN: at}, Branch: branch.Name, Now: w.bucket.Clock}
 	choice, err := c.Choose(want)
 	if err != nil {
 		w.fatal("branch %d shows %s: %v", branch.Name, at, err)
 	}
 	if choice.Branch != branch.Name || choice.To < at || choice.Backup.StopLSN > at ||
-		!slices.Equal(upTo(choice.TermHistory, at), upTo(branch.histories[0], at)) {
+		!slices.Equal(format.UpTo(choice.TermHistory, at), format.UpTo(branch.histories[0], at)) {
 		w.fatal("%s of branch %d is read along %v, from %s", at, branch.Name, choice.TermHistory, choice.Backup.ID)
 	}
 	if b == w.bucket {
@@ -102,7 +104,7 @@ func (w *world) lookAtLSN(b *memoryBucket, c Catalogue, branch Branch, at wal.LS
 	}
 	want.Branch = 0
 	other, err := c.Choose(want)
-	same := err == nil && slices.Equal(upTo(choice.TermHistory, at), upTo(other.TermHistory, at))
+	same := err == nil && slices.Equal(format.UpTo(choice.TermHistory, at), format.UpTo(other.TermHistory, at))
 	if !same && !errors.Is(err, ErrSeveral) {
 		w.fatal("%s is on branch %d, and without a name is read along %v: %v", at, branch.Name, other.TermHistory, err)
 	}
@@ -110,7 +112,7 @@ func (w *world) lookAtLSN(b *memoryBucket, c Catalogue, branch Branch, at wal.LS
 
 // lookAtTime also looks whether a time that one branch alone shows needs no name.
 func (w *world) lookAtTime(c Catalogue, branches []Branch, n int, at time.Time) {
-	want := Wanted{Target: Target{Time: at}, Branch: branches[n].Name, Now: w.bucket.clock}
+	want := Wanted{Target: Target{Time: at}, Branch: branches[n].Name, Now: w.bucket.Clock}
 	choice, err := c.Choose(want)
 	goesOn := n == 0 && choice.Window.Missing == nil && choice.Window.To == branches[0].Windows[0].To
 	if err != nil || choice.Branch != branches[n].Name || choice.Backup.Stopped.After(at) ||
@@ -138,10 +140,10 @@ func (w *world) lookAtTime(c Catalogue, branches []Branch, n int, at time.Time) 
 }
 
 // someSmall is one of the objects that say something about others, "" where there is none.
-func (w *world) someSmall(b *memoryBucket) string {
+func (w *world) someSmall(b *buckettest.Memory) string {
 	var small []string
-	for _, name := range slices.Sorted(maps.Keys(b.objects)) {
-		if isSmall(name) && name != FileArchive {
+	for _, name := range slices.Sorted(maps.Keys(b.Objects)) {
+		if format.IsSmall(name) && name != format.FileArchive {
 			small = append(small, name)
 		}
 	}
@@ -154,14 +156,14 @@ func (w *world) someSmall(b *memoryBucket) string {
 // retainUnread looks what would be deleted if an object could not be understood, and was put back afterwards: all that
 // it is about leads as far as before.
 func (w *world) retainUnread(policy Policy) {
-	spoilt := w.bucket.without()
+	spoilt := w.bucket.Without()
 	name := w.someSmall(spoilt)
 	if name == "" {
 		return
 	}
 	whole, _ := Read(w.t.Context(), spoilt)
-	before, text := reaches(whole), spoilt.objects[name]
-	spoilt.objects[name] = stored{[]byte("{"), text.modified}
+	before, text := reaches(whole), spoilt.Objects[name]
+	spoilt.Objects[name] = buckettest.Stored{Content: []byte("{"), Modified: text.Modified}
 	c, err := Read(w.t.Context(), spoilt)
 	if err != nil || len(c.Unread) != 1 {
 		w.fatal("%s is cut off: %v, %v", name, c.Unread, err)
@@ -175,7 +177,7 @@ func (w *world) retainUnread(policy Policy) {
 		w.counts["deleted in spite of the unread"]++
 	}
 	_ = spoilt.Delete(w.t.Context(), d.Names...)
-	spoilt.objects[name] = text
+	spoilt.Objects[name] = text
 	after, err := Read(w.t.Context(), spoilt)
 	if err != nil {
 		w.fatal("%v", err)
@@ -183,9 +185,9 @@ func (w *world) retainUnread(policy Policy) {
 	still := reaches(after)
 	for _, r := range needed(policy, c, before, d) {
 		own := r.history[len(r.history)-1].Term
-		goes, of := slices.Contains(d.Names, r.backup.folder()+FileBackup), name == TermFolder(own)+FileLineage
+		goes, of := slices.Contains(d.Names, r.backup.Folder()+format.FileBackup), name == format.TermFolder(own)+format.FileLineage
 		known := of && len(c.Terms[own].TermHistory) > 0 // from another that goes on with it
-		if name != r.backup.folder()+FileBackup && !of || goes && known {
+		if name != r.backup.Folder()+format.FileBackup && !of || goes && known {
 			continue
 		}
 		w.counts["of the unread"]++

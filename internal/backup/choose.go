@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -45,7 +46,7 @@ type Choice struct {
 	TermHistory []ha.TermStart
 	// Branch is the one that it goes along.
 	Branch uint64
-	Backup Backup
+	Backup format.Backup
 	// To is up to where WAL may be needed, Window where the backup was found. Open says that nothing is known to have
 	// been written beyond it: else a time after its last commit is one that WAL is missing of.
 	To     wal.LSN
@@ -136,7 +137,7 @@ func (c choosing) leading(branches []Branch, newest []ha.TermStart) (found []Cho
 // same says that two term histories lead to the same data at a target. Of what is the newest branch's, or a backup's,
 // the first is as good as another.
 func (t Target) same(a, b []ha.TermStart) bool {
-	return t.Time.IsZero() && (t.LSN == 0 || slices.Equal(upTo(a, t.LSN), upTo(b, t.LSN)))
+	return t.Time.IsZero() && (t.LSN == 0 || slices.Equal(format.UpTo(a, t.LSN), format.UpTo(b, t.LSN)))
 }
 
 // on is the way to what is wanted along a branch, by the newest of its term histories that leads there.
@@ -232,11 +233,11 @@ func (w Wanted) String() string {
 
 // in is the backup of a window to begin with; false if the window does not lead to what is wanted. A moment after the
 // last WAL of one that is open is in it: nothing was written since, or nothing that has got there.
-func (w Wanted) in(window Window, open bool) (Backup, bool) {
+func (w Wanted) in(window Window, open bool) (format.Backup, bool) {
 	t := w.Target
 	open = open && !t.Time.After(w.Now)
 	if t.LSN > window.To || t.Time.After(window.Until) && !open {
-		return Backup{}, false
+		return format.Backup{}, false
 	}
 	early := t.XID != "" || t.Name != ""
 	for _, b := range slices.Backward(window.Backups) {
@@ -251,12 +252,12 @@ func (w Wanted) in(window Window, open bool) (Backup, bool) {
 			return b, true
 		}
 	}
-	return Backup{}, false
+	return format.Backup{}, false
 }
 
 // outside says what can be restored.
 func (c choosing) outside(branches []Branch) error {
-	if c.Backup != "" && !slices.ContainsFunc(c.Backups, func(b Backup) bool { return b.ID == c.Backup }) {
+	if c.Backup != "" && !slices.ContainsFunc(c.Backups, func(b format.Backup) bool { return b.ID == c.Backup }) {
 		return fmt.Errorf("%w: the archive has no backup %s", ErrOutside, c.Backup)
 	}
 	if !slices.ContainsFunc(branches, func(b Branch) bool { return len(b.Windows) > 0 }) {

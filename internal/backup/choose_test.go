@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -22,9 +23,9 @@ func chooseFrom() Catalogue {
 		2: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 0x5000100, Timeline: 2}}},
 	}}
 	add := func(term uint64, timeline wal.Timeline, number uint64) {
-		s := segmentOf(timeline, number)
+		s := format.SegmentOf(timeline, number)
 		c.Terms[term].WAL = append(c.Terms[term].WAL,
-			WAL{Piece{s, 0, wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(int(number) + 1)}})
+			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(int(number) + 1)}})
 	}
 	for number := uint64(3); number < 6; number++ {
 		add(1, 1, number)
@@ -33,8 +34,8 @@ func chooseFrom() Catalogue {
 	add(2, 2, 6)
 	for _, at := range []int{3, 5} {
 		lsn := wal.LSN(at) * wal.SegmentSize
-		c.Backups = append(c.Backups, Backup{
-			ID: fmt.Sprintf("b%d", at), Type: TypeFull, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
+		c.Backups = append(c.Backups, format.Backup{
+			ID: fmt.Sprintf("b%d", at), Type: format.TypeFull, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
 			Started: hour(at), Stopped: hour(at),
 		})
 	}
@@ -257,15 +258,15 @@ func TestWhatABranchIs(t *testing.T) {
 // What a leader wrote that its successor did not have is on no branch, and can be had by the number of its term.
 func TestATermIsReadAsItsLeaderHadIt(t *testing.T) {
 	archive := chooseFrom()
-	s := segmentOf(1, 9)
+	s := format.SegmentOf(1, 9)
 	for n := uint64(6); n < 9; n++ {
 		s.Number = n
 		archive.Terms[1].WAL = append(archive.Terms[1].WAL,
-			WAL{Piece{s, 0, wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(6)}})
+			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(6)}})
 	}
 	archive.Terms[2].WAL = append(archive.Terms[2].WAL,
-		WAL{Piece{segmentOf(2, 7), 0, wal.SegmentSize}, bucket.Object{Name: "x", Modified: hour(8)}},
-		WAL{Piece{segmentOf(2, 8), 0, wal.SegmentSize}, bucket.Object{Name: "y", Modified: hour(9)}})
+		WAL{format.Piece{Segment: format.SegmentOf(2, 7), From: 0, To: wal.SegmentSize}, bucket.Object{Name: "x", Modified: hour(8)}},
+		WAL{format.Piece{Segment: format.SegmentOf(2, 8), From: 0, To: wal.SegmentSize}, bucket.Object{Name: "y", Modified: hour(9)}})
 	lsn := Target{LSN: 0x8000100}
 	for branch, want := range map[uint64]int{0: 2, 1: 2, 2: 2} {
 		got, err := archive.Choose(Wanted{Target: lsn, Branch: branch, Now: hour(22)})
@@ -301,7 +302,7 @@ func TestAnArchiveThatHasHadMoreIsNotRestored(t *testing.T) {
 // Where the branch that is asked for can't be restored, no other takes its place.
 func TestNoBranchTakesThePlaceOfAnother(t *testing.T) {
 	archive := restoredInPlace()
-	archive.Backups = slices.DeleteFunc(archive.Backups, func(b Backup) bool { return b.ID != "b15" })
+	archive.Backups = slices.DeleteFunc(archive.Backups, func(b format.Backup) bool { return b.ID != "b15" })
 	if got, err := archive.Choose(Wanted{Now: hour(22)}); !errors.Is(err, ErrOutside) ||
 		!strings.Contains(err.Error(), "branch 1002 has no backup") {
 		t.Errorf("the end is read along branch %d: %v", got.Branch, err)
@@ -311,7 +312,7 @@ func TestNoBranchTakesThePlaceOfAnother(t *testing.T) {
 	}
 	// The newest has no backup of its own, and a gap where it begins. The other's last WAL came late.
 	archive = restoredInPlace()
-	archive.Backups = slices.DeleteFunc(archive.Backups, func(b Backup) bool { return b.ID == "new" })
+	archive.Backups = slices.DeleteFunc(archive.Backups, func(b format.Backup) bool { return b.ID == "new" })
 	archive.Terms[1002].WAL = archive.Terms[1002].WAL[3:]
 	for i := range archive.Terms[1].WAL {
 		archive.Terms[1].WAL[i].Object.Modified = hour(23)
@@ -398,39 +399,26 @@ func TestATermThatCantBeUnderstoodAndIsNotTheNewestIsNoObstacle(t *testing.T) {
 	}
 }
 
-// A timeline that begins where a segment ends is not that of the segment, and one that was not continued is of none.
-func TestTheTimelineOfASegment(t *testing.T) {
-	history := []ha.TermStart{
-		{Term: 1, Timeline: 1}, {Term: 2, Timeline: 2, LSN: 3 * wal.SegmentSize},
-		{Term: 3, Timeline: 3, LSN: 4*wal.SegmentSize + 8}, {Term: 4, Timeline: 4, LSN: 4*wal.SegmentSize + 8},
-	}
-	for number, want := range map[uint64]wal.Timeline{0: 1, 2: 1, 3: 2, 4: 4, 5: 4} {
-		if got := timelineAt(history, number); got != want {
-			t.Errorf("segment %d is of timeline %d, want %d", number, got, want)
-		}
-	}
-}
-
 // writeTo adds the WAL of a segment.
 func writeTo(c *Catalogue, term uint64, timeline wal.Timeline, number int, at time.Time) {
-	s := segmentOf(timeline, uint64(number))
+	s := format.SegmentOf(timeline, uint64(number))
 	c.Terms[term].WAL = append(c.Terms[term].WAL,
-		WAL{Piece{s, 0, wal.SegmentSize}, bucket.Object{Name: TermFolder(term) + s.String() + ".zst", Modified: at}})
+		WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: format.TermFolder(term) + s.String() + ".zst", Modified: at}})
 }
 
 // backUp adds a backup that begins and ends in a segment.
 func backUp(c *Catalogue, id, trigger string, term uint64, number int, at time.Time) {
 	lsn := wal.LSN(number) * wal.SegmentSize
-	c.Backups = append(c.Backups, Backup{
-		ID: id, Type: TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
+	c.Backups = append(c.Backups, format.Backup{
+		ID: id, Type: format.TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
 		Started: at, Stopped: at,
 	})
-	slices.SortFunc(c.Backups, func(a, b Backup) int { return a.Stopped.Compare(b.Stopped) })
+	slices.SortFunc(c.Backups, func(a, b format.Backup) int { return a.Stopped.Compare(b.Stopped) })
 }
 
 // spoilTerm has the term history of a term be cut off.
 func spoilTerm(c *Catalogue, number uint64) {
-	name := TermFolder(number) + FileLineage
+	name := format.TermFolder(number) + format.FileLineage
 	c.Terms[number].TermHistory, c.Terms[number].Note = nil, bucket.Object{Name: name}
 	c.Unread = []Unread{{Name: name, Problem: "it is cut off", Term: number}}
 	c.infer()

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -16,14 +18,14 @@ import (
 // timed is an archive whose objects get there at times of their own.
 type timed struct {
 	*testing.T
-	bucket *memoryBucket
+	bucket *buckettest.Memory
 }
 
 func newTimed(t *testing.T) timed {
 	smallSegments(t)
-	a := timed{t, newMemoryBucket()}
-	a.bucket.clock = hour(8)
-	if err := Claim(t.Context(), a.bucket, testOwner); err != nil {
+	a := timed{t, buckettest.NewMemory()}
+	a.bucket.Clock = hour(8)
+	if err := format.Claim(t.Context(), a.bucket, testOwner); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -31,7 +33,7 @@ func newTimed(t *testing.T) timed {
 
 func (a timed) put(name, text string, at time.Time) {
 	a.Helper()
-	a.bucket.clock = at
+	a.bucket.Clock = at
 	if err := a.bucket.Create(a.Context(), name, []byte(text)); err != nil {
 		a.Fatal(err)
 	}
@@ -39,44 +41,44 @@ func (a timed) put(name, text string, at time.Time) {
 
 func (a timed) begin(at time.Time, starts ...ha.TermStart) {
 	a.Helper()
-	text, err := formatTermHistory(starts)
+	text, err := format.FormatTermHistory(starts)
 	if err != nil {
 		a.Fatal(err)
 	}
 	last := starts[len(starts)-1]
-	a.put(TermFolder(last.Term)+FileLineage, string(text), at)
+	a.put(format.TermFolder(last.Term)+format.FileLineage, string(text), at)
 	if last.Timeline > 1 {
-		a.put(TermFolder(last.Term)+last.Timeline.HistoryFile()+".zst.age", ageIntro+"x", at)
+		a.put(format.TermFolder(last.Term)+last.Timeline.HistoryFile()+".zst.age", format.AgeIntro+"x", at)
 	}
 }
 
 func (a timed) segment(term uint64, timeline wal.Timeline, number uint64, at time.Time) {
 	a.Helper()
-	a.put(TermFolder(term)+segmentOf(timeline, number).String()+".zst.age", ageIntro+"x", at)
+	a.put(format.TermFolder(term)+format.SegmentOf(timeline, number).String()+".zst.age", format.AgeIntro+"x", at)
 }
 
 // back is a backup that ends at a time.
 func (a timed) back(id string, number uint64, at time.Time) {
 	a.Helper()
-	encoder, err := NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		a.Fatal(err)
 	}
-	a.bucket.clock = at.Add(-time.Hour)
+	a.bucket.Clock = at.Add(-time.Hour)
 	(&scrubbed{T: a.T, bucket: a.bucket}).backup(encoder, id, number)
 }
 
 // note is one of a leader's clock.
-func (a timed) note(term uint64, n clockNote) {
+func (a timed) note(term uint64, n format.ClockNote) {
 	a.Helper()
-	a.put(TermFolder(term)+n.name(), "note", n.At)
+	a.put(format.TermFolder(term)+n.Name(), "note", n.At)
 }
 
 // copied is a copy that is made at a time, as our second store has it.
-func (a timed) copied(at time.Time) *memoryBucket {
+func (a timed) copied(at time.Time) *buckettest.Memory {
 	a.Helper()
-	second := newMemoryBucket()
-	second.clock = at
+	second := buckettest.NewMemory()
+	second.Clock = at
 	state, err := CopyToSecond(a.Context(), SecondOptions{First: a.bucket, Second: second, Owner: testOwner.UID,
 		Policy: Policy{Count: 7, Now: at}})
 	if err != nil || len(state.Problems) > 0 || state.Until.IsZero() {
@@ -86,10 +88,10 @@ func (a timed) copied(at time.Time) *memoryBucket {
 }
 
 // synced is a copy by another's program, whose times say nothing.
-func (a timed) synced(at time.Time) *memoryBucket {
-	second := newMemoryBucket()
-	for name, o := range a.bucket.objects {
-		second.objects[name] = stored{o.content, at}
+func (a timed) synced(at time.Time) *buckettest.Memory {
+	second := buckettest.NewMemory()
+	for name, o := range a.bucket.Objects {
+		second.Objects[name] = buckettest.Stored{Content: o.Content, Modified: at}
 	}
 	return second
 }
@@ -104,9 +106,9 @@ func gapAtNoon(t *testing.T, noted bool) timed {
 	a.segment(1, 1, 4, hour(10))
 	a.segment(1, 1, 5, hour(11))
 	if noted {
-		a.note(1, clockNote{LSN: segmentStart(6) + 100, At: hour(11).Add(time.Minute)})
+		a.note(1, format.ClockNote{LSN: format.SegmentStart(6) + 100, At: hour(11).Add(time.Minute)})
 	}
-	a.put(TermFolder(1)+Gap{segmentStart(6), segmentStart(20)}.name(), "gap", hour(13))
+	a.put(format.TermFolder(1)+format.Gap{From: format.SegmentStart(6), To: format.SegmentStart(20)}.Name(), "gap", hour(13))
 	a.segment(1, 1, 20, hour(13))
 	a.segment(1, 1, 21, hour(13).Add(20*time.Minute))
 	a.back("b2", 21, hour(14))
@@ -116,7 +118,7 @@ func gapAtNoon(t *testing.T, noted bool) timed {
 // inPlaceAtNoon was restored in place at 12:00 to what it was at 11:00. It has no backup of its own branch yet.
 func inPlaceAtNoon(t *testing.T, noted bool) timed {
 	a := newTimed(t)
-	first, fork := ha.TermStart{Term: 1, Timeline: 1}, segmentStart(5)+0x100
+	first, fork := ha.TermStart{Term: 1, Timeline: 1}, format.SegmentStart(5)+0x100
 	a.begin(hour(8), first)
 	a.segment(1, 1, 3, hour(8))
 	a.back("b1", 3, hour(9))
@@ -125,8 +127,8 @@ func inPlaceAtNoon(t *testing.T, noted bool) timed {
 	a.segment(1, 1, 6, hour(12).Add(-time.Second))
 	a.begin(hour(12), first, ha.TermStart{Term: 1002, LSN: fork, Timeline: 2})
 	if noted {
-		a.note(1, clockNote{LSN: segmentStart(7), At: hour(12).Add(-time.Second)})
-		a.note(1002, clockNote{Began: true, LSN: fork, At: hour(12)})
+		a.note(1, format.ClockNote{LSN: format.SegmentStart(7), At: hour(12).Add(-time.Second)})
+		a.note(1002, format.ClockNote{Began: true, LSN: fork, At: hour(12)})
 	}
 	a.segment(1002, 2, 5, hour(12).Add(time.Minute))
 	a.segment(1002, 2, 6, hour(12).Add(6*time.Minute))
@@ -136,7 +138,7 @@ func inPlaceAtNoon(t *testing.T, noted bool) timed {
 
 // outcome is what a restore to a time comes to, where the last commit before it is followed by one in the same WAL, or
 // is not. A choice that is not open is refused when its end is reached.
-func outcome(t *testing.T, b *memoryBucket, at time.Time) (first string, open bool) {
+func outcome(t *testing.T, b *buckettest.Memory, at time.Time) (first string, open bool) {
 	t.Helper()
 	c, err := Read(t.Context(), b)
 	if err != nil {
@@ -156,7 +158,7 @@ func TestACopyLeadsWhereTheOriginalDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := make(t, true)
-			copies := map[string]*memoryBucket{
+			copies := map[string]*buckettest.Memory{
 				"copied at once":                a.copied(hour(14).Add(8 * time.Minute)),
 				"copied a month later":          a.copied(hour(8).AddDate(0, 1, 0)),
 				"synced with times of the past": a.synced(hour(1)),
@@ -212,7 +214,7 @@ func TestAMomentThatMayBeMissing(t *testing.T) {
 // All WAL is replayed, and no later commit has come.
 func TestWhereATimeIsReachedAtTheEnd(t *testing.T) {
 	short := &ShortError{Target: Target{Time: hour(12)}, Reached: Recovered{LSN: 0x5000000, Commit: hour(11)}}
-	gap, missing := Window{Missing: &Gap{0x5000000, 0x6000000}}, "no WAL from 0/5000000 to 0/6000000"
+	gap, missing := Window{Missing: &format.Gap{From: 0x5000000, To: 0x6000000}}, "no WAL from 0/5000000 to 0/6000000"
 	for name, c := range map[string]struct {
 		choice Choice
 		target Target
@@ -238,10 +240,12 @@ func TestWhereATimeIsReachedAtTheEnd(t *testing.T) {
 // A leader whose WAL is there, and nobody can say what it continues, may have written what comes later.
 func TestAnUnreadTermLeavesNoWindowOpen(t *testing.T) {
 	a := inPlaceAtNoon(t, false)
-	name := TermFolder(1002) + FileLineage
-	for problem, spoil := range map[string]func(b *memoryBucket){
-		"spoilt": func(b *memoryBucket) { b.objects[name] = stored{[]byte("{"), b.objects[name].modified} },
-		"lost":   func(b *memoryBucket) { delete(b.objects, name) },
+	name := format.TermFolder(1002) + format.FileLineage
+	for problem, spoil := range map[string]func(b *buckettest.Memory){
+		"spoilt": func(b *buckettest.Memory) {
+			b.Objects[name] = buckettest.Stored{Content: []byte("{"), Modified: b.Objects[name].Modified}
+		},
+		"lost": func(b *buckettest.Memory) { delete(b.Objects, name) },
 	} {
 		b := a.synced(hour(12).AddDate(0, 1, 0))
 		spoil(b)
@@ -255,7 +259,7 @@ func TestWhatALeaderNotesOfItsClock(t *testing.T) {
 	smallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
 	source := &testSource{history: history, flushed: 1000}
-	b := newMemoryBucket()
+	b := buckettest.NewMemory()
 	at := hour(8)
 	begin := func() *Archiver {
 		a := newTestArchiver(t, b, source, history)
@@ -265,9 +269,9 @@ func TestWhatALeaderNotesOfItsClock(t *testing.T) {
 	want := func(names ...string) {
 		t.Helper()
 		var got []string
-		for _, name := range slices.Sorted(maps.Keys(b.objects)) {
-			if _, ok := parseClockNote(strings.TrimPrefix(name, TermFolder(1))); ok {
-				got = append(got, strings.TrimPrefix(name, TermFolder(1)))
+		for _, name := range slices.Sorted(maps.Keys(b.Objects)) {
+			if _, ok := format.ParseClockNote(strings.TrimPrefix(name, format.TermFolder(1))); ok {
+				got = append(got, strings.TrimPrefix(name, format.TermFolder(1)))
 			}
 		}
 		if !slices.Equal(got, names) {
@@ -275,11 +279,11 @@ func TestWhatALeaderNotesOfItsClock(t *testing.T) {
 		}
 	}
 	a := begin()
-	b.fault = func(bool) error { return errInjected }
-	if _, err := a.Step(t.Context()); !errors.Is(err, errInjected) {
+	b.Fault = func(bool) error { return buckettest.ErrInjected }
+	if _, err := a.Step(t.Context()); !errors.Is(err, buckettest.ErrInjected) {
 		t.Fatal(err)
 	}
-	b.fault = func(bool) error { return nil }
+	b.Fault = func(bool) error { return nil }
 	at = hour(9) // it began at 8
 	source.flushed = 2000
 	mustStep(t, a)
@@ -290,21 +294,21 @@ func TestWhatALeaderNotesOfItsClock(t *testing.T) {
 	mustStep(t, a)
 	want(began)
 
-	b.fault = func(bool) error { return errInjected }
+	b.Fault = func(bool) error { return buckettest.ErrInjected }
 	for ; at.Before(hour(12)); at = at.Add(time.Hour) {
-		source.flushed += wal.LSN(segmentSize)
-		if _, err := a.Step(t.Context()); !errors.Is(err, errInjected) {
+		source.flushed += wal.LSN(format.SegmentSize)
+		if _, err := a.Step(t.Context()); !errors.Is(err, buckettest.ErrInjected) {
 			t.Fatal(err)
 		}
 	}
-	b.fault = func(bool) error { return nil }
-	source.oldest = segmentStart(2)
-	source.flushed += wal.LSN(segmentSize)
+	b.Fault = func(bool) error { return nil }
+	source.oldest = format.SegmentStart(2)
+	source.flushed += wal.LSN(format.SegmentSize)
 	mustStep(t, a)
 	if a.State().Gap == nil {
 		t.Fatal("there is no gap")
 	}
-	waited := fmt.Sprintf("reached-%016X-20261120T100000.000000Z", 2000+segmentSize)
+	waited := fmt.Sprintf("reached-%016X-20261120T100000.000000Z", 2000+format.SegmentSize)
 	want(began, waited)
 	at = hour(13)
 	if err := a.Finish(t.Context(), source.flushed); err != nil {

@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
 
 // countingBucket counts what is asked of it. A write takes a while.
 type countingBucket struct {
-	*memoryBucket
+	*buckettest.Memory
 	takes                      time.Duration
 	puts, bytes, listed, lists atomic.Int64
 	underWay, mostUnderWay     atomic.Int64
@@ -37,7 +39,7 @@ func (c *countingBucket) Create(ctx context.Context, name string, content []byte
 	for c.hangs.Load() && sleep(ctx, time.Second) {
 		continue
 	}
-	return c.memoryBucket.Create(ctx, name, content)
+	return c.Memory.Create(ctx, name, content)
 }
 
 func (c *countingBucket) List(ctx context.Context, prefix string) iter.Seq2[bucket.Object, error] {
@@ -47,7 +49,7 @@ func (c *countingBucket) List(ctx context.Context, prefix string) iter.Seq2[buck
 func (c *countingBucket) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[bucket.Object, error] {
 	c.lists.Add(1)
 	return func(yield func(bucket.Object, error) bool) {
-		for o, err := range c.memoryBucket.ListAfter(ctx, prefix, after) {
+		for o, err := range c.Memory.ListAfter(ctx, prefix, after) {
 			c.listed.Add(1)
 			if !yield(o, err) {
 				return
@@ -69,7 +71,7 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 func archiveFor(
 	t *testing.T, b bucket.Bucket, s *server, maxLag time.Duration, write func(ctx context.Context),
 ) (behind time.Duration) {
-	encoder, err := NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +121,7 @@ func TestWhatAnHourCosts(t *testing.T) {
 		{"128 KiB in a second", 10 * time.Second, 128 << 10, time.Second, 400},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := &countingBucket{memoryBucket: newMemoryBucket(), takes: 50 * time.Millisecond}
+			b := &countingBucket{Memory: buckettest.NewMemory(), takes: 50 * time.Millisecond}
 			s := newServer(wal.SegmentSize)
 			behind := archiveFor(t, b, s, c.maxLag, func(ctx context.Context) {
 				idleServer(ctx, s)
@@ -139,7 +141,7 @@ func TestWhatAnHourCosts(t *testing.T) {
 			if behind > c.maxLag+time.Second {
 				t.Errorf("%s: %s behind, at most %s is wanted", c.name, behind, c.maxLag)
 			}
-			catalogue, err := Read(t.Context(), b.memoryBucket)
+			catalogue, err := Read(t.Context(), b.Memory)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,12 +155,12 @@ func TestWhatAnHourCosts(t *testing.T) {
 
 // compressedWhole is what the WAL would take if each segment were compressed as one.
 func compressedWhole(t *testing.T, s *server) (size int64) {
-	encoder, err := NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for number, content := range s.segments {
-		if number == numberAt(s.at) {
+		if number == format.NumberAt(s.at) {
 			content = content[:s.at%wal.SegmentSize]
 		}
 		stored, err := encoder.Encode(content)
@@ -173,7 +175,7 @@ func compressedWhole(t *testing.T, s *server) (size int64) {
 // What waits for a store that hangs is behind, longer and longer.
 func TestLagGrowsWhileAStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, s := &countingBucket{memoryBucket: newMemoryBucket()}, newServer(wal.SegmentSize)
+		b, s := &countingBucket{Memory: buckettest.NewMemory()}, newServer(wal.SegmentSize)
 		var told atomic.Int64
 		a := newTestArchiver(t, b, s, []ha.TermStart{{Term: 1, Timeline: 1}})
 		a.MaxLag = 10 * time.Second
@@ -207,7 +209,7 @@ func TestLagGrowsWhileAStoreHangs(t *testing.T) {
 func TestUploadsGrowWithWhatWaits(t *testing.T) {
 	for _, c := range []struct{ segments, most int64 }{{1, 1}, {6, 6}, {64, mostUploads}} {
 		synctest.Test(t, func(t *testing.T) {
-			b := &countingBucket{memoryBucket: newMemoryBucket(), takes: 250 * time.Millisecond}
+			b := &countingBucket{Memory: buckettest.NewMemory(), takes: 250 * time.Millisecond}
 			segment := make([]byte, wal.SegmentSize)
 			a := newTestArchiver(t, b, &benchSource{wal.LSN(c.segments) * wal.SegmentSize, segment},
 				[]ha.TermStart{{Term: 1, Timeline: 1}})
@@ -222,7 +224,7 @@ func TestUploadsGrowWithWhatWaits(t *testing.T) {
 // What can't be compressed is under way as far as memory goes.
 func TestUploadsAreBoundedByMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &countingBucket{memoryBucket: newMemoryBucket(), takes: time.Hour}
+		b := &countingBucket{Memory: buckettest.NewMemory(), takes: time.Hour}
 		segment := make([]byte, wal.SegmentSize)
 		_, _ = rand.NewChaCha8([32]byte{3}).Read(segment)
 		a := newTestArchiver(t, b, &benchSource{20 * wal.SegmentSize, segment}, []ha.TermStart{{Term: 1, Timeline: 1}})
@@ -265,20 +267,20 @@ func (g generatedBucket) ListAfter(_ context.Context, prefix, after string) iter
 func (g generatedBucket) names(prefix, after string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for term := 1; term <= g.terms; term++ {
-			folder := TermFolder(uint64(term))
+			folder := format.TermFolder(uint64(term))
 			if folder+"~" < after || !strings.HasPrefix(folder, prefix) && !strings.HasPrefix(prefix, folder) {
 				continue
 			}
 			first := uint64(term-1) * g.segments
-			if s, ok := wal.ParseSegment(strings.TrimPrefix(after, folder), segmentSize); ok {
+			if s, ok := wal.ParseSegment(strings.TrimPrefix(after, folder), format.SegmentSize); ok {
 				first = s.Number // all before that is not listed
 			}
 			for n := first; n < uint64(term)*g.segments; n++ {
-				if !yield(folder + segmentOf(wal.Timeline(term), n).String() + ".zst.age") {
+				if !yield(folder + format.SegmentOf(wal.Timeline(term), n).String() + ".zst.age") {
 					return
 				}
 			}
-			if !yield(folder+wal.Timeline(term).HistoryFile()+".zst.age") || !yield(folder+FileLineage) {
+			if !yield(folder+wal.Timeline(term).HistoryFile()+".zst.age") || !yield(folder+format.FileLineage) {
 				return
 			}
 		}
@@ -294,7 +296,7 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 			LSN: term * each * wal.SegmentSize})
 	}
 	end := history[terms].LSN
-	b := generatedBucket{&countingBucket{memoryBucket: newMemoryBucket()}, terms, each}
+	b := generatedBucket{&countingBucket{Memory: buckettest.NewMemory()}, terms, each}
 	source := &testSource{history: history, flushed: end + 100, oldest: end - local*wal.SegmentSize}
 	a := newTestArchiver(t, b, source, history)
 	var before, after runtime.MemStats
@@ -329,12 +331,12 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	more := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 10
 	t.Logf("... and a gap before it: %s, %d KiB more in use", took, more)
-	if want := (Gap{end, source.oldest}); a.State().Gap == nil || *a.State().Gap != want {
+	if want := (format.Gap{From: end, To: source.oldest}); a.State().Gap == nil || *a.State().Gap != want {
 		t.Errorf("the gap is %v, want %v", a.State().Gap, want)
 	}
 	names := slices.Collect(func(yield func(string) bool) {
-		for name := range b.objects {
-			if strings.Contains(name, gapPrefix) && !yield(name) {
+		for name := range b.Objects {
+			if strings.Contains(name, format.GapPrefix) && !yield(name) {
 				return
 			}
 		}
@@ -363,7 +365,7 @@ func TestWALThatVanishesWhileAnArchiverStarts(t *testing.T) {
 	smallSegments(t)
 	const segment = 32768
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	b := newMemoryBucket()
+	b := buckettest.NewMemory()
 	source := &testSource{history: history, flushed: 3*segment + 100}
 	a := newTestArchiver(t, b, &vanishing{source, 2 * segment}, history)
 	mustStep(t, a)
@@ -373,7 +375,7 @@ func TestWALThatVanishesWhileAnArchiverStarts(t *testing.T) {
 	source.flushed = 9*segment + 100
 	a = newTestArchiver(t, b, &vanishing{source, 8 * segment}, history)
 	mustStep(t, a)
-	if want := (Gap{3*segment + 100, 8 * segment}); a.State().Gap == nil || *a.State().Gap != want {
+	if want := (format.Gap{From: 3*segment + 100, To: 8 * segment}); a.State().Gap == nil || *a.State().Gap != want {
 		t.Errorf("an archive with WAL has a gap %v, want %v", a.State().Gap, want)
 	}
 }
@@ -383,19 +385,19 @@ func TestAGapIsKnownToTheNextLeaders(t *testing.T) {
 	smallSegments(t)
 	const segment = 32768
 	first := []ha.TermStart{{Term: 1, Timeline: 1}}
-	b := newMemoryBucket()
+	b := buckettest.NewMemory()
 	source := &testSource{history: first, flushed: 2*segment + 100}
 	a := newTestArchiver(t, b, source, first)
 	mustStep(t, a)
 	source.flushed, source.oldest = 100*segment+5, 60*segment // the bucket was away for long
 	mustStep(t, a)
-	gap := Gap{2*segment + 100, 60 * segment}
+	gap := format.Gap{From: 2*segment + 100, To: 60 * segment}
 	for _, c := range []struct {
 		term   uint64
 		oldest wal.LSN
-		want   *Gap
-	}{{2, 99 * segment, &gap}, {3, 60 * segment, &gap}, {4, 30 * segment, &Gap{2*segment + 100, 30 * segment}},
-		{5, 100 * segment, &Gap{2*segment + 100, 30 * segment}}, {6, 0, nil}, {7, 100 * segment, nil}} {
+		want   *format.Gap
+	}{{2, 99 * segment, &gap}, {3, 60 * segment, &gap}, {4, 30 * segment, &format.Gap{From: 2*segment + 100, To: 30 * segment}},
+		{5, 100 * segment, &format.Gap{From: 2*segment + 100, To: 30 * segment}}, {6, 0, nil}, {7, 100 * segment, nil}} {
 		start := ha.TermStart{Term: c.term, Timeline: wal.Timeline(c.term), LSN: 100*segment + 5}
 		history := append(slices.Clone(first), start)
 		a := newTestArchiver(t, b, &testSource{history: history, flushed: 101 * segment, oldest: c.oldest}, history)

@@ -8,12 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
 
 // GapError says that WAL is missing which is needed.
-type GapError struct{ Gap }
+type GapError struct{ format.Gap }
 
 func (e *GapError) Error() string { return "the archive has no WAL " + e.String() }
 
@@ -40,13 +41,13 @@ func (c Catalogue) along(history []ha.TermStart) Coverage {
 	w := Coverage{history, map[uint64][]usable{}}
 	for i, start := range history {
 		if term := c.Terms[start.Term]; term != nil {
-			w.add(term.WAL, history[:i+1], cutoff(history, i), i)
+			w.add(term.WAL, history[:i+1], format.Cutoff(history, i), i)
 		}
 	}
 	// Of several the earliest goes before, which has archived it first.
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(c.Terms))) {
 		term := c.Terms[number]
-		end := parting(history, term.TermHistory)
+		end := format.Parting(history, term.TermHistory)
 		if end > 0 && !slices.ContainsFunc(history, func(s ha.TermStart) bool { return s.Term == number }) {
 			w.add(term.WAL, term.TermHistory, end, -1)
 		}
@@ -57,39 +58,11 @@ func (c Catalogue) along(history []ha.TermStart) Coverage {
 // add takes the WAL of a leader with a term history, up to an LSN.
 func (w Coverage) add(all []WAL, history []ha.TermStart, end wal.LSN, term int) {
 	for _, p := range all {
-		if p.Segment.Start().Add(uint64(p.From)) >= end || p.Segment.Timeline != timelineAt(history, p.Segment.Number) {
+		if p.Segment.Start().Add(uint64(p.From)) >= end || p.Segment.Timeline != format.TimelineAt(history, p.Segment.Number) {
 			continue
 		}
-		w.all[p.Segment.Number] = append(w.all[p.Segment.Number], usable{p, p.upTo(end), term})
+		w.all[p.Segment.Number] = append(w.all[p.Segment.Number], usable{p, p.UpTo(end), term})
 	}
-}
-
-// parting is up to where two term histories have the same WAL, 0 for nowhere. Terms without WAL of their own do not
-// matter: a restore in place by a former version left them out of the term history that it began.
-func parting(a, b []ha.TermStart) wal.LSN {
-	a, b = upTo(a, wal.MaxLSN), upTo(b, wal.MaxLSN)
-	n := 0
-	for n < min(len(a), len(b)) && a[n].Term == b[n].Term && a[n].LSN == b[n].LSN {
-		n++
-	}
-	if n == 0 {
-		return 0
-	}
-	return min(cutoff(a, n-1), cutoff(b, n-1))
-}
-
-// timelineAt is the timeline in the name of a segment. PostgreSQL looks for it under the newest
-// timeline of its history that begins in or before it (XLogFileReadAnyTLI in xlogrecovery.c), which is
-// also the name under which a new primary goes on with the segment that its timeline begins in.
-func timelineAt(history []ha.TermStart, number uint64) wal.Timeline {
-	end := segmentOf(0, number).End()
-	for i := len(history) - 1; i >= 0; i-- {
-		// One that began where it was not continued has no WAL.
-		if s := history[i]; s.LSN < end && s.LSN < cutoff(history, i) {
-			return s.Timeline
-		}
-	}
-	return history[0].Timeline
 }
 
 // read says what a segment is read from, and how far that goes from its start: each time
@@ -119,11 +92,11 @@ func (w Coverage) End(number uint64) uint32 {
 
 // covered follows the WAL from an LSN on. The server reads a segment from its start
 // on, so that is what has to be there.
-func (w Coverage) covered(from wal.LSN) (to wal.LSN, missing *Gap) {
-	s := segmentAt(0, from)
+func (w Coverage) covered(from wal.LSN) (to wal.LSN, missing *format.Gap) {
+	s := format.SegmentAt(0, from)
 	for {
 		_, n := w.read(s.Number)
-		if uint64(n) < segmentSize {
+		if uint64(n) < format.SegmentSize {
 			to = max(from, s.Start().Add(uint64(n)))
 			break
 		}
@@ -133,7 +106,7 @@ func (w Coverage) covered(from wal.LSN) (to wal.LSN, missing *Gap) {
 	if !more {
 		return to, nil
 	}
-	return to, &Gap{to, next}
+	return to, &format.Gap{From: to, To: next}
 }
 
 // after is where WAL begins that lies beyond an LSN where there is none.
@@ -150,7 +123,7 @@ func (w Coverage) after(lsn wal.LSN) (next wal.LSN, ok bool) {
 
 // Covered is up to where a term history's WAL is in the archive without a gap, from an LSN on;
 // that LSN if there is none. A gap follows if there is WAL beyond.
-func (c Catalogue) Covered(history []ha.TermStart, from wal.LSN) (to wal.LSN, missing *Gap) {
+func (c Catalogue) Covered(history []ha.TermStart, from wal.LSN) (to wal.LSN, missing *format.Gap) {
 	return c.along(history).covered(from)
 }
 
@@ -195,22 +168,22 @@ func (c Catalogue) PlanWAL(history []ha.TermStart, from, to wal.LSN) (WALPlan, e
 	w := c.along(history)
 	if end, missing := w.covered(from); end < to {
 		if missing == nil {
-			missing = &Gap{end, to}
+			missing = &format.Gap{From: end, To: to}
 		}
 		return WALPlan{}, fmt.Errorf("plan the WAL from %s to %s: %w", from, to, &GapError{*missing})
 	}
 	last := len(history) - 1
-	for last > 0 && (history[last].LSN >= to || history[last].LSN >= cutoff(history, last)) {
+	for last > 0 && (history[last].LSN >= to || history[last].LSN >= format.Cutoff(history, last)) {
 		last--
 	}
-	limit := cutoff(history, last)
+	limit := format.Cutoff(history, last)
 	plan := WALPlan{Timeline: history[last].Timeline}
 	if err := c.planHistories(history, last, &plan); err != nil {
 		return WALPlan{}, err
 	}
 	history = history[:last+1]
-	for s := segmentAt(0, from); s.Start() < to; s.Number++ {
-		s.Timeline = timelineAt(history, s.Number)
+	for s := format.SegmentAt(0, from); s.Start() < to; s.Number++ {
+		s.Timeline = format.TimelineAt(history, s.Number)
 		plan.Segments = append(plan.Segments, w.plan(s, limit))
 	}
 	return plan, nil
@@ -222,7 +195,7 @@ func (w Coverage) plan(s wal.Segment, limit wal.LSN) PlannedSegment {
 	parts, _ := w.read(s.Number)
 	for _, u := range parts {
 		if s.Start().Add(uint64(u.From)) < limit {
-			to := min(u.to, u.upTo(limit))
+			to := min(u.to, u.UpTo(limit))
 			planned.Objects = append(planned.Objects, PlannedObject{u.Object.Name, u.Piece, to})
 		}
 	}
@@ -233,7 +206,7 @@ func (w Coverage) plan(s wal.Segment, limit wal.LSN) PlannedSegment {
 // leader that has it, which may be a later one. The server must have that of the timeline it recovers along.
 func (c Catalogue) planHistories(history []ha.TermStart, last int, plan *WALPlan) error {
 	for i, start := range history[:last+1] {
-		if start.LSN >= cutoff(history, i) || start.Timeline <= 1 {
+		if start.LSN >= format.Cutoff(history, i) || start.Timeline <= 1 {
 			continue
 		}
 		name := c.historyFile(start, history[i:])
@@ -258,7 +231,7 @@ func (c Catalogue) historyFile(of ha.TermStart, leaders []ha.TermStart) string {
 	for _, number := range slices.Sorted(maps.Keys(c.Terms)) {
 		t := c.Terms[number]
 		i := slices.Index(t.TermHistory, of)
-		if i >= 0 && of.LSN < cutoff(t.TermHistory, i) && t.Histories[of.Timeline].Name != "" {
+		if i >= 0 && of.LSN < format.Cutoff(t.TermHistory, i) && t.Histories[of.Timeline].Name != "" {
 			return t.Histories[of.Timeline].Name
 		}
 	}
@@ -266,16 +239,16 @@ func (c Catalogue) historyFile(of ha.TermStart, leaders []ha.TermStart) string {
 }
 
 // In says whether a backup's data is the beginning of a term history's.
-func (c Catalogue) In(b Backup, history []ha.TermStart) bool {
-	end := parting(c.termHistoryOf(b, history), history)
+func (c Catalogue) In(b format.Backup, history []ha.TermStart) bool {
+	end := format.Parting(c.termHistoryOf(b, history), history)
 	return end > 0 && b.StopLSN <= end
 }
 
 // termHistoryOf is the term history of the term in which a backup was taken. Its leader may not have come to
 // write it down; then another's says it, that continues it.
-func (c Catalogue) termHistoryOf(b Backup, other []ha.TermStart) []ha.TermStart {
+func (c Catalogue) termHistoryOf(b format.Backup, other []ha.TermStart) []ha.TermStart {
 	if t := c.Terms[b.Term]; t != nil && len(t.TermHistory) > 0 {
-		if endsOn(b, upTo(t.TermHistory, b.StopLSN)) {
+		if endsOn(b, format.UpTo(t.TermHistory, b.StopLSN)) {
 			return t.TermHistory
 		}
 		return leaderSince(b, c.Terms)
@@ -288,10 +261,10 @@ func (c Catalogue) termHistoryOf(b Backup, other []ha.TermStart) []ha.TermStart 
 // it names: it began before the archive knew of that leader, and says the term before. So it is the first since that
 // was on that timeline there, and has WAL. Branches that were begun later may have a timeline of the same number, with
 // other data.
-func leaderSince(b Backup, terms map[uint64]*Term) []ha.TermStart {
+func leaderSince(b format.Backup, terms map[uint64]*Term) []ha.TermStart {
 	for _, number := range slices.Sorted(maps.Keys(terms)) {
 		t := terms[number]
-		if number > b.Term && len(t.WAL) > 0 && endsOn(b, upTo(t.TermHistory, b.StopLSN)) {
+		if number > b.Term && len(t.WAL) > 0 && endsOn(b, format.UpTo(t.TermHistory, b.StopLSN)) {
 			return t.TermHistory
 		}
 	}
@@ -300,22 +273,22 @@ func leaderSince(b Backup, terms map[uint64]*Term) []ha.TermStart {
 
 // endsOn says that the last of some terms was on the timeline on which a backup ended, or that the backup does not say
 // which that was.
-func endsOn(b Backup, terms []ha.TermStart) bool {
+func endsOn(b format.Backup, terms []ha.TermStart) bool {
 	return b.StopTimeline == 0 || len(terms) > 0 && terms[len(terms)-1].Timeline == b.StopTimeline
 }
 
 // Chain is a backup with all that it is made of, the full one first. It is an error if
 // something of it is not there.
-func (c Catalogue) Chain(id string) ([]Backup, error) {
-	var chain []Backup
+func (c Catalogue) Chain(id string) ([]format.Backup, error) {
+	var chain []format.Backup
 	for id != "" {
-		i := slices.IndexFunc(c.Backups, func(b Backup) bool { return b.ID == id })
+		i := slices.IndexFunc(c.Backups, func(b format.Backup) bool { return b.ID == id })
 		if i < 0 || len(chain) > len(c.Backups) {
 			return nil, fmt.Errorf("there is no backup %s", id)
 		}
 		b := c.Backups[i]
 		if name := c.lost(b); name != "" {
-			return nil, &ObjectError{Name: name, What: Missing}
+			return nil, &format.ObjectError{Name: name, What: format.Missing}
 		}
 		chain, id = append(chain, b), b.Parent
 	}
@@ -324,7 +297,7 @@ func (c Catalogue) Chain(id string) ([]Backup, error) {
 }
 
 // lost is an object of a backup that is not there, or not of its size; "" for none.
-func (c Catalogue) lost(b Backup) string {
+func (c Catalogue) lost(b format.Backup) string {
 	there := newContents(b)
 	for _, o := range c.Contents[b.ID] {
 		there.add(o)
@@ -336,14 +309,14 @@ func (c Catalogue) lost(b Backup) string {
 type Window struct {
 	TermHistory []ha.TermStart
 	// Backups are those it has, the oldest first.
-	Backups []Backup
+	Backups []format.Backup
 	// From and To are where the oldest is consistent, and where the WAL ends. Since and Until are about the same
 	// in time: when the one stopped, and when a leader had written the other by its own clock. Where no leader has
 	// noted that, Until is when the last WAL got into the bucket. It is never before a later backup stopped.
 	From, To     wal.LSN
 	Since, Until time.Time
 	// Missing is the gap that it ends at, nil if it ends with the archive.
-	Missing *Gap
+	Missing *format.Gap
 }
 
 // Window is the latest of a term history; false if it has none.
@@ -363,7 +336,7 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 	var all []Window
 	w := c.along(history)
 	backups := slices.Clone(c.Backups)
-	slices.SortStableFunc(backups, func(a, b Backup) int { return cmp.Compare(b.StopLSN, a.StopLSN) })
+	slices.SortStableFunc(backups, func(a, b format.Backup) int { return cmp.Compare(b.StopLSN, a.StopLSN) })
 	for _, b := range backups {
 		if _, err := c.Chain(b.ID); err != nil || !c.In(b, history) {
 			continue
@@ -390,7 +363,7 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 
 // written is when the WAL before an LSN got into the bucket: in a copied archive that is when it was copied.
 func (w Coverage) written(end wal.LSN) time.Time {
-	from, _ := w.read(numberAt(end - 1))
+	from, _ := w.read(format.NumberAt(end - 1))
 	var at time.Time
 	for _, u := range from {
 		if u.Object.Modified.After(at) {

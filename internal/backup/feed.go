@@ -2,18 +2,17 @@ package backup
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -22,11 +21,11 @@ func (r *Recovery) putHistory(ctx context.Context, object string) error {
 	if err != nil {
 		return err
 	}
-	content, err := decode(r.Decoder, object, stored, historyLimit)
+	content, err := format.Decode(r.Decoder, object, stored, historyLimit)
 	if err != nil {
 		return err
 	}
-	plain, _, _ := PlainName(filepath.Base(object))
+	plain, _, _ := format.PlainName(filepath.Base(object))
 	return putFile(r.WAL, plain, content)
 }
 
@@ -122,7 +121,7 @@ func (r *Recovery) putSegment(ctx context.Context, s PlannedSegment) error {
 type segmentReader struct {
 	// Bucket is rooted at the archive.
 	Bucket  bucket.Bucket
-	Decoder *Decoder
+	Decoder *format.Decoder
 	// System is the system identifier of the server, "" for any.
 	System string
 	// Again, if set, plans a segment anew of which an object is gone.
@@ -174,58 +173,31 @@ func (r segmentReader) assemble(ctx context.Context, content []byte, objects []P
 }
 
 func isMissing(err error) bool {
-	var object *ObjectError
-	return errors.As(err, &object) && object.What == Missing
+	var object *format.ObjectError
+	return errors.As(err, &object) && object.What == format.Missing
 }
 
-// sealedLimit is how much larger than WAL what lies in the bucket can be, in bytes.
-const sealedLimit = wal.SegmentSize + 1<<20
-
 func (r segmentReader) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
-	stored, err := download(ctx, r.Bucket, o.Name, sealedLimit)
+	stored, err := download(ctx, r.Bucket, o.Name, format.SealedLimit)
 	if err != nil {
 		return nil, err
 	}
 	length := int64(o.Piece.To - o.Piece.From)
-	content, err := decode(r.Decoder, o.Name, stored, length)
+	content, err := format.Decode(r.Decoder, o.Name, stored, length)
 	// Of a truncated object that is encrypted, age mostly can't say more than that it is altered.
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, &ObjectError{o.Name, Truncated, err}
+		return nil, &format.ObjectError{Name: o.Name, What: format.Truncated, Err: err}
 	}
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(content)) < length {
-		return nil, &ObjectError{o.Name, Altered, fmt.Errorf("it has %d of its %d bytes", len(content), length)}
+		return nil, &format.ObjectError{Name: o.Name, What: format.Altered, Err: fmt.Errorf("it has %d of its %d bytes", len(content), length)}
 	}
-	if err := checkPage(content, o.Piece, r.System); err != nil {
-		return nil, &ObjectError{o.Name, Altered, err}
+	if err := format.CheckPage(content, o.Piece, r.System); err != nil {
+		return nil, &format.ObjectError{Name: o.Name, What: format.Altered, Err: err}
 	}
 	return content, nil
-}
-
-// checkPage looks at the first page that begins in a piece: whether it is of the place that the piece has by its name.
-// An object has no checksum that is kept elsewhere; this notices one in the place of another.
-func checkPage(content []byte, p Piece, system string) error {
-	at := (p.From + wal.PageSize - 1) / wal.PageSize * wal.PageSize
-	if at+wal.SegmentHeader > p.To {
-		return nil
-	}
-	page := content[at-p.From:]
-	if binary.LittleEndian.Uint16(page) == 0 {
-		return nil // nothing has been written there
-	}
-	timeline, address := binary.LittleEndian.Uint32(page[4:]), wal.LSN(binary.LittleEndian.Uint64(page[8:]))
-	if want := p.Segment.Start().Add(uint64(at)); address != want || timeline > uint32(p.Segment.Timeline) {
-		return fmt.Errorf("its content is of %s on timeline %d, not of %s on timeline %d",
-			address, timeline, want, p.Segment.Timeline)
-	}
-	if at == 0 && system != "" {
-		if is := strconv.FormatUint(binary.LittleEndian.Uint64(page[wal.PageHeader:]), 10); is != system {
-			return fmt.Errorf("its content is of database system %s, not of %s", is, system)
-		}
-	}
-	return nil
 }
 
 // Position is what a server in recovery says of itself.

@@ -3,46 +3,21 @@ package backup
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 )
-
-// What is wrong with an object.
-const (
-	Missing   = "missing"
-	Truncated = "truncated"
-	Altered   = "altered"
-)
-
-// ObjectError says which object of an archive is not what it was when it was written.
-type ObjectError struct {
-	// Name is that within the archive, What is Missing, Truncated or Altered.
-	Name, What string
-	// Err is how that was noticed, nil where What says all.
-	Err error
-}
-
-func (e *ObjectError) Error() string {
-	if e.Err == nil {
-		return fmt.Sprintf("%s is %s", e.Name, e.What)
-	}
-	return fmt.Sprintf("%s is %s: %v", e.Name, e.What, e.Err)
-}
-
-func (e *ObjectError) Unwrap() error { return e.Err }
 
 // download reads an object, of at most limit bytes.
 func download(ctx context.Context, from bucket.Bucket, name string, limit int64) (stored []byte, err error) {
 	err = Patiently(ctx, func() error {
 		r, err := from.Get(ctx, name)
 		if errors.Is(err, bucket.ErrNotExist) {
-			return &ObjectError{Name: name, What: Missing}
+			return &format.ObjectError{Name: name, What: format.Missing}
 		}
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
@@ -59,68 +34,25 @@ func download(ctx context.Context, from bucket.Bucket, name string, limit int64)
 }
 
 // readPiece reads a piece of a backup whose folder this is, and opens it.
-func readPiece(ctx context.Context, from bucket.Bucket, decoder *Decoder, folder string, o Object) ([]byte, error) {
+func readPiece(ctx context.Context, from bucket.Bucket, decoder *format.Decoder, folder string, o format.Object) ([]byte, error) {
 	stored, err := readStored(ctx, from, folder, o)
 	if err != nil {
 		return nil, err
 	}
-	return decode(decoder, folder+o.Name, stored, PieceSize)
+	return format.Decode(decoder, folder+o.Name, stored, format.PieceSize)
 }
 
 // readStored reads an object of which size and SHA-256 are known, as it lies in the bucket.
-func readStored(ctx context.Context, from bucket.Bucket, folder string, o Object) ([]byte, error) {
+func readStored(ctx context.Context, from bucket.Bucket, folder string, o format.Object) ([]byte, error) {
 	name := folder + o.Name
 	stored, err := download(ctx, from, name, o.Size)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.check(name, stored); err != nil {
+	if err := o.Check(name, stored); err != nil {
 		return nil, err
 	}
 	return stored, nil
-}
-
-// check says what is wrong with what lies in the bucket for an object, under its whole name.
-func (o Object) check(name string, stored []byte) error {
-	switch size := int64(len(stored)); {
-	case size < o.Size:
-		return &ObjectError{name, Truncated, fmt.Errorf("it has %d of its %d bytes", size, o.Size)}
-	case size > o.Size:
-		return &ObjectError{name, Altered, fmt.Errorf("it has more than its %d bytes", o.Size)}
-	}
-	if sum := sha256.Sum256(stored); hex.EncodeToString(sum[:]) != o.SHA256 {
-		return &ObjectError{name, Altered, errors.New("its SHA-256 is another one")}
-	}
-	return nil
-}
-
-// decode opens what lies in the bucket, into at most limit bytes: more would not be ours.
-func decode(decoder *Decoder, name string, stored []byte, limit int64) ([]byte, error) {
-	r, err := decoder.Decode(name, bytes.NewReader(stored))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	var content bytes.Buffer
-	content.Grow(int(min(limit, 4*int64(len(stored))+bytes.MinRead)))
-	if _, err := content.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
-		return nil, &ObjectError{name, Altered, err}
-	}
-	if int64(content.Len()) > limit {
-		return nil, &ObjectError{name, Altered, fmt.Errorf("it has more than %d bytes", limit)}
-	}
-	return content.Bytes(), nil
-}
-
-// checkWAL says what is wrong with the content of an object of WAL, which is to be all of a piece.
-func checkWAL(name string, p Piece, content []byte) error {
-	if want := int(p.To - p.From); len(content) != want {
-		return &ObjectError{name, Altered, fmt.Errorf("it has %d bytes of WAL, not %d", len(content), want)}
-	}
-	if at := foreignPage(content, p); at >= 0 {
-		return &ObjectError{name, Altered, fmt.Errorf("at byte %d it has WAL of another place", at)}
-	}
-	return nil
 }
 
 // result is what came of an object.
@@ -137,7 +69,7 @@ type ordered[T any] struct {
 
 // readOrdered begins; it ends with ctx, or when all is read.
 func readOrdered[T any](
-	ctx context.Context, objects iter.Seq2[Object, error], workers int, read func(context.Context, Object) (T, error),
+	ctx context.Context, objects iter.Seq2[format.Object, error], workers int, read func(context.Context, format.Object) (T, error),
 ) *ordered[T] {
 	o := &ordered[T]{ctx: ctx, waiting: make(chan chan result[T], max(workers-1, 0))}
 	go func() {
@@ -206,8 +138,8 @@ func (o *inOrder) because(err error) error {
 }
 
 // each are objects that are known.
-func each(objects []Object) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
+func each(objects []format.Object) iter.Seq2[format.Object, error] {
+	return func(yield func(format.Object, error) bool) {
 		for _, o := range objects {
 			if !yield(o, nil) {
 				return

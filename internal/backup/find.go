@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 )
 
 // sampleDBLimit is how large the manifest of a SampleDB may be, in bytes: more than what Kubernetes keeps of an object.
@@ -17,9 +18,9 @@ const sampleDBLimit = 4 << 20
 type Found struct {
 	// Path is the folder of its archive, Owner whose that is.
 	Path  string
-	Owner Owner
+	Owner format.Owner
 	// Backup is what its backup.json says, without the pieces.
-	Backup Backup
+	Backup format.Backup
 	// SampleDB is the manifest of what was backed up, nil where it is not known, and Problem why not.
 	SampleDB []byte
 	Problem  string
@@ -28,7 +29,7 @@ type Found struct {
 // Find calls found with each backup of the archives in a folder of a bucket (a namespace), those of an archive from old
 // to new. It reads little: how much lies in the archives does not matter, but in Azure's store, where all names are
 // gone through. What can't be read is told as the Problem of what it is about.
-func Find(ctx context.Context, in bucket.Bucket, folder string, decoder *Decoder, found func(Found) error) error {
+func Find(ctx context.Context, in bucket.Bucket, folder string, decoder *format.Decoder, found func(Found) error) error {
 	names, err := subfolders(ctx, in, folder+"/")
 	if err != nil {
 		return fmt.Errorf("look for archives in %s: %w", folder, err)
@@ -77,24 +78,24 @@ func firstAfter(ctx context.Context, in bucket.Bucket, folder, after string) (st
 type finder struct {
 	in      bucket.Bucket // rooted at the archive
 	path    string
-	decoder *Decoder
+	decoder *format.Decoder
 	found   func(Found) error
 }
 
 func (f finder) archive(ctx context.Context) error {
-	owner, err := ReadOwner(ctx, f.in)
+	owner, err := format.ReadOwner(ctx, f.in)
 	if errors.Is(err, bucket.ErrNotExist) {
 		return nil // nobody's
 	}
 	if err != nil {
 		return err
 	}
-	ids, err := subfolders(ctx, f.in, FolderBase)
+	ids, err := subfolders(ctx, f.in, format.FolderBase)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		text, err := readWhole(ctx, f.in, FolderBase+id+"/"+FileBackup)
+		text, err := format.ReadWhole(ctx, f.in, format.FolderBase+id+"/"+format.FileBackup)
 		if errors.Is(err, bucket.ErrNotExist) {
 			continue // one that did not end
 		}
@@ -113,7 +114,7 @@ func (f finder) archive(ctx context.Context) error {
 // read fills in what a backup.json says, and the manifest.
 func (f finder) read(ctx context.Context, id string, text []byte, into *Found) {
 	if err := json.Unmarshal(text, &into.Backup); err != nil {
-		into.Backup.ID, into.Problem = id, fmt.Sprintf("%s can't be understood: %v", FileBackup, err)
+		into.Backup.ID, into.Problem = id, fmt.Sprintf("%s can't be understood: %v", format.FileBackup, err)
 		return
 	}
 	b := &into.Backup
@@ -122,9 +123,9 @@ func (f finder) read(ctx context.Context, id string, text []byte, into *Found) {
 		into.Problem = "it is of an older Toban, which did not store the manifest"
 		return
 	}
-	stored, err := readStored(ctx, f.in, b.folder(), b.SampleDB)
+	stored, err := readStored(ctx, f.in, b.Folder(), b.SampleDB)
 	if err == nil {
-		into.SampleDB, err = decode(f.decoder, b.folder()+b.SampleDB.Name, stored, sampleDBLimit)
+		into.SampleDB, err = format.Decode(f.decoder, b.Folder()+b.SampleDB.Name, stored, sampleDBLimit)
 	}
 	if err != nil {
 		into.Problem = err.Error()

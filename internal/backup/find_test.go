@@ -12,6 +12,8 @@ import (
 	"filippo.io/age"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 )
 
 // listed counts how much of a bucket is listed.
@@ -32,15 +34,15 @@ func (l listed) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[b
 }
 
 // storedBackup puts a backup into an archive as Take does, with the manifest of a SampleDB, nil for none.
-func storedBackup(t *testing.T, in bucket.Bucket, encoder *Encoder, id string, manifest []byte) {
+func storedBackup(t *testing.T, in bucket.Bucket, encoder *format.Encoder, id string, manifest []byte) {
 	t.Helper()
-	b := Backup{ID: id, ServerVersion: "17.6", Stopped: time.Unix(1_800_000_000, 0).UTC()}
+	b := format.Backup{ID: id, ServerVersion: "17.6", Stopped: time.Unix(1_800_000_000, 0).UTC()}
 	if manifest != nil {
-		b.SampleDB = putObject(t, in, encoder, id, FileSampleDB, manifest)
+		b.SampleDB = putObject(t, in, encoder, id, format.FileSampleDB, manifest)
 	}
 	putBackup(t, in, b)
 	for n := range 50 {
-		putAll(t, in, map[string]string{FolderBase + id + "/" + PieceName(baseTar, n) + endCompressed: "a piece"})
+		putAll(t, in, map[string]string{format.FolderBase + id + "/" + format.PieceName(format.BaseTar, n) + format.EndCompressed: "a piece"})
 	}
 }
 
@@ -53,20 +55,20 @@ func putAll(t *testing.T, in bucket.Bucket, objects map[string]string) {
 	}
 }
 
-func coderOf(t *testing.T, keys string) (*Encoder, *Decoder) {
+func coderOf(t *testing.T, keys string) (*format.Encoder, *format.Decoder) {
 	t.Helper()
 	recipient := ""
 	if keys != "" {
 		var err error
-		if recipient, err = Recipient(keys); err != nil {
+		if recipient, err = format.Recipient(keys); err != nil {
 			t.Fatal(err)
 		}
 	}
-	encoder, err := NewEncoder(recipient)
+	encoder, err := format.NewEncoder(recipient)
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoder, err := NewDecoder(keys)
+	decoder, err := format.NewDecoder(keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,7 @@ func coderOf(t *testing.T, keys string) (*Encoder, *Decoder) {
 const ownerFile = `{"format": 1, "uid": "0a1b2c3d-0", "namespace": "shop", "name": "main"}`
 
 // findAll is what Find says of a namespace, a line each.
-func findAll(t *testing.T, in bucket.Bucket, namespace string, decoder *Decoder) (lines []string) {
+func findAll(t *testing.T, in bucket.Bucket, namespace string, decoder *format.Decoder) (lines []string) {
 	t.Helper()
 	err := Find(t.Context(), in, namespace, decoder, func(f Found) error {
 		problem, _, _ := strings.Cut(f.Problem, ":")
@@ -101,13 +103,13 @@ func TestBackupsAreFoundWhereNothingButTheStoreIsLeft(t *testing.T) {
 			key = identity.String()
 		}
 		encoder, decoder := coderOf(t, key)
-		all := newMemoryBucket()
+		all := buckettest.NewMemory()
 		for _, path := range []string{
 			"shop/main-0a1b2c3d", "shop/main-0a1b2c3d-pg18", "shop/empty-99999999", "shop2/x-1",
 		} {
 			archive := bucket.Sub(all, path)
 			putAll(t, archive, map[string]string{
-				FileArchive:                          ownerFile,
+				format.FileArchive:                   ownerFile,
 				"base/unfinished/base.tar.00000.zst": "of a backup that did not end",
 			})
 			for n := range 200 {
@@ -150,9 +152,9 @@ func TestWhatCannotBeDecryptedIsFoundWithItsProblem(t *testing.T) {
 	}
 	encoder, _ := coderOf(t, identity.String())
 	_, without := coderOf(t, "")
-	all := newMemoryBucket()
+	all := buckettest.NewMemory()
 	archive := bucket.Sub(all, "shop/main-1")
-	putAll(t, archive, map[string]string{FileArchive: ownerFile})
+	putAll(t, archive, map[string]string{format.FileArchive: ownerFile})
 	storedBackup(t, archive, encoder, "one", []byte(`{"n":1}`))
 	got := findAll(t, all, "shop", without)
 	if len(got) != 1 || !strings.Contains(got[0], "is encrypted, and there is no key") {
@@ -163,17 +165,17 @@ func TestWhatCannotBeDecryptedIsFoundWithItsProblem(t *testing.T) {
 // The manifest is an object of the backup like others: it goes with the backup, and its loss or change is found.
 func TestTheManifestIsAnObjectOfItsBackup(t *testing.T) {
 	encoder, _ := coderOf(t, "")
-	archive := newMemoryBucket()
+	archive := buckettest.NewMemory()
 	storedBackup(t, archive, encoder, "one", []byte(`{"n":1}`))
 	c, err := Read(t.Context(), archive)
 	if err != nil || len(c.Backups) != 1 || len(c.Strangers) > 0 {
 		t.Fatalf("%v, %+v", err, c)
 	}
 	b := c.Backups[0]
-	if got := b.objects(); len(got) != 1 || got[0].Name != FileSampleDB+endCompressed || got[0].SHA256 == "" {
+	if got := b.Objects(); len(got) != 1 || got[0].Name != format.FileSampleDB+format.EndCompressed || got[0].SHA256 == "" {
 		t.Errorf("the objects of the backup are %+v", got)
 	}
-	ours := func(o bucket.Object) bool { return strings.Contains(o.Name, FileSampleDB) }
+	ours := func(o bucket.Object) bool { return strings.Contains(o.Name, format.FileSampleDB) }
 	if !slices.ContainsFunc(c.contentsOf(b), ours) {
 		t.Error("it stays when the backup is deleted")
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -116,13 +118,13 @@ func FuzzUnpack(f *testing.F) {
 			}
 		}
 		u := &unpacking{meter: newMeter(nil, 0)}
-		u.Workers, u.Bucket, u.Decoder = 2, newMemoryBucket(), &Decoder{}
-		var b Backup
+		u.Workers, u.Bucket, u.Decoder = 2, buckettest.NewMemory(), &format.Decoder{}
+		var b format.Backup
 		at := min(int(cut)*tarBlock, len(text))
 		for i, content := range [][]byte{text[:at], text[at:]} {
-			b.Pieces = append(b.Pieces, putPiece(t, u.Bucket, b, PieceName(baseTar, i), content))
+			b.Pieces = append(b.Pieces, putPiece(t, u.Bucket, b, format.PieceName(format.BaseTar, i), content))
 		}
-		_ = u.unpackTar(t.Context(), b, baseTar, data, map[uint32]string{5: space})
+		_ = u.unpackTar(t.Context(), b, format.BaseTar, data, map[uint32]string{5: space})
 		for folder, want := range map[string]int{outside: 2, space: 0} {
 			if entries, err := os.ReadDir(folder); err != nil || len(entries) != want {
 				t.Errorf("in %s there is %v, %v", folder, entries, err)
@@ -131,31 +133,9 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// What is read from a bucket never needs more memory than the object may have content.
-func FuzzDecode(f *testing.F) {
-	encoder, err := NewEncoder("")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, length := range []int{100, 4096, 1 << 20} {
-		sealed, err := encoder.Encode(bytes.Repeat([]byte("x"), length))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(sealed)
-	}
-	f.Fuzz(func(t *testing.T, stored []byte) {
-		const limit = 4096
-		content, err := decode(&Decoder{}, "x.zst", stored, limit)
-		if err == nil && len(content) > limit {
-			t.Errorf("it has %d bytes", len(content))
-		}
-	})
-}
-
 // WAL that nobody ever wrote is read to an end, and never behind it.
 func FuzzWAL(f *testing.F) {
-	s := segmentOf(2, 4)
+	s := format.SegmentOf(2, 4)
 	content := written(s, 70, true, 50, 60, 9000, 24)
 	f.Add(content[:2*wal.PageSize], uint16(0), uint16(100))
 	f.Add(content[wal.PageSize:3*wal.PageSize], uint16(1), uint16(0))
@@ -163,18 +143,18 @@ func FuzzWAL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte, page, from uint16) {
 		first := uint32(page) % (wal.SegmentSize / wal.PageSize) * wal.PageSize
 		content = content[:min(len(content), int(wal.SegmentSize-first))]
-		p := Piece{s, first, first + uint32(len(content))}
-		if foreign := foreignPage(content, p); foreign >= len(content) {
+		p := format.Piece{Segment: s, From: first, To: first + uint32(len(content))}
+		if foreign := format.ForeignPage(content, p); foreign >= len(content) {
 			t.Errorf("a page that is another's begins at %d of %d", foreign, len(content))
 		}
-		_ = checkPage(content, p, "7")
+		_ = format.CheckPage(content, p, "7")
 		onlyIdle(content, p, first+min(uint32(from), uint32(len(content))))
 		if whole := len(content) / wal.PageSize * wal.PageSize; first == 0 && whole > 0 {
 			switchedBefore(content, s, whole)
 		}
 		if len(content) >= 4 {
 			begin, length := s.Start()+wal.LSN(from), binary.LittleEndian.Uint32(content)
-			if end := pages.RecordEnd(begin, length); end < begin+wal.LSN(length) {
+			if end := format.Pages.RecordEnd(begin, length); end < begin+wal.LSN(length) {
 				t.Errorf("a record of %d bytes at %s ends at %s", length, begin, end)
 			}
 		}
@@ -191,9 +171,9 @@ func FuzzJournal(f *testing.F) {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		added := unpacked{Backup: "new", Piece: Object{Name: "base.tar.00001.zst", Size: 7}}
+		added := unpacked{Backup: "new", Piece: format.Object{Name: "base.tar.00001.zst", Size: 7}}
 		j := journalOf(t, name)
-		_, _ = j.sizes("a", baseTar)
+		_, _ = j.sizes("a", format.BaseTar)
 		if err := j.note(added); err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +205,7 @@ func FuzzStream(f *testing.F) {
 		if err := chunk(message, to); err != nil && to.text != "" {
 			t.Errorf("%q is %q, and an error: %v", message, to.text, err)
 		}
-		if name, _, begun := strings.Cut(to.text, "@"); begun && message[0] == 'n' && !tarName.MatchString(name) {
+		if name, _, begun := strings.Cut(to.text, "@"); begun && message[0] == 'n' && !format.TarName.MatchString(name) {
 			t.Errorf("an archive %q begins", name)
 		}
 	})

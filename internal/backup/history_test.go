@@ -19,6 +19,8 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/wal"
@@ -26,8 +28,8 @@ import (
 
 // smallSegments makes segments of four pages, so that thousands of histories can be gone through.
 func smallSegments(t testing.TB) {
-	segmentSize = 4 * wal.PageSize
-	t.Cleanup(func() { segmentSize = wal.SegmentSize })
+	format.SegmentSize = 4 * wal.PageSize
+	t.Cleanup(func() { format.SegmentSize = wal.SegmentSize })
 }
 
 // leader is one with its pg_wal and archiver. from is from where on its archive has no gap that is known.
@@ -55,9 +57,9 @@ type world struct {
 	// keys changes the key, nil without encryption.
 	keys    *rand.Rand
 	pinned  []string
-	bucket  *memoryBucket
-	encoder *Encoder
-	decoder *Decoder
+	bucket  *buckettest.Memory
+	encoder *format.Encoder
+	decoder *format.Decoder
 	leaders []*leader
 	backups int
 	did     []string
@@ -75,13 +77,13 @@ func newArchiveKey() *age.X25519Identity {
 	return key
 }
 
-var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
+var testOwner = format.Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)),
 		others: rand.New(rand.NewPCG(seed, 3)), former: rand.New(rand.NewPCG(seed, 5)),
-		bucket: newMemoryBucket(), decoder: &Decoder{}, counts: map[string]int{}}
-	w.encoder, _ = NewEncoder("")
+		bucket: buckettest.NewMemory(), decoder: &format.Decoder{}, counts: map[string]int{}}
+	w.encoder, _ = format.NewEncoder("")
 	if seed%4 == 0 {
 		w.keys = rand.New(rand.NewPCG(seed, 4))
 		w.rotate()
@@ -89,9 +91,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		for _, key := range archiveKeys {
 			keys.WriteString(key.String() + "\n")
 		}
-		w.decoder, _ = NewDecoder(keys.String())
+		w.decoder, _ = format.NewDecoder(keys.String())
 	}
-	begin := wal.LSN(3 * segmentSize)
+	begin := wal.LSN(3 * format.SegmentSize)
 	w.leaders = []*leader{
 		{testSource: &testSource{
 			history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin,
@@ -114,7 +116,7 @@ func (w *world) fatal(format string, args ...any) {
 // rotate encrypts from now on for another key, or for the same.
 func (w *world) rotate() {
 	key := archiveKeys[w.keys.IntN(len(archiveKeys))]
-	w.encoder, _ = NewEncoder(key.Recipient().String())
+	w.encoder, _ = format.NewEncoder(key.Recipient().String())
 	w.note("encrypts for %s", key.Recipient())
 }
 
@@ -133,7 +135,7 @@ func (w *world) checkKeys() {
 			told := recipientsOf(notes, p.Piece)
 			w.counts["keys told"] += min(1, len(notes))
 			if !slices.Contains(told, "") && !slices.ContainsFunc(archiveKeys, func(key *age.X25519Identity) bool {
-				_, err := age.Decrypt(bytes.NewReader(w.bucket.objects[p.Object.Name].content), key)
+				_, err := age.Decrypt(bytes.NewReader(w.bucket.Objects[p.Object.Name].Content), key)
 				return err == nil && slices.Contains(told, key.Recipient().String())
 			}) {
 				w.fatal("%s is told to need one of the keys %v, which is not so: %+v", p.Object.Name, told, notes)
@@ -149,7 +151,7 @@ func (w *world) restart(l *leader) {
 	l.dismissed = false // it writes its notes again
 	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Encoder: w.encoder,
 		Secret: []byte("nonce"), Source: l.testSource, TermHistory: l.history,
-		Now: func() time.Time { return w.bucket.clock }})
+		Now: func() time.Time { return w.bucket.Clock }})
 }
 
 func (w *world) newest() *leader { return w.leaders[len(w.leaders)-1] }
@@ -160,14 +162,14 @@ func (w *world) elect() {
 	if w.random.IntN(4) == 0 {
 		p = w.leaders[w.random.IntN(len(w.leaders))]
 	}
-	start := p.flushed - wal.LSN(w.random.Uint64N(uint64(min(p.flushed-p.oldest, wal.LSN(2*segmentSize)))+1))
+	start := p.flushed - wal.LSN(w.random.Uint64N(uint64(min(p.flushed-p.oldest, wal.LSN(2*format.SegmentSize)))+1))
 	if w.random.IntN(6) == 0 {
-		start = max(p.oldest, segmentStart(numberAt(start)))
+		start = max(p.oldest, format.SegmentStart(format.NumberAt(start)))
 	}
 	var timeline wal.Timeline
 	for i, s := range p.history {
 		// Of a leader's WAL that it never had it knows no timeline.
-		if s.LSN < min(start, cutoff(p.history, i)) || i == 0 {
+		if s.LSN < min(start, format.Cutoff(p.history, i)) || i == 0 {
 			timeline = max(timeline, s.Timeline)
 		}
 	}
@@ -187,16 +189,16 @@ func (w *world) archive(l *leader) {
 	if w.random.IntN(3) > 0 {
 		failAt = w.random.IntN(16)
 	}
-	w.bucket.fault = func(bool) error {
+	w.bucket.Fault = func(bool) error {
 		if calls++; failAt >= 0 && (calls-1 == failAt || crash && calls > failAt) {
-			return errInjected
+			return buckettest.ErrInjected
 		}
 		return nil
 	}
 	_, err := l.archiver.Step(w.t.Context())
-	w.bucket.fault = func(bool) error { return nil }
+	w.bucket.Fault = func(bool) error { return nil }
 	ahead := (*AheadError)(nil)
-	if err != nil && !errors.Is(err, errInjected) && (!errors.As(err, &ahead) || l == w.newest()) {
+	if err != nil && !errors.Is(err, buckettest.ErrInjected) && (!errors.As(err, &ahead) || l == w.newest()) {
 		w.fatal("step: %v", err)
 	}
 	w.note("term %d: archived %s of %s: %v",
@@ -218,7 +220,7 @@ func (w *world) check(l *leader) {
 	if l.from >= to || l.dismissed {
 		return
 	}
-	c, err := Read(w.t.Context(), w.bucket.without())
+	c, err := Read(w.t.Context(), w.bucket.Without())
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
@@ -261,9 +263,9 @@ func (w *world) restore(c Catalogue, history []ha.TermStart, from, to wal.LSN) {
 	}
 	files := map[string][]byte{}
 	for _, s := range plan.Segments {
-		content := make([]byte, segmentSize)
+		content := make([]byte, format.SegmentSize)
 		for _, o := range s.Objects {
-			raw, err := readWhole(w.t.Context(), w.bucket.without(), o.Name)
+			raw, err := format.ReadWhole(w.t.Context(), w.bucket.Without(), o.Name)
 			if err != nil {
 				w.fatal("%v", err)
 			}
@@ -279,16 +281,16 @@ func (w *world) restore(c Catalogue, history []ha.TermStart, from, to wal.LSN) {
 		}
 		files[s.File] = content
 	}
-	for at := from; at < to; at = segmentAt(0, at).End() {
-		number := numberAt(at)
-		end := min(to, segmentAt(0, at).End())
+	for at := from; at < to; at = format.SegmentAt(0, at).End() {
+		number := format.NumberAt(at)
+		end := min(to, format.SegmentAt(0, at).End())
 		got := serverReads(files, history, plan.Timeline, number)
 		if got == nil {
 			w.fatal("the server finds no segment %d of %v (timeline %d)", number, history, plan.Timeline)
 		}
 		want := make([]byte, end-at)
 		testWAL(history, at, want)
-		offset := at - segmentStart(number)
+		offset := at - format.SegmentStart(number)
 		if got := got[offset : offset+end-at]; !bytes.Equal(got, want) {
 			w.fatal("%v: WAL from %s to %s is not what it was", history, at, end)
 		}
@@ -299,11 +301,11 @@ func (w *world) restore(c Catalogue, history []ha.TermStart, from, to wal.LSN) {
 func serverReads(files map[string][]byte, history []ha.TermStart, target wal.Timeline, number uint64) []byte {
 	known := false
 	for i, s := range slices.Backward(history) {
-		known = known || s.Timeline == target && s.LSN < cutoff(history, i)
-		if !known || s.LSN >= cutoff(history, i) || numberAt(s.LSN) > number {
+		known = known || s.Timeline == target && s.LSN < format.Cutoff(history, i)
+		if !known || s.LSN >= format.Cutoff(history, i) || format.NumberAt(s.LSN) > number {
 			continue
 		}
-		if content := files[segmentOf(s.Timeline, number).String()]; content != nil {
+		if content := files[format.SegmentOf(s.Timeline, number).String()]; content != nil {
 			return content
 		}
 	}
@@ -317,33 +319,33 @@ func (w *world) backup(l *leader) {
 		return
 	}
 	w.backups++
-	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.history[len(l.history)-1].Term,
-		Started: w.bucket.clock, Stopped: w.bucket.clock, Trigger: []string{"", "schedule", "request"}[w.backups%3]}
+	b := format.Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: format.TypeFull, Term: l.history[len(l.history)-1].Term,
+		Started: w.bucket.Clock, Stopped: w.bucket.Clock, Trigger: []string{"", "schedule", "request"}[w.backups%3]}
 	b.StopLSN = to - wal.LSN(w.random.Uint64N(uint64(to-l.from)))
 	if w.branches {
 		b.StopLSN = to // its time is that of its WAL
 	}
 	b.StartLSN = l.from + wal.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
-	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3,
+	b.Pieces = []format.Object{{Name: "base.tar.00000.zst", Size: 3,
 		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}}
 	c, _ := Read(w.t.Context(), w.bucket)
 	if window, ok := c.Window(l.history); ok && w.random.IntN(3) == 0 {
 		parent := window.Backups[len(window.Backups)-1]
-		b.Type, b.Parent, b.Started, b.Stopped = TypeIncremental, parent.ID, b.Started.Add(time.Second),
+		b.Type, b.Parent, b.Started, b.Stopped = format.TypeIncremental, parent.ID, b.Started.Add(time.Second),
 			b.Started.Add(time.Second)
 		b.StartLSN, b.StopLSN = max(b.StartLSN, parent.StartLSN), max(b.StopLSN, parent.StopLSN)
 	}
 	text, _ := json.Marshal(b)
-	_ = w.bucket.Put(w.t.Context(), b.folder()+"base.tar.00000.zst", []byte("abc"))
+	_ = w.bucket.Put(w.t.Context(), b.Folder()+"base.tar.00000.zst", []byte("abc"))
 	if w.random.IntN(5) > 0 {
-		_ = w.bucket.Put(w.t.Context(), b.folder()+FileBackup, text)
+		_ = w.bucket.Put(w.t.Context(), b.Folder()+format.FileBackup, text)
 	}
 	w.note("backup %s of %v from %s to %s (%s)", b.ID, l.history, b.StartLSN, b.StopLSN, b.Parent)
 }
 
 // reach is up to where a backup leads along a term history.
 type reach struct {
-	backup  Backup
+	backup  format.Backup
 	history []ha.TermStart
 	to      wal.LSN
 	until   time.Time // when the WAL before to was written
@@ -354,7 +356,7 @@ func (r reach) covers(o reach) bool { return r.backup.ID == o.backup.ID && r.lea
 
 // leadsTo says that it leads to where another does, maybe from another backup.
 func (r reach) leadsTo(o reach) bool {
-	return r.to >= o.to && slices.Equal(upTo(r.history, o.to), upTo(o.history, o.to))
+	return r.to >= o.to && slices.Equal(format.UpTo(r.history, o.to), format.UpTo(o.history, o.to))
 }
 
 func reaches(c Catalogue) []reach {
@@ -377,7 +379,7 @@ func reaches(c Catalogue) []reach {
 // retain deletes what a policy allows, up to a crash, and looks whether every backup leads as far as before.
 func (w *world) retain() {
 	policy := Policy{
-		Count: w.random.IntN(4), Age: time.Duration(w.random.IntN(4)) * 12 * time.Hour, Now: w.bucket.clock,
+		Count: w.random.IntN(4), Age: time.Duration(w.random.IntN(4)) * 12 * time.Hour, Now: w.bucket.Clock,
 		Pinned: w.pinned,
 	}
 	w.retainWithout(policy)
@@ -393,8 +395,8 @@ func (w *world) retain() {
 	w.counts["deleted"] += len(names)
 	for _, l := range w.leaders {
 		note := func(name string) bool {
-			return strings.HasPrefix(name, TermFolder(l.history[len(l.history)-1].Term)) &&
-				(strings.HasSuffix(name, "/"+FileLineage) || strings.Contains(name, ".history"))
+			return strings.HasPrefix(name, format.TermFolder(l.history[len(l.history)-1].Term)) &&
+				(strings.HasSuffix(name, "/"+format.FileLineage) || strings.Contains(name, ".history"))
 		}
 		l.dismissed = l.dismissed || slices.ContainsFunc(names, note)
 	}
@@ -403,11 +405,11 @@ func (w *world) retain() {
 
 // retainWithout looks what would be deleted if objects were lost.
 func (w *world) retainWithout(policy Policy) {
-	lossy := w.bucket.without()
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(lossy.objects)), isSmall)
+	lossy := w.bucket.Without()
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(lossy.Objects)), format.IsSmall)
 	for range min(len(names), 1+w.losses.IntN(3)) {
 		name := names[w.losses.IntN(len(names))]
-		delete(lossy.objects, name)
+		delete(lossy.Objects, name)
 		w.note("what if %s were lost", name)
 	}
 	w.retainIn(lossy, policy, func(names []string) []string { return names })
@@ -415,7 +417,7 @@ func (w *world) retainWithout(policy Policy) {
 
 // retainIn deletes what a policy allows, or only those that cut leaves of it. It returns what is left.
 func (w *world) retainIn(
-	b *memoryBucket, policy Policy, cut func([]string) []string,
+	b *buckettest.Memory, policy Policy, cut func([]string) []string,
 ) (after Catalogue, names []string) {
 	ctx := w.t.Context()
 	c, err := Read(ctx, b)
@@ -475,20 +477,20 @@ func standingAlone(policy Policy, c Catalogue, before []reach, d Deletions) map[
 	for _, r := range before {
 		newer := map[string]bool{}
 		for _, o := range before {
-			if o.backup.kind() == naming.TriggerSchedule && o.backup.Stopped.After(r.backup.Stopped) {
+			if o.backup.Kind() == naming.TriggerSchedule && o.backup.Stopped.After(r.backup.Stopped) {
 				newer[o.backup.ID] = true
 			}
 		}
 		alone[r.backup.ID] = policy.Count > 0 && len(newer) >= policy.Count &&
-			r.backup.kind() != naming.TriggerSchedule
+			r.backup.Kind() != naming.TriggerSchedule
 	}
 	for _, b := range slices.Backward(c.Backups) { // children before their parents
-		switch reasons[b.folder()] {
+		switch reasons[b.Folder()] {
 		case KeptPinned:
 			alone[b.ID] = true
 		case KeptParent:
-			alone[b.ID] = !slices.ContainsFunc(c.Backups, func(child Backup) bool {
-				return child.Parent == b.ID && reasons[child.folder()] != "" && !alone[child.ID]
+			alone[b.ID] = !slices.ContainsFunc(c.Backups, func(child format.Backup) bool {
+				return child.Parent == b.ID && reasons[child.Folder()] != "" && !alone[child.ID]
 			})
 		}
 	}
@@ -496,9 +498,9 @@ func standingAlone(policy Policy, c Catalogue, before []reach, d Deletions) map[
 }
 
 // leadAsFar looks whether each backup that is still there leads as far as before.
-func (w *world) leadAsFar(b *memoryBucket, before, still []reach, after Catalogue) {
+func (w *world) leadAsFar(b *buckettest.Memory, before, still []reach, after Catalogue) {
 	for _, r := range before {
-		if !slices.ContainsFunc(after.Backups, func(b Backup) bool { return b.ID == r.backup.ID }) {
+		if !slices.ContainsFunc(after.Backups, func(b format.Backup) bool { return b.ID == r.backup.ID }) {
 			continue
 		}
 		i := slices.IndexFunc(still, func(s reach) bool { return s.covers(r) })
@@ -520,10 +522,10 @@ func (w *world) promised(policy Policy, before, counted, still []reach) {
 		return cmp.Or(b.backup.Stopped.Compare(a.backup.Stopped), cmp.Compare(b.backup.ID, a.backup.ID))
 	})
 	for _, r := range counted {
-		of := newer[r.backup.kind()]
+		of := newer[r.backup.Kind()]
 		if of == nil {
 			of = map[string]bool{}
-			newer[r.backup.kind()] = of
+			newer[r.backup.Kind()] = of
 		}
 		of[r.backup.ID] = true
 		if len(of) <= policy.Count && !slices.ContainsFunc(still, func(s reach) bool { return s.covers(r) }) {
@@ -588,10 +590,10 @@ func (w *world) live() {
 			w.stepAside()
 		}
 	}
-	if c, err := Read(w.t.Context(), w.bucket.without()); err == nil {
+	if c, err := Read(w.t.Context(), w.bucket.Without()); err == nil {
 		w.lookAtBranches(w.bucket, c)
 	}
-	if w.bucket.changed > 0 {
+	if w.bucket.Changed > 0 {
 		w.fatal("an object was changed")
 	}
 	w.scrub()
@@ -602,7 +604,7 @@ func (w *world) live() {
 // scrub looks whether what leaders have written is read as what they wrote, whoever they were.
 func (w *world) scrub() {
 	state, err := Scrub(w.t.Context(), ScrubOptions{Bucket: w.bucket, Decoder: w.decoder, Secret: []byte("nonce"),
-		Period: time.Hour, Pinned: w.pinned, Now: w.bucket.clock}, ScrubState{})
+		Period: time.Hour, Pinned: w.pinned, Now: w.bucket.Clock}, ScrubState{})
 	if err != nil {
 		w.fatal("%v", err)
 	}
@@ -632,12 +634,12 @@ func (w *world) goBack() {
 			end = max(end, p.Segment.Start()+wal.LSN(p.To))
 		}
 	}
-	before := maps.Clone(w.bucket.objects)
+	before := maps.Clone(w.bucket.Objects)
 	l.lost, l.flushed = back, back
 	w.note("term %d goes back to %s; its archive ends at %s", l.history[len(l.history)-1].Term, back, end)
 	for range 4 {
 		w.restart(l)
-		l.flushed += wal.LSN(w.random.Uint64N(2 * segmentSize))
+		l.flushed += wal.LSN(w.random.Uint64N(2 * format.SegmentSize))
 		_, err := l.archiver.Step(w.t.Context())
 		ahead := (*AheadError)(nil)
 		switch noticed := errors.As(err, &ahead); {
@@ -645,7 +647,7 @@ func (w *world) goBack() {
 			w.fatal("after the volume went back: %v", err)
 		case noticed != (end > back):
 			w.fatal("the archive ends at %s, the volume went back to %s: %v", end, back, err)
-		case noticed && len(w.bucket.objects) != len(before):
+		case noticed && len(w.bucket.Objects) != len(before):
 			w.fatal("something was written into an archive that is ahead")
 		}
 		w.counts[fmt.Sprintf("ahead: %t", end > back)]++
@@ -657,12 +659,12 @@ func (w *world) step() {
 	if w.random.IntN(8) == 0 {
 		l = w.leaders[w.random.IntN(len(w.leaders))] // one that does not know yet that it is late
 	}
-	w.bucket.clock = w.bucket.clock.Add(time.Duration(w.random.IntN(120)) * time.Minute)
+	w.bucket.Clock = w.bucket.Clock.Add(time.Duration(w.random.IntN(120)) * time.Minute)
 	switch n := w.random.IntN(20); {
 	case n < 7:
-		l.flushed += wal.LSN(w.random.Uint64N(segmentSize) + 1)
+		l.flushed += wal.LSN(w.random.Uint64N(format.SegmentSize) + 1)
 		if w.random.IntN(5) == 0 {
-			l.flushed += wal.LSN(4 * segmentSize)
+			l.flushed += wal.LSN(4 * format.SegmentSize)
 		}
 	case n < 14:
 		w.archive(l)
@@ -680,12 +682,12 @@ func (w *world) step() {
 }
 
 // stretches are the WAL of a term history without gaps, in order.
-func stretches(c Catalogue, history []ha.TermStart) []Gap {
-	var all []Gap
+func stretches(c Catalogue, history []ha.TermStart) []format.Gap {
+	var all []format.Gap
 	for from := wal.LSN(0); ; {
 		to, missing := c.Covered(history, from)
 		if to > from {
-			all = append(all, Gap{from, to})
+			all = append(all, format.Gap{From: from, To: to})
 		}
 		switch {
 		case missing == nil:
@@ -693,7 +695,7 @@ func stretches(c Catalogue, history []ha.TermStart) []Gap {
 		case missing.To > from:
 			from = missing.To
 		default: // what there is of the segment does not begin with it
-			from = segmentAt(0, from).End()
+			from = format.SegmentAt(0, from).End()
 		}
 	}
 }
@@ -702,9 +704,9 @@ func stretches(c Catalogue, history []ha.TermStart) []Gap {
 func (w *world) recycle(l *leader) {
 	keep := l.archiver.State().Slot()
 	if w.random.IntN(5) == 0 {
-		keep = segmentStart(numberAt(l.flushed))
+		keep = format.SegmentStart(format.NumberAt(l.flushed))
 	}
-	l.oldest = max(l.oldest, min(keep, segmentStart(numberAt(l.flushed))))
+	l.oldest = max(l.oldest, min(keep, format.SegmentStart(format.NumberAt(l.flushed))))
 	w.note("term %d: oldest %s", l.history[len(l.history)-1].Term, l.oldest)
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -22,7 +23,7 @@ type wait struct {
 }
 
 // due says whether a part is to be written now: WAL without a commit can wait.
-func (a *Archiver) due(p Piece) (bool, error) {
+func (a *Archiver) due(p format.Piece) (bool, error) {
 	if a.MaxLag <= 0 {
 		return true, nil
 	}
@@ -45,7 +46,7 @@ func (a *Archiver) due(p Piece) (bool, error) {
 }
 
 // idle says whether WAL is nothing but idle. What can't be understood is not.
-func (f *termFolder) idle(p Piece) (bool, error) {
+func (f *termFolder) idle(p format.Piece) (bool, error) {
 	from := p.From
 	p.From = from / wal.PageSize * wal.PageSize // a page says where its first record begins
 	if p.To-p.From > idleMost {
@@ -60,23 +61,23 @@ func (f *termFolder) idle(p Piece) (bool, error) {
 
 // onlyIdle says whether the records of a piece, which begins with a page, are idle as far as they end behind an offset
 // in the segment. One that is not complete is looked at when it is.
-func onlyIdle(content []byte, p Piece, from uint32) bool {
+func onlyIdle(content []byte, p format.Piece, from uint32) bool {
 	begin, end := p.Segment.Start().Add(uint64(p.From)), p.Segment.Start().Add(uint64(p.To))
 	w := records{content, begin, map[uint32]bool{}}
 	behind := p.Segment.Start().Add(uint64(from))
-	begin = pages.Record(begin)
+	begin = format.Pages.Record(begin)
 	if len(content) < wal.PageHeader {
 		return true
 	}
 	if binary.LittleEndian.Uint16(content[2:])&continued != 0 {
-		rest := pages.RecordEnd(begin, binary.LittleEndian.Uint32(content[remainder:]))
+		rest := format.Pages.RecordEnd(begin, binary.LittleEndian.Uint32(content[remainder:]))
 		if rest > behind {
 			return false // its beginning is not here
 		}
 		begin = alignRecord(rest)
 	}
 	for {
-		begin = pages.Record(begin)
+		begin = format.Pages.Record(begin)
 		if begin+recordHeader > end {
 			return true
 		}
@@ -85,7 +86,7 @@ func onlyIdle(content []byte, p Piece, from uint32) bool {
 		if length < recordHeader {
 			return false
 		}
-		next := pages.RecordEnd(begin, length)
+		next := format.Pages.RecordEnd(begin, length)
 		switch {
 		case next > end:
 			return true
@@ -133,7 +134,7 @@ func (r records) read(begin wal.LSN, most int, end wal.LSN) []byte {
 		left := uint64(most - len(out)) //nolint:gosec // the loop ends before it is negative
 		upTo := min(end, begin-begin%wal.PageSize+wal.PageSize, begin.Add(left))
 		out = append(out, r.content[begin-r.at:upTo-r.at]...)
-		begin = pages.Record(upTo)
+		begin = format.Pages.Record(upTo)
 	}
 	return out
 }

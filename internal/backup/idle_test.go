@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -37,7 +38,7 @@ func (s *server) History(wal.Timeline) ([]byte, error)    { return nil, fs.ErrNo
 func (s *server) Open(name string) (File, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	segment, _ := wal.ParseSegment(name, segmentSize)
+	segment, _ := wal.ParseSegment(name, format.SegmentSize)
 	if s.segments[segment.Number] == nil {
 		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
 	}
@@ -73,7 +74,7 @@ func (s *server) page(segment wal.Segment) []byte {
 // put writes bytes of a record, and the header of a page before them where one begins.
 func (s *server) put(data []byte, inside bool) {
 	for len(data) > 0 {
-		segment := segmentAt(1, s.at)
+		segment := format.SegmentAt(1, s.at)
 		here := s.page(segment)[s.at-segment.Start():]
 		if s.at%wal.PageSize == 0 {
 			binary.LittleEndian.PutUint16(here, 0xD116)
@@ -83,7 +84,7 @@ func (s *server) put(data []byte, inside bool) {
 			}
 			binary.LittleEndian.PutUint32(here[4:], 1)
 			binary.LittleEndian.PutUint64(here[8:], uint64(s.at))
-			s.at = pages.Record(s.at)
+			s.at = format.Pages.Record(s.at)
 			continue
 		}
 		n := copy(here[:wal.PageSize-s.at%wal.PageSize], data)
@@ -194,7 +195,7 @@ func TestWhatIsIdle(t *testing.T) {
 
 // zeroFrom makes the record that ends before an LSN as long as it would have to be: the page says that it goes so far.
 func zeroFrom(s *server, from wal.LSN) {
-	page := s.segments[segmentAt(1, from).Number][from/wal.PageSize*wal.PageSize-segmentAt(1, from).Start():]
+	page := s.segments[format.SegmentAt(1, from).Number][from/wal.PageSize*wal.PageSize-format.SegmentAt(1, from).Start():]
 	binary.LittleEndian.PutUint16(page[2:], continued)
 	binary.LittleEndian.PutUint32(page[remainder:], uint32(from%wal.PageSize-wal.PageHeader))
 }
@@ -202,13 +203,13 @@ func zeroFrom(s *server, from wal.LSN) {
 func checkIdle(t *testing.T, name string, s *server, from wal.LSN, want bool) {
 	t.Helper()
 	a := &termFolder{ArchiverOptions: &ArchiverOptions{Source: s}}
-	segment := segmentAt(1, from)
-	piece := Piece{segment, uint32(from - segment.Start()), uint32(s.at - segment.Start())}
+	segment := format.SegmentAt(1, from)
+	piece := format.Piece{Segment: segment, From: uint32(from - segment.Start()), To: uint32(s.at - segment.Start())}
 	if got, err := a.idle(piece); err != nil || got != want {
 		t.Errorf("%s: idle %t, want %t: %v", name, got, want, err)
 	}
 	for to := piece.From + 1; want && to < piece.To; to += 29 { // flushed in the midst of a record
-		if got, err := a.idle(Piece{segment, piece.From, to}); err != nil || !got {
+		if got, err := a.idle(format.Piece{Segment: segment, From: piece.From, To: to}); err != nil || !got {
 			t.Errorf("%s, up to %d: idle %t: %v", name, to-piece.From, got, err)
 		}
 	}

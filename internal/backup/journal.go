@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"toban.dev/internal/archive/format"
 )
 
 // journal notes which pieces have been unpacked, for who goes on after this process. It only says where to look: what
@@ -25,8 +27,8 @@ type line struct{ from, length int64 }
 
 // unpacked is the record of a piece.
 type unpacked struct {
-	Backup string `json:"backup"`
-	Piece  Object `json:"piece"`
+	Backup string        `json:"backup"`
+	Piece  format.Object `json:"piece"`
 	// From and To are where in its tar file it begins and ends.
 	From    place    `json:"from"`
 	To      place    `json:"to"`
@@ -68,7 +70,7 @@ func (j *journal) read() error {
 }
 
 // find is the record of a piece from before, nil where there is none of the same content.
-func (j *journal) find(backup string, piece Object) *unpacked {
+func (j *journal) find(backup string, piece format.Object) *unpacked {
 	if j == nil {
 		return nil
 	}
@@ -102,7 +104,7 @@ func (j *journal) sizes(backup, tar string) (map[nameHash]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if of, _, _ := parsePiece(u.Piece.Name); u.Backup != backup || of != tar {
+		if of, _, _ := format.ParsePieceName(u.Piece.Name); u.Backup != backup || of != tar {
 			continue
 		}
 		for _, e := range u.Extents {

@@ -1,48 +1,49 @@
 package backup
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
 
 // rotated is an archive in which the leader of term 1 has begun to encrypt for a second key, and has failed while it
 // wrote segments side by side for the first.
-func rotated(t *testing.T) (b *memoryBucket, first, second *Encoder) {
+func rotated(t *testing.T) (b *buckettest.Memory, first, second *format.Encoder) {
 	smallSegments(t)
 	first, second = mustEncoder(t, 0), mustEncoder(t, 1)
-	b = newMemoryBucket()
-	begin := wal.LSN(3 * segmentSize)
+	b = buckettest.NewMemory()
+	begin := wal.LSN(3 * format.SegmentSize)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	source := &testSource{history: history, flushed: begin + wal.LSN(3*segmentSize) + 100, oldest: begin}
-	for _, e := range []*Encoder{first, second} {
+	source := &testSource{history: history, flushed: begin + wal.LSN(3*format.SegmentSize) + 100, oldest: begin}
+	for _, e := range []*format.Encoder{first, second} {
 		a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: e, Source: source,
-			TermHistory: history, Secret: []byte("nonce"), Now: func() time.Time { return b.clock }})
+			TermHistory: history, Secret: []byte("nonce"), Now: func() time.Time { return b.Clock }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := a.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		source.flushed += wal.LSN(2 * segmentSize)
+		source.flushed += wal.LSN(2 * format.SegmentSize)
 		if _, err := a.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if e == first { // it was written side by side, and the one before it was not
-			delete(b.objects, TermFolder(1)+e.Name(segmentOf(1, 4).String()))
+			delete(b.Objects, format.TermFolder(1)+e.Name(format.SegmentOf(1, 4).String()))
 		}
 	}
 	return b, first, second
 }
 
-func mustEncoder(t *testing.T, key int) *Encoder {
-	e, err := NewEncoder(archiveKeys[key].Recipient().String())
+func mustEncoder(t *testing.T, key int) *format.Encoder {
+	e, err := format.NewEncoder(archiveKeys[key].Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +78,9 @@ func TestWhichKeyWALNeeds(t *testing.T) {
 func TestKeyIsNotedOnce(t *testing.T) {
 	b, first, second := rotated(t)
 	for range 2 {
-		for _, e := range []*Encoder{second, second, first} {
-			a := &termFolder{&ArchiverOptions{Bucket: b, Encoder: e}, TermFolder(1)}
-			if err := a.noteKey(t.Context(), wal.LSN(8*segmentSize), wal.LSN(8*segmentSize)); err != nil {
+		for _, e := range []*format.Encoder{second, second, first} {
+			a := &termFolder{&ArchiverOptions{Bucket: b, Encoder: e}, format.TermFolder(1)}
+			if err := a.noteKey(t.Context(), wal.LSN(8*format.SegmentSize), wal.LSN(8*format.SegmentSize)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -102,15 +103,15 @@ func TestKeyIsNotedOnce(t *testing.T) {
 // key, and that is noted, whether that key is new or not.
 func TestTheKeyIsNotedOfWALThatIsArchivedOnceMore(t *testing.T) {
 	b, _, second := rotated(t)
-	for name := range b.objects {
-		if plain, _, _ := PlainName(name); strings.HasPrefix(plain, TermFolder(1)+segmentOf(1, 3).String()) {
-			delete(b.objects, name) // as retention does
+	for name := range b.Objects {
+		if plain, _, _ := format.PlainName(name); strings.HasPrefix(plain, format.TermFolder(1)+format.SegmentOf(1, 3).String()) {
+			delete(b.Objects, name) // as retention does
 		}
 	}
-	source := &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: wal.LSN(11 * segmentSize),
-		oldest: wal.LSN(3 * segmentSize)}
+	source := &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: wal.LSN(11 * format.SegmentSize),
+		oldest: wal.LSN(3 * format.SegmentSize)}
 	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: second, Source: source,
-		TermHistory: source.history, Secret: []byte("nonce"), Now: func() time.Time { return b.clock }})
+		TermHistory: source.history, Secret: []byte("nonce"), Now: func() time.Time { return b.Clock }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,9 +133,9 @@ func TestTheKeyIsNotedOfWALThatIsArchivedOnceMore(t *testing.T) {
 // What a former version has written has no note. It is not taken for what the next one writes, nor is its backup.
 func TestKeysOfAFormerVersion(t *testing.T) {
 	b, first, second := rotated(t)
-	for name := range b.objects {
-		if _, rest, _ := ParseTerm(name); len(rest) > 4 && rest[:4] == keyPrefix {
-			delete(b.objects, name)
+	for name := range b.Objects {
+		if _, rest, _ := format.ParseTerm(name); len(rest) > 4 && rest[:4] == format.KeyPrefix {
+			delete(b.Objects, name)
 		}
 	}
 	c, err := Read(t.Context(), b)
@@ -144,8 +145,8 @@ func TestKeysOfAFormerVersion(t *testing.T) {
 	if uses := c.KeyUses(); len(uses) != 1 || uses[0].Recipient != "" {
 		t.Errorf("without notes: %+v", uses)
 	}
-	a := &termFolder{&ArchiverOptions{Bucket: b, Encoder: second}, TermFolder(1)}
-	if err := a.noteKey(t.Context(), wal.LSN(7*segmentSize), wal.LSN(7*segmentSize)); err != nil {
+	a := &termFolder{&ArchiverOptions{Bucket: b, Encoder: second}, format.TermFolder(1)}
+	if err := a.noteKey(t.Context(), wal.LSN(7*format.SegmentSize), wal.LSN(7*format.SegmentSize)); err != nil {
 		t.Fatal(err)
 	}
 	c, err = Read(t.Context(), b)
@@ -153,15 +154,15 @@ func TestKeysOfAFormerVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := c.Terms[1].keyNotes()
-	before := recipientsOf(notes, Piece{segmentOf(1, 6), 0, uint32(segmentSize)})
-	after := recipientsOf(notes, Piece{segmentOf(1, 7), 0, uint32(segmentSize)})
+	before := recipientsOf(notes, format.Piece{Segment: format.SegmentOf(1, 6), From: 0, To: uint32(format.SegmentSize)})
+	after := recipientsOf(notes, format.Piece{Segment: format.SegmentOf(1, 7), From: 0, To: uint32(format.SegmentSize)})
 	if !slices.Equal(before, []string{""}) || !slices.Equal(after, []string{second.Recipient()}) {
 		t.Errorf("before the note %q, after it %q", before, after)
 	}
-	c = Catalogue{Backups: []Backup{
-		{ID: "a", Manifest: Object{Name: FileManifest + ".zst.age"}},
-		{ID: "b", Manifest: Object{Name: FileManifest + ".zst.age"}, Recipient: first.Recipient()},
-		{ID: "c", Manifest: Object{Name: FileManifest + ".zst"}},
+	c = Catalogue{Backups: []format.Backup{
+		{ID: "a", Manifest: format.Object{Name: format.FileManifest + ".zst.age"}},
+		{ID: "b", Manifest: format.Object{Name: format.FileManifest + ".zst.age"}, Recipient: first.Recipient()},
+		{ID: "c", Manifest: format.Object{Name: format.FileManifest + ".zst"}},
 	}}
 	want := []KeyUse{{Recipient: "", Backups: 1}, {Recipient: first.Recipient(), Backups: 1}}
 	if uses := c.KeyUses(); !slices.Equal(uses, want) {
@@ -171,7 +172,7 @@ func TestKeysOfAFormerVersion(t *testing.T) {
 
 // A history that is there without encryption too is read without a key. Retention removes both.
 func TestHistoryWithoutKey(t *testing.T) {
-	history := TermFolder(2) + wal.Timeline(2).HistoryFile()
+	history := format.TermFolder(2) + wal.Timeline(2).HistoryFile()
 	for _, order := range [][2]string{{".zst", ".zst.age"}, {".zst.age", ".zst"}} {
 		c := NewCatalogue([]bucket.Object{
 			{Name: history + order[0]}, {Name: history + order[1]},
@@ -183,39 +184,5 @@ func TestHistoryWithoutKey(t *testing.T) {
 		if uses := c.KeyUses(); len(uses) != 0 {
 			t.Errorf("%v: it needs %+v", order, uses)
 		}
-	}
-}
-
-// A file of age has several keys. All of them read, and which of them are there can be told without them.
-func TestSeveralKeys(t *testing.T) {
-	var secrets, recipients [3]string
-	for i := range secrets {
-		secrets[i], recipients[i] = testKey(t)
-	}
-	keys := "# created: long ago\n" + secrets[0] + "\n\n" + secrets[1] + "\n"
-	got, err := Recipients(keys)
-	if err != nil || !slices.Equal(got, recipients[:2]) {
-		t.Errorf("the recipients are %v, %v", got, err)
-	}
-	decoder, err := NewDecoder(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, readable := range []bool{true, true, false} {
-		e, err := NewEncoder(recipients[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		sealed, err := e.Encode([]byte("content"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := decode(decoder, e.Name("x"), sealed, 100)
-		if (err == nil) != readable || readable && !bytes.Equal(content, []byte("content")) {
-			t.Errorf("key %d: %q, %v", i, content, err)
-		}
-	}
-	if _, err := Recipients("no key"); err == nil {
-		t.Error("no key is taken for one")
 	}
 }

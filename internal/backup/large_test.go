@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -15,6 +14,8 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 )
 
 // How large it is in the tests of what is very large; by default as small as shows the same.
@@ -47,15 +48,15 @@ type generated struct {
 }
 
 // generatedPiece is what lies in a piece, and what backup.json would say of it.
-func generatedPiece(name string) ([]byte, Object) {
+func generatedPiece(name string) ([]byte, format.Object) {
 	content := []byte(name)
 	sum := sha256.Sum256(content)
-	return content, Object{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+	return content, format.Object{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
 }
 
 func (g *generated) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	piece := strings.TrimPrefix(name, g.folder)
-	if tar, number, _ := parsePiece(piece); tar != "" && number < g.tars[tar] && piece != g.lost {
+	if tar, number, _ := format.ParsePieceName(piece); tar != "" && number < g.tars[tar] && piece != g.lost {
 		return io.NopCloser(strings.NewReader(piece)), nil
 	}
 	return g.Bucket.Get(ctx, name)
@@ -93,7 +94,7 @@ func (g *generated) pieces(until string, given map[string]bool, yield func(bucke
 		}
 		given[tar] = true
 		for i := range g.tars[tar] {
-			name := PieceName(tar, i) + ".zst"
+			name := format.PieceName(tar, i) + ".zst"
 			if name != g.lost && !yield(bucket.Object{Name: g.folder + name, Size: int64(len(name))}, nil) {
 				return false
 			}
@@ -105,24 +106,24 @@ func (g *generated) pieces(until string, given map[string]bool, yield func(bucke
 // takeGenerated has a backup written as Take does it, with pieces that come out of order.
 func takeGenerated(t *testing.T, pieces int) (*taking, *generated) {
 	t.Helper()
-	encoder, err := NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &taking{TakeOptions: TakeOptions{Encoder: encoder}, ctx: t.Context()}
-	w.backup = Backup{ID: "20261120T031500Z-3f2a", Type: TypeFull, Term: 1, StartLSN: 40, StopLSN: 100}
+	w.backup = format.Backup{ID: "20261120T031500Z-3f2a", Type: format.TypeFull, Term: 1, StartLSN: 40, StopLSN: 100}
 	space := pieces / 4
 	g := &generated{
-		bucket.OpenFolder(t.TempDir()), w.backup.folder(),
-		map[string]int{"16400.tar": space, baseTar: pieces - space}, "",
+		bucket.OpenFolder(t.TempDir()), w.backup.Folder(),
+		map[string]int{"16400.tar": space, format.BaseTar: pieces - space}, "",
 	}
 	w.Bucket = g
-	w.backup.Tablespaces = []Tablespace{{OID: 16400}}
-	w.pieces.put = func(name string, text []byte) (Object, error) { return w.store(t.Context(), name, text) }
+	w.backup.Tablespaces = []format.Tablespace{{OID: 16400}}
+	w.pieces.put = func(name string, text []byte) (format.Object, error) { return w.store(t.Context(), name, text) }
 	note := func(number int) {
-		name := PieceName("16400.tar", number)
+		name := format.PieceName("16400.tar", number)
 		if number >= space {
-			name = PieceName(baseTar, number-space)
+			name = format.PieceName(format.BaseTar, number-space)
 		}
 		_, piece := generatedPiece(name + ".zst")
 		if err := w.note(number, piece, false); err != nil {
@@ -134,7 +135,7 @@ func takeGenerated(t *testing.T, pieces int) (*taking, *generated) {
 			note(i)
 		}
 	}
-	if w.backup.Manifest, err = w.put(t.Context(), FileManifest, []byte("{}")); err != nil {
+	if w.backup.Manifest, err = w.put(t.Context(), format.FileManifest, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.pieces.end(&w.backup); err != nil {
@@ -166,7 +167,7 @@ func TestABackupOfAnySize(t *testing.T) {
 		}
 	})
 	b := c.Backups[0]
-	if b.ID != "20261120T031500Z-3f2a" || b.Layout != layoutLists || len(b.Pieces) > 0 || len(b.Lists) < 2 {
+	if b.ID != "20261120T031500Z-3f2a" || b.Layout != format.LayoutLists || len(b.Pieces) > 0 || len(b.Lists) < 2 {
 		t.Errorf("it is %s in layout %d, with %d pieces and %d lists", b.ID, b.Layout, len(b.Pieces), len(b.Lists))
 	}
 	measured(t, peak, "look for what is lost", func() {
@@ -190,13 +191,13 @@ func TestABackupOfAnySize(t *testing.T) {
 }
 
 // readPieces reads those of a tar file, and says how many they are.
-func readPieces(t *testing.T, g *generated, b Backup, tar string) (n int) {
+func readPieces(t *testing.T, g *generated, b format.Backup, tar string) (n int) {
 	t.Helper()
 	for o, err := range piecesOf(t.Context(), b, g, tar) {
-		if name := PieceName(tar, n) + ".zst"; err != nil || o.Name != name {
+		if name := format.PieceName(tar, n) + ".zst"; err != nil || o.Name != name {
 			t.Fatalf("the piece %d of %s is %s, %v", n, tar, o.Name, err)
 		}
-		if _, err := readStored(t.Context(), g, b.folder(), o); err != nil {
+		if _, err := readStored(t.Context(), g, b.Folder(), o); err != nil {
 			t.Fatal(err)
 		}
 		n++
@@ -219,20 +220,20 @@ func TestWhatALargeBackupLacks(t *testing.T) {
 	if err := find(); err != nil {
 		t.Fatalf("it lacks nothing: %v", err)
 	}
-	g.lost = PieceName(baseTar, 17) + ".zst"
+	g.lost = format.PieceName(format.BaseTar, 17) + ".zst"
 	if err := find(); err == nil || !strings.Contains(err.Error(), "base.tar.*.zst (one of its") {
 		t.Errorf("without a piece: %v", err)
 	}
 	g.lost = ""
-	list := w.backup.folder() + w.backup.Lists[len(w.backup.Lists)-1].Name
+	list := w.backup.Folder() + w.backup.Lists[len(w.backup.Lists)-1].Name
 	spoil(t, g, list)
-	var altered *ObjectError
-	for _, err := range piecesOf(t.Context(), w.backup, g, baseTar) {
+	var altered *format.ObjectError
+	for _, err := range piecesOf(t.Context(), w.backup, g, format.BaseTar) {
 		if errors.As(err, &altered) {
 			break
 		}
 	}
-	if altered == nil || altered.Name != list || altered.What != Altered {
+	if altered == nil || altered.Name != list || altered.What != format.Altered {
 		t.Errorf("with another list: %v", altered)
 	}
 	if err := g.Delete(t.Context(), list); err != nil {
@@ -243,37 +244,10 @@ func TestWhatALargeBackupLacks(t *testing.T) {
 	}
 }
 
-// What a version of Toban from before says of a backup that it can't read, and what this one says of a later layout.
-func TestABackupInALayoutThatIsNotKnown(t *testing.T) {
-	text, err := json.Marshal(Backup{ID: "20261120T031500Z-3f2a", Layout: layoutLists})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var former struct { // as it was read in the layout before
-		ID     string   `json:"id"`
-		Pieces []Object `json:"pieces"`
-	}
-	if err := json.Unmarshal(text, &former); err != nil {
-		t.Fatal(err)
-	}
-	// A backup whose id is not that of its folder is "it is that of …", and nothing is deleted then.
-	if want := "20261120T031500Z-3f2a, in layout 2: a newer version of Toban can read it"; former.ID != want {
-		t.Errorf("it is that of %q", former.ID)
-	}
-	var b Backup
-	if err := json.Unmarshal(text, &b); err != nil || b.ID != "20261120T031500Z-3f2a" {
-		t.Errorf("%q, %v", b.ID, err)
-	}
-	if err := json.Unmarshal([]byte(`{"id": "x", "layout": 3}`), &b); err == nil ||
-		!strings.Contains(err.Error(), "take a newer version of Toban") {
-		t.Errorf("layout 3: %v", err)
-	}
-}
-
 // A backup that is not too large is as it always was.
 func TestASmallBackupIsAsItAlwaysWas(t *testing.T) {
 	w, g := takeGenerated(t, 30)
-	content, err := readWhole(t.Context(), g, w.backup.folder()+FileBackup)
+	content, err := format.ReadWhole(t.Context(), g, w.backup.Folder()+format.FileBackup)
 	text := string(content)
 	if err != nil || w.backup.Layout != 0 || len(w.backup.Pieces) != 30 || strings.Contains(text, "layout") ||
 		strings.Contains(text, "lists") || !strings.Contains(text, `"id": "20261120T031500Z-3f2a",`) {
@@ -295,7 +269,7 @@ func TestAManifestOfAnySize(t *testing.T) {
 			peak := watchMemory(t)
 			o := TakeOptions{Bucket: bucket.OpenFolder(t.TempDir()), Encoder: encoder}
 			w := &taking{TakeOptions: o, ctx: t.Context()}
-			w.backup = Backup{ID: "20261120T031500Z-3f2a"}
+			w.backup = format.Backup{ID: "20261120T031500Z-3f2a"}
 			measured(t, peak, "write", func() {
 				must(t, w.manifest(), generatedManifest(w.text, *largeFiles))
 				if len(w.text.parts) == 0 && !encrypted { // age keeps 64 KiB, which a short one does not have
@@ -303,7 +277,7 @@ func TestAManifestOfAnySize(t *testing.T) {
 				}
 				must(t, w.text.end(&w.backup))
 			})
-			if parts := w.backup.ManifestParts; len(parts) < 3 || w.backup.Layout != layoutLists {
+			if parts := w.backup.ManifestParts; len(parts) < 3 || w.backup.Layout != format.LayoutLists {
 				t.Errorf("it is in %d parts, in layout %d", len(parts), w.backup.Layout)
 			}
 			measured(t, peak, "read", func() { must(t, readThrough(t, w, decoder)) })
@@ -313,21 +287,21 @@ func TestAManifestOfAnySize(t *testing.T) {
 }
 
 // coders encode and decode, by a key where what is written is encrypted.
-func coders(t *testing.T, encrypted bool) (*Encoder, *Decoder) {
+func coders(t *testing.T, encrypted bool) (*format.Encoder, *format.Decoder) {
 	t.Helper()
 	key, recipient := "", ""
 	if encrypted {
 		key, recipient = archiveKeys[0].String(), archiveKeys[0].Recipient().String()
 	}
-	encoder, err := NewEncoder(recipient)
+	encoder, err := format.NewEncoder(recipient)
 	must(t, err)
-	decoder, err := NewDecoder(key)
+	decoder, err := format.NewDecoder(key)
 	must(t, err)
 	return encoder, decoder
 }
 
 // readThrough reads a manifest to its end.
-func readThrough(t *testing.T, w *taking, decoder *Decoder) error {
+func readThrough(t *testing.T, w *taking, decoder *format.Decoder) error {
 	t.Helper()
 	manifest, err := openManifest(t.Context(), w.Bucket, decoder, w.backup)
 	if err != nil {
@@ -339,12 +313,12 @@ func readThrough(t *testing.T, w *taking, decoder *Decoder) error {
 }
 
 // spoilManifest alters the second part of a manifest, which must be named.
-func spoilManifest(t *testing.T, w *taking, decoder *Decoder) {
+func spoilManifest(t *testing.T, w *taking, decoder *format.Decoder) {
 	t.Helper()
-	name := w.backup.folder() + w.backup.ManifestParts[1].Name
+	name := w.backup.Folder() + w.backup.ManifestParts[1].Name
 	spoil(t, w.Bucket, name)
 	err := readThrough(t, w, decoder)
-	if broken := (*ObjectError)(nil); !errors.As(err, &broken) || broken.Name != name {
+	if broken := (*format.ObjectError)(nil); !errors.As(err, &broken) || broken.Name != name {
 		t.Errorf("an altered part: %v", err)
 	}
 }
@@ -352,7 +326,7 @@ func spoilManifest(t *testing.T, w *taking, decoder *Decoder) {
 // spoil alters an object.
 func spoil(t *testing.T, b bucket.Bucket, name string) {
 	t.Helper()
-	text, err := readWhole(t.Context(), b, name)
+	text, err := format.ReadWhole(t.Context(), b, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,16 +338,16 @@ func spoil(t *testing.T, b bucket.Bucket, name string) {
 
 // A manifest that fits into an object is one, as it always was.
 func TestAManifestThatFitsIsOneObject(t *testing.T) {
-	encoder, err := NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newMemoryBucket()
-	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}, ctx: t.Context(), backup: Backup{ID: "x"}}
+	b := buckettest.NewMemory()
+	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}, ctx: t.Context(), backup: format.Backup{ID: "x"}}
 	if err := errors.Join(w.manifest(), generatedManifest(w.text, 100), w.text.end(&w.backup)); err != nil {
 		t.Fatal(err)
 	}
-	if w.backup.Layout != 0 || w.backup.Manifest.Name != "backup_manifest.zst" || len(b.objects) != 1 {
-		t.Errorf("it is %+v in %d objects", w.backup, len(b.objects))
+	if w.backup.Layout != 0 || w.backup.Manifest.Name != "backup_manifest.zst" || len(b.Objects) != 1 {
+		t.Errorf("it is %+v in %d objects", w.backup, len(b.Objects))
 	}
 }

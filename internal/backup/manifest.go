@@ -22,6 +22,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"toban.dev/internal/archive/format"
 )
 
 // manifestFile is what a manifest says of a file.
@@ -32,9 +34,6 @@ type manifestFile struct {
 	Algorithm string `json:"Checksum-Algorithm"`
 	Checksum  string `json:"Checksum"`
 }
-
-// manifestChecksums is the algorithm that manifests are asked for with.
-const manifestChecksums = "CRC32C"
 
 // newHash makes what computes a file's checksum as it stands in the manifest. PostgreSQL writes a CRC as the
 // machine has it in memory (pg_checksum_final in checksum_helper.c), which is the least significant byte first
@@ -76,7 +75,7 @@ func VerifyFiles(ctx context.Context, data string, workers int) error {
 	known, wrong := newPathSet(), &wrongFiles{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	read := eachFile(filepath.Join(data, FileManifest), func(file manifestFile) error {
+	read := eachFile(filepath.Join(data, format.FileManifest), func(file manifestFile) error {
 		known.add(file.Path)
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
@@ -246,7 +245,7 @@ func (f manifestFile) verify(data string) error {
 	}
 	file, err := os.Open(filepath.Join(data, f.Path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New(Missing)
+		return errors.New(format.Missing)
 	}
 	if err != nil {
 		return err
@@ -263,7 +262,7 @@ func (f manifestFile) verify(data string) error {
 	case size != f.Size:
 		return fmt.Errorf("it has %d bytes, not %d", size, f.Size)
 	case hex.EncodeToString(sum.Sum(nil)) != f.Checksum:
-		return errors.New(Altered)
+		return errors.New(format.Altered)
 	}
 	return nil
 }
@@ -271,7 +270,7 @@ func (f manifestFile) verify(data string) error {
 // ignored are the files that pg_verifybackup leaves out too: they change after a backup is unpacked.
 func ignored(path string) bool {
 	switch path {
-	case FileManifest, "postgresql.auto.conf", "recovery.signal", "standby.signal":
+	case format.FileManifest, "postgresql.auto.conf", "recovery.signal", "standby.signal":
 		return true
 	}
 	return path == "pg_wal" || strings.HasPrefix(path, "pg_wal/")

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"toban.dev/internal/archive/format"
 )
 
 func TestTheChecksumsOfManifests(t *testing.T) {
@@ -13,9 +15,9 @@ func TestTheChecksumsOfManifests(t *testing.T) {
 	}
 	for _, c := range []struct{ algorithm, checksum, problem string }{
 		{"CRC32C", "839206e3", ""}, // 0xE3069283 is the algorithm's known value
-		{"CRC32C", "e3069283", Altered},
+		{"CRC32C", "e3069283", format.Altered},
 		{"SHA256", "15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225", ""},
-		{"SHA256", "839206e3", Altered},
+		{"SHA256", "839206e3", format.Altered},
 		{"SHA512", "", `its checksum is "SHA512", which is not known`},
 	} {
 		got := ""

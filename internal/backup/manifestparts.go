@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 )
 
 // How large the objects of a manifest are; less in tests.
@@ -22,17 +23,17 @@ var (
 // two hundred before.
 type manifestWriter struct {
 	// put writes an object whose name and content are final.
-	put    func(name string, stored []byte) (Object, error)
+	put    func(name string, stored []byte) (format.Object, error)
 	name   string // of the one object, or of the parts without their numbers
 	encode io.WriteCloser
 	stored bytes.Buffer
-	parts  []Object
+	parts  []format.Object
 	raw    int64
 }
 
 // newManifestWriter begins.
-func newManifestWriter(encoder *Encoder, put func(string, []byte) (Object, error)) (*manifestWriter, error) {
-	w := &manifestWriter{put: put, name: encoder.Name(FileManifest)}
+func newManifestWriter(encoder *format.Encoder, put func(string, []byte) (format.Object, error)) (*manifestWriter, error) {
+	w := &manifestWriter{put: put, name: encoder.Name(format.FileManifest)}
 	var err error
 	w.encode, err = encoder.Writer(&w.stored)
 	return w, err
@@ -61,7 +62,7 @@ func (w *manifestWriter) writeParts(least int) error {
 }
 
 // end writes what is left, and puts what backup.json says of the manifest into it.
-func (w *manifestWriter) end(b *Backup) (err error) {
+func (w *manifestWriter) end(b *format.Backup) (err error) {
 	if err := w.encode.Close(); err != nil {
 		return fmt.Errorf("encode the manifest: %w", err)
 	}
@@ -72,7 +73,7 @@ func (w *manifestWriter) end(b *Backup) (err error) {
 	if err := w.writeParts(1); err != nil {
 		return err
 	}
-	b.Layout, b.ManifestParts = layoutLists, w.parts
+	b.Layout, b.ManifestParts = format.LayoutLists, w.parts
 	return nil
 }
 
@@ -84,17 +85,17 @@ type manifestReader struct {
 }
 
 // openManifest opens that of a backup.
-func openManifest(ctx context.Context, from bucket.Bucket, decoder *Decoder, b Backup) (io.ReadCloser, error) {
+func openManifest(ctx context.Context, from bucket.Bucket, decoder *format.Decoder, b format.Backup) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	objects := b.manifest()
+	objects := b.ManifestObjects()
 	name := objects[0].Name
 	if len(b.ManifestParts) > 0 {
 		name = name[:strings.LastIndexByte(name, '.')]
 	}
-	stored := &inOrder{ordered: readOrdered(ctx, each(objects), 2, func(ctx context.Context, o Object) ([]byte, error) {
-		return readStored(ctx, from, b.folder(), o)
+	stored := &inOrder{ordered: readOrdered(ctx, each(objects), 2, func(ctx context.Context, o format.Object) ([]byte, error) {
+		return readStored(ctx, from, b.Folder(), o)
 	})}
-	content, err := decoder.Decode(b.folder()+name, stored)
+	content, err := decoder.Decode(b.Folder()+name, stored)
 	if err != nil {
 		cancel()
 		return nil, stored.because(err)

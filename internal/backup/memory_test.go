@@ -1,142 +1,15 @@
 package backup
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
-	"time"
 
-	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
-
-var errInjected = errors.New("the bucket is away")
-
-type stored struct {
-	content  []byte
-	modified time.Time
-}
-
-// memoryBucket is a bucket in memory. Each call asks fault what to do.
-type memoryBucket struct {
-	mutex   sync.Mutex
-	objects map[string]stored
-	clock   time.Time
-	changed int // how often an object was written whose name had one
-	// fault is asked before and after what a call does; an error is returned.
-	fault func(after bool) error
-}
-
-func newMemoryBucket() *memoryBucket {
-	return &memoryBucket{
-		objects: map[string]stored{}, clock: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
-		fault: func(bool) error { return nil },
-	}
-}
-
-func (m *memoryBucket) do(ctx context.Context, what func() error) error {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err := m.fault(false); err != nil {
-		return err
-	}
-	if err := what(); err != nil {
-		return err
-	}
-	return m.fault(true)
-}
-
-func (m *memoryBucket) Put(ctx context.Context, name string, content []byte) error {
-	return m.do(ctx, func() error {
-		if _, ok := m.objects[name]; ok {
-			m.changed++
-		}
-		m.objects[name] = stored{bytes.Clone(content), m.clock}
-		return nil
-	})
-}
-
-func (m *memoryBucket) Create(ctx context.Context, name string, content []byte) error {
-	return m.do(ctx, func() error {
-		if _, ok := m.objects[name]; ok {
-			return fmt.Errorf("create %s: %w", name, bucket.ErrExists)
-		}
-		m.objects[name] = stored{bytes.Clone(content), m.clock}
-		return nil
-	})
-}
-
-func (m *memoryBucket) Get(ctx context.Context, name string) (r io.ReadCloser, err error) {
-	err = m.do(ctx, func() error {
-		o, ok := m.objects[name]
-		if !ok {
-			return fmt.Errorf("get %s: %w", name, bucket.ErrNotExist)
-		}
-		r = io.NopCloser(bytes.NewReader(o.content))
-		return nil
-	})
-	return r, err
-}
-
-func (m *memoryBucket) List(ctx context.Context, prefix string) iter.Seq2[bucket.Object, error] {
-	return m.ListAfter(ctx, prefix, "")
-}
-
-func (m *memoryBucket) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[bucket.Object, error] {
-	return func(yield func(bucket.Object, error) bool) {
-		var found []bucket.Object
-		err := m.do(ctx, func() error {
-			for name, o := range m.objects {
-				if name > after && strings.HasPrefix(name, prefix) {
-					found = append(found, bucket.Object{Name: name, Size: int64(len(o.content)), Modified: o.modified})
-				}
-			}
-			return nil
-		})
-		slices.SortFunc(found, func(a, b bucket.Object) int { return strings.Compare(a.Name, b.Name) })
-		for i, o := range found {
-			if err != nil && i == len(found)/2 {
-				break // some were listed before the error
-			}
-			if !yield(o, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(bucket.Object{}, err)
-		}
-	}
-}
-
-func (m *memoryBucket) Delete(ctx context.Context, names ...string) error {
-	for _, name := range names {
-		if err := m.do(ctx, func() error { delete(m.objects, name); return nil }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// without gives the same objects, and no failures.
-func (m *memoryBucket) without() *memoryBucket {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	calm := newMemoryBucket()
-	calm.objects, calm.clock = maps.Clone(m.objects), m.clock
-	return calm
-}
 
 // testWAL writes what a term history's WAL is from an LSN on: each byte depends on its place and
 // the term it was written in.
@@ -145,7 +18,7 @@ func testWAL(history []ha.TermStart, at wal.LSN, into []byte) {
 		until = ^wal.LSN(0)
 		for i := range history {
 			if s := history[i]; s.LSN <= lsn {
-				term, until = s.Term, cutoff(history, i)
+				term, until = s.Term, format.Cutoff(history, i)
 			} else {
 				until = min(until, s.LSN)
 			}
@@ -181,7 +54,7 @@ func (s *testSource) Flushed(context.Context) (wal.LSN, error) { return s.flushe
 func (s *testSource) Oldest(context.Context) (wal.LSN, error)  { return s.oldest, nil }
 
 func (s *testSource) Open(name string) (segmentFile, error) {
-	segment, ok := wal.ParseSegment(name, segmentSize)
+	segment, ok := wal.ParseSegment(name, format.SegmentSize)
 	if !ok || segment.Start() < s.oldest || segment.Timeline != s.timeline(segment) {
 		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
 	}

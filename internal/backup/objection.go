@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -29,8 +30,8 @@ func (r retention) objection(p Policy, d Deletions, kept []keptBackup) string {
 }
 
 // fulls are the full backups.
-func (r retention) fulls() []Backup {
-	return slices.DeleteFunc(slices.Clone(r.Backups), func(b Backup) bool { return b.Parent != "" })
+func (r retention) fulls() []format.Backup {
+	return slices.DeleteFunc(slices.Clone(r.Backups), func(b format.Backup) bool { return b.Parent != "" })
 }
 
 // without is the archive after objects were deleted.
@@ -41,7 +42,7 @@ func (r retention) without(names []string) retention {
 	}
 	after := r
 	after.Backups = slices.DeleteFunc(slices.Clone(r.Backups),
-		func(b Backup) bool { return gone[b.folder()+FileBackup] })
+		func(b format.Backup) bool { return gone[b.Folder()+format.FileBackup] })
 	after.Terms = map[uint64]*Term{}
 	for number, term := range r.Terms {
 		left := *term
@@ -63,7 +64,7 @@ func (r retention) breaks(p Policy, after retention, kept []keptBackup) string {
 		left := after.windows(history)
 		for i, w := range r.windows(history) {
 			words := fmt.Sprintf("branch %d could not be restored to %s any more", branch.Name, w.To)
-			if n == 0 && i == 0 && p.Newer == nil && !leads(left, w.To, func(Backup) bool { return true }) {
+			if n == 0 && i == 0 && p.Newer == nil && !leads(left, w.To, func(format.Backup) bool { return true }) {
 				return words
 			}
 			if broken := keptIn(w, left, kept); broken != "" {
@@ -74,8 +75,8 @@ func (r retention) breaks(p Policy, after retention, kept []keptBackup) string {
 				moment = horizon
 			}
 			if p.Age > 0 && !w.Until.Before(moment) &&
-				!leads(left, w.To, func(b Backup) bool { return !b.Stopped.After(moment) }) {
-				return words + " from " + moment.UTC().Format(timeFormat)
+				!leads(left, w.To, func(b format.Backup) bool { return !b.Stopped.After(moment) }) {
+				return words + " from " + moment.UTC().Format(format.TimeFormat)
 			}
 		}
 	}
@@ -83,7 +84,7 @@ func (r retention) breaks(p Policy, after retention, kept []keptBackup) string {
 }
 
 // leads says that windows lead to an LSN from such a backup.
-func leads(windows []Window, to wal.LSN, from func(Backup) bool) bool {
+func leads(windows []Window, to wal.LSN, from func(format.Backup) bool) bool {
 	return slices.ContainsFunc(windows, func(w Window) bool {
 		return w.To >= to && slices.ContainsFunc(w.Backups, from)
 	})
@@ -93,14 +94,14 @@ func leads(windows []Window, to wal.LSN, from func(Backup) bool) bool {
 func keptIn(w Window, left []Window, kept []keptBackup) string {
 	var broken []string
 	for _, k := range kept {
-		if !slices.ContainsFunc(w.Backups, func(b Backup) bool { return b.ID == k.ID }) {
+		if !slices.ContainsFunc(w.Backups, func(b format.Backup) bool { return b.ID == k.ID }) {
 			continue
 		}
 		to := w.To
 		if k.alone {
 			to = k.StopLSN
 		}
-		if !leads(left, to, func(b Backup) bool { return b.ID == k.ID }) {
+		if !leads(left, to, func(b format.Backup) bool { return b.ID == k.ID }) {
 			broken = append(broken, k.ID)
 		}
 	}

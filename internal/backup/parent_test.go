@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 )
 
@@ -16,10 +17,10 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 			Terms:    map[uint64]*Term{1: {TermHistory: first}, 2: {TermHistory: second}},
 			Contents: map[string][]bucket.Object{},
 		}
-		for i, b := range []Backup{
-			{ID: "full", Type: TypeFull, StopLSN: 100, Term: 1},
-			{ID: "one", Type: TypeIncremental, Parent: "full", StopLSN: 200, Term: 1},
-			{ID: "two", Type: TypeIncremental, Parent: "one", StopLSN: 300, Term: 1},
+		for i, b := range []format.Backup{
+			{ID: "full", Type: format.TypeFull, StopLSN: 100, Term: 1},
+			{ID: "one", Type: format.TypeIncremental, Parent: "full", StopLSN: 200, Term: 1},
+			{ID: "two", Type: format.TypeIncremental, Parent: "one", StopLSN: 300, Term: 1},
 		} {
 			b.Stopped = time.Unix(int64(i), 0)
 			c.Backups = append(c.Backups, b)
@@ -41,7 +42,7 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 		"there is none":                       {first, 4, func(c *Catalogue) { c.Backups = nil }, ""},
 		"the full one it needs is gone":       {first, 4, func(c *Catalogue) { c.Backups = c.Backups[1:] }, ""},
 		"a piece of it is gone": {
-			first, 4, func(c *Catalogue) { c.Backups[0].Pieces = []Object{{Name: "base.tar.00000.zst", Size: 1}} }, "",
+			first, 4, func(c *Catalogue) { c.Backups[0].Pieces = []format.Object{{Name: "base.tar.00000.zst", Size: 1}} }, "",
 		},
 		"the last is of a branch that was left": {second, 4, func(c *Catalogue) { c.Backups[2].StopLSN = 600 }, "one"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 )
 
 // The tries of a request to the bucket, on top of the bucket's own of some seconds each.
@@ -46,7 +47,7 @@ func Patiently(ctx context.Context, do func() error) error {
 }
 
 func hopeless(err error) bool {
-	var object *ObjectError
+	var object *format.ObjectError
 	return bucket.Lasting(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, &object)
 }

@@ -9,24 +9,26 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 )
 
 // taker is a backup under way that writes to a bucket.
 func taker(t *testing.T, to bucket.Bucket) *taking {
 	t.Helper()
-	encoder, err := NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &taking{TakeOptions: TakeOptions{Encoder: encoder, Bucket: to}, ctx: t.Context()}
-	w.backup = Backup{ID: "20261120T031500Z-3f2a"}
+	w.backup = format.Backup{ID: "20261120T031500Z-3f2a"}
 	return w
 }
 
 // awayFor has a bucket fail for so long, and counts how often it is asked meanwhile.
-func awayFor(m *memoryBucket, d time.Duration, err error) (tries *int) {
+func awayFor(m *buckettest.Memory, d time.Duration, err error) (tries *int) {
 	begin, tries := time.Now(), new(int)
-	m.fault = func(after bool) error {
+	m.Fault = func(after bool) error {
 		if after || time.Since(begin) >= d {
 			return nil
 		}
@@ -52,33 +54,33 @@ func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
 		works bool
 		least time.Duration // how long it is tried
 	}{
-		"for a moment":                  {100 * time.Millisecond, errInjected, true, 0},
-		"for some minutes":              {10 * time.Minute, errInjected, true, 10 * time.Minute},
-		"for most of an hour":           {55 * time.Minute, errInjected, true, 55 * time.Minute},
-		"for hours":                     {5 * time.Hour, errInjected, false, 55 * time.Minute},
+		"for a moment":                  {100 * time.Millisecond, buckettest.ErrInjected, true, 0},
+		"for some minutes":              {10 * time.Minute, buckettest.ErrInjected, true, 10 * time.Minute},
+		"for most of an hour":           {55 * time.Minute, buckettest.ErrInjected, true, 55 * time.Minute},
+		"for hours":                     {5 * time.Hour, buckettest.ErrInjected, false, 55 * time.Minute},
 		"full":                          {time.Minute, fmt.Errorf("put: %w", bucket.ErrFull), false, 0},
 		"denied":                        {time.Minute, fmt.Errorf("put: %w", bucket.ErrDenied), false, 0},
 		"the backup is ended meanwhile": {time.Minute, fmt.Errorf("put: %w", context.Canceled), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, begin, told := newMemoryBucket(), time.Now(), 0
+				b, begin, told := buckettest.NewMemory(), time.Now(), 0
 				tries := awayFor(b, c.away, c.err)
 				ctx := WithWaits(t.Context(), func(err error) {
-					if told++; !errors.Is(err, errInjected) {
+					if told++; !errors.Is(err, buckettest.ErrInjected) {
 						t.Errorf("who waits is told %v", err)
 					}
 				})
-				_, err := taker(t, b).put(ctx, PieceName(baseTar, 0), []byte("content"))
+				_, err := taker(t, b).put(ctx, format.PieceName(format.BaseTar, 0), []byte("content"))
 				took := time.Since(begin)
 				if (err == nil) != c.works || took < c.least || c.least == 0 && took > time.Minute {
 					t.Errorf("after %v it ends with %v", took, err)
 				}
 				if c.works {
-					holds(ctx, t, b, FolderBase+"20261120T031500Z-3f2a/base.tar.00000.zst")
+					holds(ctx, t, b, format.FolderBase+"20261120T031500Z-3f2a/base.tar.00000.zst")
 				}
 				// Pauses grow: a bucket that is away is not asked all the time.
-				if limit := 12 + int(took/time.Minute); *tries > limit || errors.Is(c.err, errInjected) != (told > 0) {
+				if limit := 12 + int(took/time.Minute); *tries > limit || errors.Is(c.err, buckettest.ErrInjected) != (told > 0) {
 					t.Errorf("in %v it was tried %d times, and told %d times", took, *tries, told)
 				}
 			})
@@ -89,13 +91,13 @@ func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
 // An answer that gets lost does not make another's of one's own backup.json.
 func TestTheEndOfABackupSurvivesALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newMemoryBucket()
+		b := buckettest.NewMemory()
 		w := taker(t, b)
 		lost := false
-		b.fault = func(after bool) error {
-			if _, there := b.objects[w.backup.folder()+FileBackup]; after && there && !lost {
+		b.Fault = func(after bool) error {
+			if _, there := b.Objects[w.backup.Folder()+format.FileBackup]; after && there && !lost {
 				lost = true
-				return errInjected
+				return buckettest.ErrInjected
 			}
 			return nil
 		}

@@ -15,6 +15,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
+
+	"toban.dev/internal/archive/format"
 )
 
 // castagnoli is of the polynomial of CRC-32C, which processors compute themselves.
@@ -22,7 +24,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // fetched is a piece that has come: its content, or the record of it where that is on the volume already.
 type fetched struct {
-	object  Object
+	object  format.Object
 	content []byte
 	kept    *unpacked
 }
@@ -31,7 +33,7 @@ type fetched struct {
 // link would lead there. The only links are those of the tablespaces.
 type placing struct {
 	*unpacking
-	backup Backup
+	backup format.Backup
 	root   *os.Root
 	folder string
 	spaces map[uint32]string
@@ -40,14 +42,14 @@ type placing struct {
 	free chan struct{}
 }
 
-func newPlacing(u *unpacking, b Backup) *placing {
+func newPlacing(u *unpacking, b format.Backup) *placing {
 	return &placing{unpacking: u, backup: b, free: make(chan struct{}, u.Workers)}
 }
 
 // unpackTar unpacks the pieces of a tar file: they are fetched side by side, gone through in their order, and written
 // side by side.
 func (u *unpacking) unpackTar(
-	ctx context.Context, b Backup, tar, folder string, spaces map[uint32]string,
+	ctx context.Context, b format.Backup, tar, folder string, spaces map[uint32]string,
 ) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -118,8 +120,8 @@ func (p *placing) shorten(name string, size int64) error {
 }
 
 // bounded has each piece wait for room in memory.
-func (p *placing) bounded(ctx context.Context, pieces iter.Seq2[Object, error]) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
+func (p *placing) bounded(ctx context.Context, pieces iter.Seq2[format.Object, error]) iter.Seq2[format.Object, error] {
+	return func(yield func(format.Object, error) bool) {
 		for o, err := range pieces {
 			select {
 			case p.free <- struct{}{}:
@@ -137,11 +139,11 @@ func (p *placing) bounded(ctx context.Context, pieces iter.Seq2[Object, error]) 
 func (p *placing) written() { <-p.free }
 
 // fetch downloads a piece, unless it is on the volume already.
-func (p *placing) fetch(ctx context.Context, o Object) (fetched, error) {
+func (p *placing) fetch(ctx context.Context, o format.Object) (fetched, error) {
 	if kept := p.journal.find(p.backup.ID, o); kept != nil && p.fits(kept.Extents) {
 		return fetched{object: o, kept: kept}, nil
 	}
-	content, err := readPiece(ctx, p.Bucket, p.Decoder, p.backup.folder(), o)
+	content, err := readPiece(ctx, p.Bucket, p.Decoder, p.backup.Folder(), o)
 	return fetched{object: o, content: content}, err
 }
 
@@ -153,7 +155,7 @@ func (p *placing) placeAll(ctx context.Context, group *errgroup.Group, pieces *o
 			return p.at.end()
 		}
 		if err == nil && piece.kept != nil && piece.kept.From != p.at {
-			piece.content, err = readPiece(ctx, p.Bucket, p.Decoder, p.backup.folder(), piece.object)
+			piece.content, err = readPiece(ctx, p.Bucket, p.Decoder, p.backup.Folder(), piece.object)
 			piece.kept = nil
 		}
 		if err != nil {

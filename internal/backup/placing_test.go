@@ -18,12 +18,14 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 )
 
 // putPiece writes a piece of a backup as Take does it.
-func putPiece(t *testing.T, to bucket.Bucket, b Backup, name string, content []byte) Object {
+func putPiece(t *testing.T, to bucket.Bucket, b format.Backup, name string, content []byte) format.Object {
 	t.Helper()
-	encoder, err := NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func (c *counting) piecesRead() (numbers []int, sum int64) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for name, n := range c.bytes {
-		if tar, number, _ := parsePiece(filepath.Base(name)); tar == baseTar {
+		if tar, number, _ := format.ParsePieceName(filepath.Base(name)); tar == format.BaseTar {
 			numbers, sum = append(numbers, number), sum+n
 		}
 	}
@@ -74,8 +76,8 @@ func (c *counting) piecesRead() (numbers []int, sum int64) {
 
 // cutBackup is a backup of small and large files, in pieces of 100 blocks.
 type cutBackup struct {
-	backup Backup
-	bucket *memoryBucket
+	backup format.Backup
+	bucket *buckettest.Memory
 	files  map[string][]byte
 }
 
@@ -83,7 +85,7 @@ const cutPiece = 100 * tarBlock
 
 func newCutBackup(t *testing.T) *cutBackup {
 	t.Helper()
-	c := &cutBackup{Backup{ID: "20261120T031500Z-3f2a", Type: TypeFull}, newMemoryBucket(), map[string][]byte{}}
+	c := &cutBackup{format.Backup{ID: "20261120T031500Z-3f2a", Type: format.TypeFull}, buckettest.NewMemory(), map[string][]byte{}}
 	var text bytes.Buffer
 	w := tar.NewWriter(&text)
 	must(t, w.WriteHeader(&tar.Header{Name: "base", Typeflag: tar.TypeDir, Mode: 0o700}))
@@ -103,9 +105,9 @@ func newCutBackup(t *testing.T) *cutBackup {
 	must(t, w.Close())
 	for i := 0; text.Len() > 0; i++ {
 		c.backup.Pieces = append(c.backup.Pieces,
-			putPiece(t, c.bucket, c.backup, PieceName(baseTar, i), bytes.Clone(text.Next(cutPiece))))
+			putPiece(t, c.bucket, c.backup, format.PieceName(format.BaseTar, i), bytes.Clone(text.Next(cutPiece))))
 	}
-	c.backup.Manifest = putPiece(t, c.bucket, c.backup, FileManifest, []byte("{}"))
+	c.backup.Manifest = putPiece(t, c.bucket, c.backup, format.FileManifest, []byte("{}"))
 	return c
 }
 
@@ -118,7 +120,7 @@ func (c *cutBackup) sum(numbers []int) (sum int64) {
 }
 
 func (c *cutBackup) unpack(ctx context.Context, from bucket.Bucket, folder string) error {
-	return Unpack(ctx, UnpackOptions{Bucket: from, Decoder: &Decoder{}, Chain: []Backup{c.backup}, Workers: 3,
+	return Unpack(ctx, UnpackOptions{Bucket: from, Decoder: &format.Decoder{}, Chain: []format.Backup{c.backup}, Workers: 3,
 		Data: filepath.Join(folder, "data"), Journal: filepath.Join(folder, "unpacked")})
 }
 
@@ -142,8 +144,8 @@ func (c *cutBackup) cutOff(t *testing.T, folder string, until int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	from := &counting{Bucket: c.bucket, before: func(ctx context.Context, name string) error {
-		tar, number, _ := parsePiece(filepath.Base(name))
-		if tar != baseTar || number < until {
+		tar, number, _ := format.ParsePieceName(filepath.Base(name))
+		if tar != format.BaseTar || number < until {
 			return nil
 		}
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -242,11 +244,11 @@ func TestAPieceOfAnotherBackupIsFetched(t *testing.T) {
 	other := *c
 	other.backup.Pieces = slices.Clone(c.backup.Pieces)
 	// The same content, as another object.
-	stored := append(bytes.Clone(c.bucket.objects[c.backup.folder()+c.backup.Pieces[1].Name].content),
+	stored := append(bytes.Clone(c.bucket.Objects[c.backup.Folder()+c.backup.Pieces[1].Name].Content),
 		0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0) // a skippable frame of zstd
 	sum := sha256.Sum256(stored)
 	other.backup.Pieces[1].Size, other.backup.Pieces[1].SHA256 = int64(len(stored)), hex.EncodeToString(sum[:])
-	must(t, c.bucket.Put(t.Context(), c.backup.folder()+c.backup.Pieces[1].Name, stored))
+	must(t, c.bucket.Put(t.Context(), c.backup.Folder()+c.backup.Pieces[1].Name, stored))
 	from := &counting{Bucket: c.bucket}
 	must(t, other.unpack(t.Context(), from, folder))
 	other.check(t, folder)

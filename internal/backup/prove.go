@@ -1,37 +1,9 @@
 package backup
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 )
-
-// ErrKey says that a key does not open what the recipient has closed.
-var ErrKey = errors.New("the private half of the key does not open what its public half (the recipient) has closed")
-
-// Try sees whether a decoder opens what an encoder makes: an ErrKey if it has another key.
-func (s *Encoder) Try(decoder *Decoder) error {
-	const words = "whether the key fits"
-	sealed, err := s.Encode([]byte(words))
-	if err != nil {
-		return err
-	}
-	r, err := decoder.Decode(s.Name("a try"), bytes.NewReader(sealed))
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrKey, err)
-	}
-	defer r.Close()
-	content, err := io.ReadAll(r)
-	if err == nil && string(content) != words {
-		err = errors.New("it opens something else")
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrKey, err)
-	}
-	return nil
-}
 
 // prove reads from the bucket, with the key, what a restore would begin with: the manifest, the first piece of each tar
 // file, and all WAL that the backup needs itself.
@@ -40,7 +12,7 @@ func (t *taking) prove(ctx context.Context) error {
 		return err
 	}
 	for _, o := range t.begins {
-		if _, err := readPiece(ctx, t.Bucket, t.Decoder, t.backup.folder(), o); err != nil {
+		if _, err := readPiece(ctx, t.Bucket, t.Decoder, t.backup.Folder(), o); err != nil {
 			return err
 		}
 	}

@@ -3,43 +3,14 @@ package backup
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"strings"
 	"testing"
 
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
-
-// A key is tried before a copy is made.
-func TestTryKey(t *testing.T) {
-	key, recipient := testKey(t)
-	other, _ := testKey(t)
-	for name, c := range map[string]struct {
-		recipient, key string
-		ok             bool
-	}{
-		"its own key":          {recipient, key, true},
-		"one of several":       {recipient, other + "\n" + key, true},
-		"another key":          {recipient, other, false},
-		"no key":               {recipient, "", false},
-		"nothing is encrypted": {"", "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			encoder, err := NewEncoder(c.recipient)
-			if err != nil {
-				t.Fatal(err)
-			}
-			decoder, err := NewDecoder(c.key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := encoder.Try(decoder); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrKey) {
-				t.Errorf("%v", err)
-			}
-		})
-	}
-}
 
 // timelined is WAL whose pages say that they are of timeline 1, as a server's do.
 type timelined struct{ *testSource }
@@ -62,14 +33,14 @@ func (f timelinedFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // unfinished is a backup whose pieces, manifest and WAL are in the bucket, and whose backup.json is not.
-func unfinished(t *testing.T, recipient string) (*taking, *memoryBucket) {
+func unfinished(t *testing.T, recipient string) (*taking, *buckettest.Memory) {
 	t.Helper()
 	smallSegments(t)
-	encoder, err := NewEncoder(recipient)
+	encoder, err := format.NewEncoder(recipient)
 	if err != nil {
 		t.Fatal(err)
 	}
-	history, b := []ha.TermStart{{Term: 1, Timeline: 1}}, newMemoryBucket()
+	history, b := []ha.TermStart{{Term: 1, Timeline: 1}}, buckettest.NewMemory()
 	a, err := NewArchiver(ArchiverOptions{
 		Bucket: b, Owner: testOwner, Encoder: encoder, TermHistory: history,
 		Source: timelined{&testSource{history: history, flushed: 3*32768 + 500}},
@@ -83,10 +54,10 @@ func unfinished(t *testing.T, recipient string) (*taking, *memoryBucket) {
 		}
 	}
 	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}}
-	w.backup = Backup{
-		ID: "20261120T031500Z-3f2a", Type: TypeFull, Term: 1, StartLSN: 32768 + 40, StopLSN: 3*32768 + 100,
+	w.backup = format.Backup{
+		ID: "20261120T031500Z-3f2a", Type: format.TypeFull, Term: 1, StartLSN: 32768 + 40, StopLSN: 3*32768 + 100,
 	}
-	for i, name := range []string{PieceName(baseTar, 0), PieceName(baseTar, 1), PieceName("16400.tar", 0)} {
+	for i, name := range []string{format.PieceName(format.BaseTar, 0), format.PieceName(format.BaseTar, 1), format.PieceName("16400.tar", 0)} {
 		piece, err := w.put(t.Context(), name, bytes.Repeat([]byte(name), 100))
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +66,7 @@ func unfinished(t *testing.T, recipient string) (*taking, *memoryBucket) {
 			t.Fatal(err)
 		}
 	}
-	if w.backup.Manifest, err = w.put(t.Context(), FileManifest, []byte("{}")); err != nil {
+	if w.backup.Manifest, err = w.put(t.Context(), format.FileManifest, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	return w, b
@@ -105,7 +76,7 @@ func unfinished(t *testing.T, recipient string) (*taking, *memoryBucket) {
 func TestProve(t *testing.T) {
 	key, recipient := archiveKeys[0].String(), archiveKeys[0].Recipient().String()
 	other := archiveKeys[1].String()
-	folder := FolderBase + "20261120T031500Z-3f2a/"
+	folder := format.FolderBase + "20261120T031500Z-3f2a/"
 	for name, c := range map[string]struct {
 		key   string
 		spoil string // an object that is altered
@@ -124,14 +95,14 @@ func TestProve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, b := unfinished(t, recipient)
 			if c.spoil != "" {
-				o, ok := b.objects[c.spoil]
+				o, ok := b.Objects[c.spoil]
 				if !ok {
 					t.Fatalf("there is no %s", c.spoil)
 				}
-				o.content[len(o.content)-1] ^= 1
+				o.Content[len(o.Content)-1] ^= 1
 			}
 			var err error
-			if w.Decoder, err = NewDecoder(c.key); err != nil {
+			if w.Decoder, err = format.NewDecoder(c.key); err != nil {
 				t.Fatal(err)
 			}
 			switch err := w.prove(t.Context()); {

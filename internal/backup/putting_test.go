@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 )
 
 // hour is one of the day of most tests, day one of its month.
@@ -21,21 +22,21 @@ func hour(h int) time.Time { return time.Date(2026, 11, 20, h, 0, 0, 0, time.UTC
 func day(d int) time.Time { return time.Date(2026, 11, d, 3, 0, 0, 0, time.UTC) }
 
 // putObject puts an object of a backup there as it is put when one is taken, and is what its backup.json says of it.
-func putObject(t *testing.T, to bucket.Bucket, encoder *Encoder, id, name string, content []byte) Object {
+func putObject(t *testing.T, to bucket.Bucket, encoder *format.Encoder, id, name string, content []byte) format.Object {
 	t.Helper()
 	stored, err := encoder.Encode(content)
 	must(t, err)
 	sum := sha256.Sum256(stored)
-	o := Object{Name: encoder.Name(name), Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
-	must(t, to.Create(t.Context(), FolderBase+id+"/"+o.Name, stored))
+	o := format.Object{Name: encoder.Name(name), Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
+	must(t, to.Create(t.Context(), format.FolderBase+id+"/"+o.Name, stored))
 	return o
 }
 
 // putBackup puts the backup.json of a backup there.
-func putBackup(t *testing.T, to bucket.Bucket, b Backup) {
+func putBackup(t *testing.T, to bucket.Bucket, b format.Backup) {
 	t.Helper()
 	text, err := json.MarshalIndent(b, "", "  ")
-	must(t, err, to.Create(t.Context(), FolderBase+b.ID+"/"+FileBackup, append(text, '\n')))
+	must(t, err, to.Create(t.Context(), format.FolderBase+b.ID+"/"+format.FileBackup, append(text, '\n')))
 }
 
 // must stops the test where something has failed.

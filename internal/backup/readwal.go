@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -14,7 +15,7 @@ var errRecycled = errors.New("the file has been put to another use while it was 
 
 // readWAL reads a piece from pg_wal. A segment that no slot keeps may be given another name
 // and be written over under our hands, so each page has to say that it is of this place.
-func (f *termFolder) readWAL(p Piece) ([]byte, error) {
+func (f *termFolder) readWAL(p format.Piece) ([]byte, error) {
 	file, err := f.Source.Open(p.Segment.String())
 	if err != nil {
 		return nil, err
@@ -26,13 +27,13 @@ func (f *termFolder) readWAL(p Piece) ([]byte, error) {
 	} else if err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	foreign := foreignPage(content, p)
+	foreign := format.ForeignPage(content, p)
 	if foreign < 0 {
 		return content, nil
 	}
-	if uint64(p.To) == segmentSize && p.From > 0 {
+	if uint64(p.To) == format.SegmentSize && p.From > 0 {
 		// Whether the segment was left early, its records say from its beginning on.
-		whole, err := f.readWAL(Piece{p.Segment, 0, p.To})
+		whole, err := f.readWAL(format.Piece{Segment: p.Segment, From: 0, To: p.To})
 		if err != nil {
 			return nil, err
 		}
@@ -45,21 +46,6 @@ func (f *termFolder) readWAL(p Piece) ([]byte, error) {
 	address := wal.LSN(binary.LittleEndian.Uint64(content[foreign+8:]))
 	return nil, fmt.Errorf("%w: a page of %s is where that of %s should be",
 		errRecycled, address, p.Segment.Start().Add(uint64(p.From))+wal.LSN(foreign))
-}
-
-// foreignPage is where in a piece the first page begins that does not say that it is of its place, -1 where each does.
-// The ones that follow the end of a segment that was left early are zeros altogether (CopyXLogRecordToWAL in xlog.c).
-func foreignPage(content []byte, p Piece) int {
-	const header = 16 // magic, flags, timeline, address (xlog_internal.h)
-	for at := (p.From + wal.PageSize - 1) / wal.PageSize * wal.PageSize; at+header <= p.To; at += wal.PageSize {
-		page := content[at-p.From:]
-		address := wal.LSN(binary.LittleEndian.Uint64(page[8:]))
-		zero := address == 0 && binary.LittleEndian.Uint64(page) == 0
-		if want := p.Segment.Start().Add(uint64(at)); address != want && (at == 0 || !zero) {
-			return int(at - p.From)
-		}
-	}
-	return -1
 }
 
 // What tells a record by which a segment is left early (PostgreSQL 15 to 18: xlogrecord.h, rmgrlist.h, pg_control.h).
@@ -79,13 +65,13 @@ const (
 // one that crashed in that moment.
 func switchedBefore(content []byte, s wal.Segment, offset int) bool {
 	end := s.Start().Add(uint64(offset)) //nolint:gosec // it is one of content
-	begin := pages.Record(s.Start())
+	begin := format.Pages.Record(s.Start())
 	if binary.LittleEndian.Uint16(content[2:])&continued != 0 {
-		begin = alignRecord(pages.RecordEnd(begin, binary.LittleEndian.Uint32(content[remainder:])))
+		begin = alignRecord(format.Pages.RecordEnd(begin, binary.LittleEndian.Uint32(content[remainder:])))
 	}
 	for {
-		begin = pages.Record(begin)
-		info := pages.Record(pages.RecordEnd(begin, recordInfo))
+		begin = format.Pages.Record(begin)
+		info := format.Pages.Record(format.Pages.RecordEnd(begin, recordInfo))
 		if info+2 > end {
 			return false
 		}
@@ -97,7 +83,7 @@ func switchedBefore(content []byte, s wal.Segment, offset int) bool {
 		if flags[1] == managerXLOG && flags[0]&infoMask == switchRecord {
 			return true
 		}
-		begin = alignRecord(pages.RecordEnd(begin, length))
+		begin = alignRecord(format.Pages.RecordEnd(begin, length))
 	}
 }
 

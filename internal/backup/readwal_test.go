@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -14,21 +16,21 @@ import (
 // wished; it begins with so many bytes of a record of the one before.
 func written(s wal.Segment, rest uint32, switched bool, lengths ...uint32) []byte {
 	content := make([]byte, wal.SegmentSize)
-	begin := pages.Record(s.Start())
+	begin := format.Pages.Record(s.Start())
 	if rest > 0 {
 		binary.LittleEndian.PutUint16(content[2:], continued)
 		binary.LittleEndian.PutUint32(content[remainder:], rest)
-		begin = alignRecord(pages.RecordEnd(begin, rest))
+		begin = alignRecord(format.Pages.RecordEnd(begin, rest))
 	}
 	for i, length := range lengths {
-		begin = pages.Record(begin)
+		begin = format.Pages.Record(begin)
 		binary.LittleEndian.PutUint32(content[begin-s.Start():], length)
-		info := pages.Record(pages.RecordEnd(begin, recordInfo)) - s.Start()
+		info := format.Pages.Record(format.Pages.RecordEnd(begin, recordInfo)) - s.Start()
 		content[info], content[info+1] = 0x20, 10
 		if switched && i == len(lengths)-1 {
 			content[info], content[info+1] = switchRecord, managerXLOG
 		}
-		begin = alignRecord(pages.RecordEnd(begin, length))
+		begin = alignRecord(format.Pages.RecordEnd(begin, length))
 	}
 	for at := wal.LSN(0); at < min(begin-s.Start(), wal.SegmentSize); at += wal.PageSize {
 		binary.LittleEndian.PutUint64(content[at+8:], uint64(s.Start()+at))
@@ -47,8 +49,8 @@ func junk(content []byte, from int) {
 }
 
 func TestWhatFollowsASwitchOfSegmentsIsOfNoMeaning(t *testing.T) {
-	s := segmentOf(2, 4)
-	whole := Piece{s, 0, wal.SegmentSize}
+	s := format.SegmentOf(2, 4)
+	whole := format.Piece{Segment: s, From: 0, To: wal.SegmentSize}
 	for name, c := range map[string]struct {
 		content []byte
 		ok      bool
@@ -69,7 +71,7 @@ func TestWhatFollowsASwitchOfSegmentsIsOfNoMeaning(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const from = 96 * wal.PageSize
 			junk(c.content, from)
-			if at := foreignPage(c.content, whole); at != from {
+			if at := format.ForeignPage(c.content, whole); at != from {
 				t.Fatalf("the first foreign page is at %d", at)
 			}
 			if ok := switchedBefore(c.content, s, from); ok != c.ok {
@@ -95,13 +97,13 @@ func (o oneFile) Open(string) (File, error) { return bytesFile(o.content), nil }
 
 // A standby whose primary was killed in the moment of a switch has the record of it, and an old tail behind it.
 func TestATailOfASegmentThatWasLeftIsArchivedAsZeros(t *testing.T) {
-	s := segmentOf(2, 4)
+	s := format.SegmentOf(2, 4)
 	content := written(s, 0, true, 50, 60, 24)
 	junk(content, 96*wal.PageSize)
 	history := []ha.TermStart{{Term: 2, Timeline: 2}, {Term: 3, Timeline: 3, LSN: s.End()}}
-	a := newTestArchiver(t, newMemoryBucket(),
+	a := newTestArchiver(t, buckettest.NewMemory(),
 		oneFile{&testSource{history: history, flushed: s.End()}, content}, history)
-	read, err := a.readWAL(Piece{s, 0, wal.SegmentSize})
+	read, err := a.readWAL(format.Piece{Segment: s, From: 0, To: wal.SegmentSize})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +115,11 @@ func TestATailOfASegmentThatWasLeftIsArchivedAsZeros(t *testing.T) {
 	if binary.LittleEndian.Uint64(read[8:]) != uint64(s.Start()) {
 		t.Error("the records are gone too")
 	}
-	rest, err := a.readWAL(Piece{s, 90*wal.PageSize + 77, wal.SegmentSize})
+	rest, err := a.readWAL(format.Piece{Segment: s, From: 90*wal.PageSize + 77, To: wal.SegmentSize})
 	if err != nil || !bytes.Equal(rest, read[90*wal.PageSize+77:]) {
 		t.Errorf("the last part of it is not as the whole one is: %v", err)
 	}
-	if _, err := a.readWAL(Piece{s, 0, 200 * wal.PageSize}); !errors.Is(err, errRecycled) {
+	if _, err := a.readWAL(format.Piece{Segment: s, From: 0, To: 200 * wal.PageSize}); !errors.Is(err, errRecycled) {
 		t.Errorf("a part with an old tail: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -19,14 +20,14 @@ import (
 type RecoverOptions struct {
 	// Bucket is rooted at the archive.
 	Bucket  bucket.Bucket
-	Decoder *Decoder
+	Decoder *format.Decoder
 	// Plan is the WAL from the start of the backup to the target.
 	Plan WALPlan
 	// Again, if set, plans a segment anew of which an object is gone: while the archive is written to, a part
 	// is replaced by a longer one.
 	Again func(ctx context.Context, s wal.Segment) ([]PlannedObject, error)
 	// Backup is what the server begins with.
-	Backup Backup
+	Backup format.Backup
 	// WAL is the folder pg_wal.
 	WAL    string
 	Target Target
@@ -70,7 +71,7 @@ type ShortError struct {
 func (e *ShortError) Error() string {
 	last := "there was no transaction"
 	if !e.Reached.Commit.IsZero() {
-		last = "the last transaction is of " + e.Reached.Commit.UTC().Format(timeFormat)
+		last = "the last transaction is of " + e.Reached.Commit.UTC().Format(format.TimeFormat)
 	}
 	return fmt.Sprintf("all WAL up to %s is replayed, and %s was not reached: %s", e.Reached.LSN, e.Target, last)
 }
@@ -272,7 +273,7 @@ func (w *waiting) stuck(at wal.LSN) error {
 // prove that there is none: it waits before it looks again. A record begins with its length (xlogrecord.h); behind the
 // last there are zeros, or the end of the plan.
 func (r *Recovery) more(at wal.LSN) (bool, error) {
-	begin := pages.Record(at)
+	begin := format.Pages.Record(at)
 	if begin.Add(4) > r.end() {
 		return false, nil
 	}
@@ -286,7 +287,7 @@ func (r *Recovery) more(at wal.LSN) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		return length != 0 && pages.RecordEnd(begin, length) <= r.end(), nil
+		return length != 0 && format.Pages.RecordEnd(begin, length) <= r.end(), nil
 	}
 	return false, nil
 }

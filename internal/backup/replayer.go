@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
@@ -109,7 +110,7 @@ func startupSegment(data string) (wal.Segment, bool) {
 			continue // it has ended
 		}
 		if m := startupTitle.FindSubmatch(title); m != nil {
-			return wal.ParseSegment(string(m[1]), segmentSize)
+			return wal.ParseSegment(string(m[1]), format.SegmentSize)
 		}
 	}
 	return wal.Segment{}, false

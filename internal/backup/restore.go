@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
@@ -22,10 +23,10 @@ import (
 type RestoreOptions struct {
 	// Bucket is rooted at the archive, which is only read.
 	Bucket  bucket.Bucket
-	Decoder *Decoder
+	Decoder *format.Decoder
 	Wanted  Wanted
 	// Present is the snapshot of which the data in Folder/data is, nil where the data is in the archive.
-	Present *Snapshot
+	Present *format.Snapshot
 	// Major is the major version of the Programs, 0 for any: a backup of another one is refused (*VersionError).
 	Major int
 	// Folder has room for the database, and is for restores alone: the data directory becomes Folder/data. What a
@@ -78,7 +79,7 @@ func (e *VersionError) Error() string {
 }
 
 // runsWith is an error where a backup is known to be of another major version, 0 for any.
-func runsWith(b Backup, major int) error {
+func runsWith(b format.Backup, major int) error {
 	text, _, _ := strings.Cut(b.ServerVersion, ".")
 	if own, err := strconv.Atoi(text); err == nil && major > 0 && own != major {
 		return &VersionError{b.ID, b.ServerVersion, own, major}
@@ -290,31 +291,7 @@ func (r *restoring) finish(ctx context.Context) error {
 		return err
 	}
 	r.restored.Begins = ha.TermStart{LSN: lsn, Timeline: control.Timeline}
-	r.restored.TermHistory = begunBefore(r.restored.Choice.TermHistory, lsn)
+	r.restored.TermHistory = format.BegunBefore(r.restored.Choice.TermHistory, lsn)
 	r.restored.SystemIdentifier = control.SystemIdentifier
 	return errors.Join(syncFileSystem(r.Folder), postgres.SyncData(r.server.Data.Path()))
-}
-
-// begunBefore is the beginning of a term history, up to the last term that begins before an LSN. Whoever goes on there
-// has it with all its terms, also those without WAL of their own: a term history without them would part from others
-// where the first of them began.
-func begunBefore(history []ha.TermStart, lsn wal.LSN) []ha.TermStart {
-	end := len(history)
-	for end > 0 && history[end-1].LSN >= lsn {
-		end--
-	}
-	return slices.Clone(history[:end])
-}
-
-// upTo are the terms of a term history that have WAL of their own before an LSN. They say what the WAL is; term
-// histories that differ in other terms have the same.
-func upTo(history []ha.TermStart, lsn wal.LSN) []ha.TermStart {
-	var out []ha.TermStart
-	for _, s := range slices.Backward(history) {
-		if s.LSN < lsn {
-			out, lsn = append(out, s), s.LSN // it begins where those before it end
-		}
-	}
-	slices.Reverse(out)
-	return out
 }

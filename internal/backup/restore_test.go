@@ -4,13 +4,14 @@ import (
 	"errors"
 	"testing"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/postgres"
 )
 
 func TestARestoreLooksWhetherThereIsRoom(t *testing.T) {
-	one := Backup{ID: "a", Type: TypeFull, RawBytes: 1 << 20}
+	one := format.Backup{ID: "a", Type: format.TypeFull, RawBytes: 1 << 20}
 	folder := t.TempDir()
-	r := &restoring{RestoreOptions: RestoreOptions{Folder: folder}, catalogue: Catalogue{Backups: []Backup{one}},
+	r := &restoring{RestoreOptions: RestoreOptions{Folder: folder}, catalogue: Catalogue{Backups: []format.Backup{one}},
 		scratch: newScratch(postgres.Programs{}, folder, "", nil, nil)}
 	r.restored.Choice.Backup = one
 	if err := r.room(t.Context()); err != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"toban.dev/internal/archive/format"
 )
 
 func TestABackupRunsWithItsOwnVersion(t *testing.T) {
@@ -12,7 +14,7 @@ func TestABackupRunsWithItsOwnVersion(t *testing.T) {
 		major   int
 		refused bool
 	}{{"17.6", 17, false}, {"17.6", 18, true}, {"18beta1", 18, false}, {"17.6", 0, false}, {"", 18, false}} {
-		err := runsWith(Backup{ID: "b", ServerVersion: c.version}, c.major)
+		err := runsWith(format.Backup{ID: "b", ServerVersion: c.version}, c.major)
 		var refused *VersionError
 		if errors.As(err, &refused) != c.refused {
 			t.Errorf("%q with %d: %v", c.version, c.major, err)

@@ -10,20 +10,21 @@ import (
 	"slices"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
 
 // open finds out where the archive ends, and writes what a term begins with.
 func (a *Archiver) open(ctx context.Context, flushed wal.LSN) error {
-	if err := Claim(ctx, a.Bucket, a.Owner); err != nil {
+	if err := format.Claim(ctx, a.Bucket, a.Owner); err != nil {
 		return err
 	}
 	oldest, err := a.Source.Oldest(ctx)
 	if err != nil {
 		return err
 	}
-	oldest = max(oldest, segmentStart(numberAt(a.TermHistory[0].LSN)))
+	oldest = max(oldest, format.SegmentStart(format.NumberAt(a.TermHistory[0].LSN)))
 	c, err := a.list(ctx, oldest, flushed)
 	if err != nil {
 		return err
@@ -42,13 +43,13 @@ func (a *Archiver) open(ctx context.Context, flushed wal.LSN) error {
 		return err
 	}
 	a.change(func(s *State) { s.Gap = gap })
-	a.take(c, numberAt(position))
+	a.take(c, format.NumberAt(position))
 	a.reached(position)
 	return nil
 }
 
 // writeNotes writes what a term begins with, the term history last: who finds that finds the gap too.
-func (a *Archiver) writeNotes(ctx context.Context, gap *Gap) error {
+func (a *Archiver) writeNotes(ctx context.Context, gap *format.Gap) error {
 	if gap != nil {
 		if err := a.noteGap(ctx, *gap); err != nil {
 			return err
@@ -69,13 +70,13 @@ func (a *Archiver) writeNotes(ctx context.Context, gap *Gap) error {
 func (a *Archiver) list(ctx context.Context, oldest, flushed wal.LSN) (Catalogue, error) {
 	c := Catalogue{Terms: map[uint64]*Term{}}
 	from, after := a.listedFrom(oldest)
-	for o, err := range a.Bucket.ListAfter(ctx, FolderWAL, after) {
+	for o, err := range a.Bucket.ListAfter(ctx, format.FolderWAL, after) {
 		if err != nil {
 			return c, fmt.Errorf("list the WAL: %w", err)
 		}
-		term, rest, ok := ParseTerm(o.Name)
-		plain, _, _ := PlainName(rest)
-		piece, isWAL := ParsePiece(plain)
+		term, rest, ok := format.ParseTerm(o.Name)
+		plain, _, _ := format.PlainName(rest)
+		piece, isWAL := format.ParsePiece(plain)
 		switch {
 		case !ok:
 		case term > a.term():
@@ -97,13 +98,13 @@ func of(term uint64) func(ha.TermStart) bool {
 // listedFrom is the number of the first segment that is of interest, and the name behind which all lies that may be of
 // use from there on: in the folder of the first term whose WAL goes so far.
 func (a *Archiver) listedFrom(oldest wal.LSN) (number uint64, after string) {
-	number = max(numberAt(oldest), mostUploads) - mostUploads
+	number = max(format.NumberAt(oldest), mostUploads) - mostUploads
 	for i, s := range a.TermHistory {
-		if cutoff(a.TermHistory, i) > segmentStart(number) {
-			return number, TermFolder(s.Term) + segmentOf(timelineAt(a.TermHistory[:i+1], number), number).String()
+		if format.Cutoff(a.TermHistory, i) > format.SegmentStart(number) {
+			return number, format.TermFolder(s.Term) + format.SegmentOf(format.TimelineAt(a.TermHistory[:i+1], number), number).String()
 		}
 	}
-	return number, TermFolder(a.term()) // never: nothing cuts the last one off
+	return number, format.TermFolder(a.term()) // never: nothing cuts the last one off
 }
 
 // compareLast sees that the last WAL in the own folder is what the server has there. If a volume has gone back in time,
@@ -122,7 +123,7 @@ func (a *Archiver) compareLast(ctx context.Context, c Catalogue) error {
 // find says from where on there is WAL to archive: where the WAL in the archive ends that goes on from the start of the
 // oldest that the server has, or there; and which WAL before that is missing. A stretch that begins later may have a
 // hole before it which can still be filled: segments are written side by side, and some failed.
-func (a *Archiver) find(ctx context.Context, c Catalogue, oldest wal.LSN) (position wal.LSN, gap *Gap, err error) {
+func (a *Archiver) find(ctx context.Context, c Catalogue, oldest wal.LSN) (position wal.LSN, gap *format.Gap, err error) {
 	w := c.along(a.TermHistory)
 	position, _ = w.covered(oldest)
 	begin, whole := wholeBefore(w, oldest)
@@ -131,7 +132,7 @@ func (a *Archiver) find(ctx context.Context, c Catalogue, oldest wal.LSN) (posit
 		if err != nil || end == 0 { // else the archive begins there
 			return position, nil, err
 		}
-		return position, &Gap{end, begin}, nil
+		return position, &format.Gap{From: end, To: begin}, nil
 	}
 	gap, err = a.knownGap(ctx)
 	if gap != nil && gap.To > position {
@@ -143,10 +144,10 @@ func (a *Archiver) find(ctx context.Context, c Catalogue, oldest wal.LSN) (posit
 // wholeBefore says from where on all WAL up to the start of a segment is there, and whether that is as much as may have
 // been written side by side: there is no hole before that of which nobody has made a note.
 func wholeBefore(w Coverage, lsn wal.LSN) (begin wal.LSN, whole bool) {
-	first := numberAt(lsn)
+	first := format.NumberAt(lsn)
 	for number := first; number > 0 && first-number < mostUploads; number-- {
-		if uint64(w.End(number-1)) < segmentSize {
-			return segmentStart(number), false
+		if uint64(w.End(number-1)) < format.SegmentSize {
+			return format.SegmentStart(number), false
 		}
 	}
 	return lsn, true
@@ -155,19 +156,19 @@ func wholeBefore(w Coverage, lsn wal.LSN) (begin wal.LSN, whole bool) {
 // endBefore is where the WAL of the term history in the archive ends before an LSN, 0 where it has none. All names are
 // gone through: a gap may be of any length.
 func (f *termFolder) endBefore(ctx context.Context, lsn wal.LSN) (end wal.LSN, err error) {
-	for o, err := range f.Bucket.List(ctx, FolderWAL) {
+	for o, err := range f.Bucket.List(ctx, format.FolderWAL) {
 		if err != nil {
 			return 0, fmt.Errorf("list the WAL: %w", err)
 		}
-		term, rest, _ := ParseTerm(o.Name)
-		plain, _, _ := PlainName(rest)
-		piece, isWAL := ParsePiece(plain)
+		term, rest, _ := format.ParseTerm(o.Name)
+		plain, _, _ := format.PlainName(rest)
+		piece, isWAL := format.ParsePiece(plain)
 		i := slices.IndexFunc(f.TermHistory, of(term))
 		if !isWAL || i < 0 {
 			continue
 		}
 		// What was not continued says that there was more, up to where the next leader began.
-		to := min(piece.Segment.Start().Add(uint64(piece.To)), cutoff(f.TermHistory, i))
+		to := min(piece.Segment.Start().Add(uint64(piece.To)), format.Cutoff(f.TermHistory, i))
 		if to < lsn {
 			end = max(end, to)
 		}
@@ -176,20 +177,20 @@ func (f *termFolder) endBefore(ctx context.Context, lsn wal.LSN) (end wal.LSN, e
 }
 
 // knownGap is the latest gap that the archive has a note of. Each leader takes over what the one before it knew.
-func (f *termFolder) knownGap(ctx context.Context) (*Gap, error) {
+func (f *termFolder) knownGap(ctx context.Context) (*format.Gap, error) {
 	for _, s := range slices.Backward(f.TermHistory) {
-		var gap *Gap
+		var gap *format.Gap
 		began := false
-		for _, prefix := range []string{gapPrefix, FileLineage} {
-			for o, err := range f.Bucket.List(ctx, TermFolder(s.Term)+prefix) {
+		for _, prefix := range []string{format.GapPrefix, format.FileLineage} {
+			for o, err := range f.Bucket.List(ctx, format.TermFolder(s.Term)+prefix) {
 				if err != nil {
 					return nil, fmt.Errorf("look for notes of gaps: %w", err)
 				}
-				_, name, _ := ParseTerm(o.Name)
-				if noted, ok := ParseGap(name); ok && (gap == nil || noted.To >= gap.To) {
+				_, name, _ := format.ParseTerm(o.Name)
+				if noted, ok := format.ParseGap(name); ok && (gap == nil || noted.To >= gap.To) {
 					gap = &noted
 				}
-				began = began || name == FileLineage
+				began = began || name == format.FileLineage
 			}
 		}
 		if began || gap != nil {
@@ -200,8 +201,8 @@ func (f *termFolder) knownGap(ctx context.Context) (*Gap, error) {
 }
 
 // noteGap writes a note of a gap.
-func (f *termFolder) noteGap(ctx context.Context, gap Gap) error {
-	err := f.Bucket.Create(ctx, f.folder+gap.name(), []byte("The archive has no WAL "+gap.String()+".\n"))
+func (f *termFolder) noteGap(ctx context.Context, gap format.Gap) error {
+	err := f.Bucket.Create(ctx, f.folder+gap.Name(), []byte("The archive has no WAL "+gap.String()+".\n"))
 	if err != nil && !errors.Is(err, bucket.ErrExists) {
 		return fmt.Errorf("note a gap: %w", err)
 	}
@@ -210,7 +211,7 @@ func (f *termFolder) noteGap(ctx context.Context, gap Gap) error {
 
 // take goes on at a segment with what the own folder has from there on.
 func (a *Archiver) take(c Catalogue, from uint64) {
-	a.next, a.own = from, map[Piece]bool{}
+	a.next, a.own = from, map[format.Piece]bool{}
 	if own := c.Terms[a.term()]; own != nil {
 		for _, p := range own.WAL {
 			if p.Segment.Number >= from {
@@ -223,16 +224,16 @@ func (a *Archiver) take(c Catalogue, from uint64) {
 
 // writeTermHistory writes lineage.json, or sees that it is there.
 func (f *termFolder) writeTermHistory(ctx context.Context) error {
-	text, err := formatTermHistory(f.TermHistory)
+	text, err := format.FormatTermHistory(f.TermHistory)
 	if err != nil {
 		return err
 	}
-	name := f.folder + FileLineage
+	name := f.folder + format.FileLineage
 	err = f.Bucket.Create(ctx, name, text)
 	if !errors.Is(err, bucket.ErrExists) {
 		return err
 	}
-	there, err := readWhole(ctx, f.Bucket, name)
+	there, err := format.ReadWhole(ctx, f.Bucket, name)
 	if err == nil && string(there) != string(text) {
 		err = &AheadError{name, fmt.Sprintf("is of another term history: %s", bytes.TrimSpace(there))}
 	}
@@ -244,7 +245,7 @@ func (f *termFolder) writeTermHistory(ctx context.Context) error {
 func (f *termFolder) writeHistories(ctx context.Context) error {
 	own := f.TermHistory[len(f.TermHistory)-1].Timeline
 	for i, s := range f.TermHistory {
-		if s.Timeline <= 1 || s.LSN >= cutoff(f.TermHistory, i) {
+		if s.Timeline <= 1 || s.LSN >= format.Cutoff(f.TermHistory, i) {
 			continue
 		}
 		content, err := f.Source.History(s.Timeline)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -24,7 +25,7 @@ func (r retention) retainUnfinished(p Policy, d *Deletions) (begun time.Time) {
 	}
 	begun = p.Now.Add(-slack)
 	for _, u := range r.Unfinished {
-		folder := FolderBase + u.ID + "/"
+		folder := format.FolderBase + u.ID + "/"
 		first, last := u.Objects[0].Modified, time.Time{}
 		var names []string
 		for _, o := range u.Objects {
@@ -53,14 +54,14 @@ func (r retention) retainUnfinished(p Policy, d *Deletions) (begun time.Time) {
 type need struct {
 	from, to wal.LSN
 	message  string
-	alone    []Backup
+	alone    []format.Backup
 }
 
 // has says that a segment is needed.
 func (n need) has(s wal.Segment) bool {
 	within := s.End() > n.from && s.Start() < n.to
 	return within || slices.ContainsFunc(n.alone,
-		func(b Backup) bool { return s.End() > b.StartLSN && s.Start() <= b.StopLSN })
+		func(b format.Backup) bool { return s.End() > b.StartLSN && s.Start() <= b.StopLSN })
 }
 
 // retainWAL decides on WAL. What was written after begun is kept, and that of the terms up to unknown.
@@ -71,7 +72,7 @@ func (r retention) retainWAL(kept []keptBackup, unknown uint64, begun time.Time,
 	for number, term := range r.Terms {
 		need, ok := r.need(number, kept, former)
 		if !ok || number <= unknown {
-			d.keep(TermFolder(number), KeptUnknown, "it is not known whose WAL this continues")
+			d.keep(format.TermFolder(number), KeptUnknown, "it is not known whose WAL this continues")
 			continue
 		}
 		var gone []WAL
@@ -82,14 +83,14 @@ func (r retention) retainWAL(kept []keptBackup, unknown uint64, begun time.Time,
 		}
 		old = append(old, gone...)
 		if len(gone) < len(term.WAL) || len(term.WAL) == 0 {
-			d.keep(TermFolder(number), KeptNeeded, need.message)
+			d.keep(format.TermFolder(number), KeptNeeded, need.message)
 		}
 		of := func(b keptBackup) bool { return b.Term == number }
 		left[number] = len(gone) > 0 && len(gone) == len(term.WAL) &&
 			number < r.newestTerm() && !slices.ContainsFunc(kept, of)
 		if len(gone) > 0 {
 			d.Deleted = append(d.Deleted, Verdict{
-				TermFolder(number), DeletedOutdated,
+				format.TermFolder(number), DeletedOutdated,
 				fmt.Sprintf("%d pieces of WAL, most before %s", len(gone), need.from),
 			})
 		}
@@ -133,8 +134,8 @@ func (r retention) need(term uint64, kept []keptBackup, former bool) (need, bool
 	for n, history := range histories {
 		end, own := wal.LSN(0), false
 		if i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == term }); i >= 0 {
-			end, own = cutoff(history, i), true
-		} else if end = parting(history, r.Terms[term].TermHistory); end == 0 {
+			end, own = format.Cutoff(history, i), true
+		} else if end = format.Parting(history, r.Terms[term].TermHistory); end == 0 {
 			continue
 		}
 		found = found || own

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 )
@@ -24,7 +25,7 @@ type Policy struct {
 	Pinned, InUse []string
 	// Snapshots are backups by the snapshots of volumes: they keep the WAL that they need themselves, and count for
 	// nothing else.
-	Snapshots []Backup
+	Snapshots []format.Backup
 	// Newer is set for the archive of a former major version: how many backups of each kind that can be restored the
 	// newer archives have. They count before those here, and nothing is written here any more.
 	Newer map[string]int
@@ -101,14 +102,14 @@ func (r retention) retain(p Policy) (d Deletions, kept []keptBackup) {
 	// A child was started after its parent, and goes before it.
 	backups := slices.Clone(r.Backups)
 	slices.SortFunc(backups,
-		func(a, b Backup) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.ID, a.ID)) })
+		func(a, b format.Backup) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.ID, a.ID)) })
 	for _, b := range backups {
 		if v, ok := reasons[b.ID]; ok {
 			d.keep(v.Name, v.Reason, v.Message)
 			kept = append(kept, keptBackup{b, alone[b.ID]})
 			continue
 		}
-		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), r.contentsOf(b))...)
+		d.remove(Verdict{b.Folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.Folder(), r.contentsOf(b))...)
 	}
 	begun := r.retainUnfinished(p, &d)
 	if total(p.Newer) > 0 && len(d.Kept) == 0 && len(p.Snapshots) == 0 {
@@ -128,9 +129,9 @@ func (r retention) retain(p Policy) (d Deletions, kept []keptBackup) {
 
 // folderNames are the objects of a backup's folder, backup.json first.
 func folderNames(folder string, in []bucket.Object) []string {
-	names := []string{folder + FileBackup}
+	names := []string{folder + format.FileBackup}
 	for _, o := range in {
-		if o.Name != folder+FileBackup {
+		if o.Name != folder+format.FileBackup {
 			names = append(names, o.Name)
 		}
 	}
@@ -139,7 +140,7 @@ func folderNames(folder string, in []bucket.Object) []string {
 
 // keptBackup is a backup that is kept, and whether without the WAL from it on.
 type keptBackup struct {
-	Backup
+	format.Backup
 	alone bool
 }
 
@@ -149,15 +150,15 @@ type keptBackup struct {
 // that somebody has made a year ago would keep the WAL of a year.
 func (r retention) standAlone(p Policy, reasons map[string]Verdict) map[string]bool {
 	good, alone := r.good(), map[string]bool{}
-	var scheduled []Backup
+	var scheduled []format.Backup
 	for _, b := range good {
-		if b.kind() == naming.TriggerSchedule && reasons[b.ID].Name != "" {
+		if b.Kind() == naming.TriggerSchedule && reasons[b.ID].Name != "" {
 			scheduled = append(scheduled, b)
 		}
 	}
 	for _, b := range good {
 		alone[b.ID] = p.Count > 0 && p.Newer[naming.TriggerSchedule]+len(scheduled) >= p.Count &&
-			b.kind() != naming.TriggerSchedule && reasons[b.ID].Reason == KeptCount &&
+			b.Kind() != naming.TriggerSchedule && reasons[b.ID].Reason == KeptCount &&
 			(len(scheduled) == 0 || b.Stopped.Before(scheduled[0].Stopped))
 	}
 	for _, b := range slices.Backward(r.Backups) { // children before their parents
@@ -165,7 +166,7 @@ func (r retention) standAlone(p Policy, reasons map[string]Verdict) map[string]b
 		case KeptPinned:
 			alone[b.ID] = true
 		case KeptParent:
-			alone[b.ID] = !slices.ContainsFunc(r.Backups, func(child Backup) bool {
+			alone[b.ID] = !slices.ContainsFunc(r.Backups, func(child format.Backup) bool {
 				return child.Parent == b.ID && reasons[child.ID].Name != "" && !alone[child.ID]
 			})
 		}
@@ -173,15 +174,12 @@ func (r retention) standAlone(p Policy, reasons map[string]Verdict) map[string]b
 	return alone
 }
 
-// kind is why a backup was made. One from before that was noted is taken for one of the schedule.
-func (b Backup) kind() string { return cmp.Or(b.Trigger, naming.TriggerSchedule) }
-
 // keptBackups are the backups to keep, each with the first reason there is.
 func (r retention) keptBackups(p Policy, held held) map[string]Verdict {
 	kept := map[string]Verdict{}
-	keep := func(b Backup, reason, message string) {
+	keep := func(b format.Backup, reason, message string) {
 		if _, ok := kept[b.ID]; !ok {
-			kept[b.ID] = Verdict{b.folder(), reason, message}
+			kept[b.ID] = Verdict{b.Folder(), reason, message}
 		}
 	}
 	for _, b := range r.Backups {
@@ -217,7 +215,7 @@ func (r retention) keptBackups(p Policy, held held) map[string]Verdict {
 
 // keepAge keeps what the moments of the promised time need: in every window that reaches into it, on any branch, the
 // last backup before it too.
-func keepAge(p Policy, all, good []Backup, windows []Window, keep func(b Backup, reason, message string)) {
+func keepAge(p Policy, all, good []format.Backup, windows []Window, keep func(b format.Backup, reason, message string)) {
 	horizon := p.Now.Add(-p.Age)
 	for _, b := range all {
 		if b.Stopped.After(horizon) {
@@ -236,16 +234,16 @@ func keepAge(p Policy, all, good []Backup, windows []Window, keep func(b Backup,
 
 // keepCount keeps the newest backups of each trigger, among them as many as count that can be restored. One that can't
 // be does not count, and stays for as long as it would otherwise: what it lacks may come back. The oldest is first.
-func keepCount(p Policy, backups []Backup, restorable map[string]bool, keep func(b Backup, reason, message string)) {
+func keepCount(p Policy, backups []format.Backup, restorable map[string]bool, keep func(b format.Backup, reason, message string)) {
 	counted := map[string]int{}
 	maps.Copy(counted, p.Newer)
 	for _, b := range slices.Backward(backups) {
-		if counted[b.kind()] >= p.Count {
+		if counted[b.Kind()] >= p.Count {
 			continue
 		}
 		keep(b, KeptCount, fmt.Sprintf("it is one of the last %d", p.Count))
 		if restorable[b.ID] {
-			counted[b.kind()]++
+			counted[b.Kind()]++
 		}
 	}
 }
@@ -263,7 +261,7 @@ func (c Catalogue) Restorable() map[string]int {
 	counted, in := map[string]int{}, restorable(c.allWindows())
 	for _, b := range c.Backups {
 		if in[b.ID] {
-			counted[b.kind()]++
+			counted[b.Kind()]++
 		}
 	}
 	return counted
@@ -294,7 +292,7 @@ func restorable(windows []Window) map[string]bool {
 }
 
 // keepLast keeps what leads to the end of the archive, or would if its leader wrote on.
-func (r retention) keepLast(good []Backup, keep func(b Backup, reason, message string)) {
+func (r retention) keepLast(good []format.Backup, keep func(b format.Backup, reason, message string)) {
 	if len(good) > 0 {
 		keep(good[len(good)-1], KeptLastGood, "it is the last from which the end of the archive can be reached")
 	} else {
@@ -314,13 +312,13 @@ func (r retention) keepLast(good []Backup, keep func(b Backup, reason, message s
 
 // good are the backups which lead to the end of the newest term history's WAL; where there is
 // none, all that are whole. The oldest is first.
-func (r retention) good() []Backup {
+func (r retention) good() []format.Backup {
 	if w, ok := r.Window(r.NewestTermHistory()); ok {
 		good := slices.Clone(w.Backups)
-		slices.SortStableFunc(good, func(a, b Backup) int { return a.Stopped.Compare(b.Stopped) })
+		slices.SortStableFunc(good, func(a, b format.Backup) int { return a.Stopped.Compare(b.Stopped) })
 		return good
 	}
-	var good []Backup
+	var good []format.Backup
 	for _, b := range r.Backups {
 		if _, err := r.Chain(b.ID); err == nil {
 			good = append(good, b)
@@ -338,7 +336,7 @@ func (r retention) newestTerm() uint64 {
 }
 
 // lastBefore is the place of the one that stopped last before a time, -1 for none.
-func lastBefore(backups []Backup, at time.Time) int {
+func lastBefore(backups []format.Backup, at time.Time) int {
 	last := -1
 	for i, b := range backups {
 		if !b.Stopped.After(at) && (last < 0 || !b.Stopped.Before(backups[last].Stopped)) {
@@ -351,13 +349,13 @@ func lastBefore(backups []Backup, at time.Time) int {
 func (r retention) keepParents(kept map[string]Verdict) {
 	for _, child := range slices.Backward(r.Backups) {
 		for b := child; kept[child.ID].Name != "" && b.Parent != ""; {
-			i := slices.IndexFunc(r.Backups, func(o Backup) bool { return o.ID == b.Parent })
+			i := slices.IndexFunc(r.Backups, func(o format.Backup) bool { return o.ID == b.Parent })
 			if i < 0 || r.Backups[i].ID == child.ID {
 				break
 			}
 			b = r.Backups[i]
 			if _, ok := kept[b.ID]; !ok {
-				kept[b.ID] = Verdict{b.folder(), KeptParent, child.ID + " consists of it too"}
+				kept[b.ID] = Verdict{b.Folder(), KeptParent, child.ID + " consists of it too"}
 			}
 		}
 	}

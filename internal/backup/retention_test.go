@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -30,18 +31,18 @@ func aMonth(today int, backups ...int) Catalogue {
 }
 
 func addWAL(c *Catalogue, term uint64, timeline wal.Timeline, number int, at time.Time) {
-	s := segmentOf(timeline, uint64(number))
+	s := format.SegmentOf(timeline, uint64(number))
 	c.Terms[term].WAL = append(c.Terms[term].WAL,
-		WAL{Piece{s, 0, wal.SegmentSize}, bucket.Object{Name: TermFolder(term) + s.String() + ".zst", Modified: at}})
+		WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: format.TermFolder(term) + s.String() + ".zst", Modified: at}})
 }
 
 func addBackup(c *Catalogue, id, trigger string, term uint64, number int, at time.Time) {
 	lsn := wal.LSN(number) * wal.SegmentSize
-	c.Backups = append(c.Backups, Backup{
-		ID: id, Type: TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
+	c.Backups = append(c.Backups, format.Backup{
+		ID: id, Type: format.TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
 		Started: at, Stopped: at,
 	})
-	slices.SortFunc(c.Backups, func(a, b Backup) int { return a.Stopped.Compare(b.Stopped) })
+	slices.SortFunc(c.Backups, func(a, b format.Backup) int { return a.Stopped.Compare(b.Stopped) })
 }
 
 // loseWAL takes the segment of a day out of the archive.
@@ -55,7 +56,7 @@ func loseWAL(c *Catalogue, days ...int) {
 func losePiece(c *Catalogue, id string) {
 	for i := range c.Backups {
 		if c.Backups[i].ID == id {
-			c.Backups[i].Pieces = []Object{{Name: "base.tar.00000.zst", Size: 1}}
+			c.Backups[i].Pieces = []format.Object{{Name: "base.tar.00000.zst", Size: 1}}
 		}
 	}
 }
@@ -63,13 +64,13 @@ func losePiece(c *Catalogue, id string) {
 // gone are the backups that are deleted, and from where to where WAL is, in days.
 func gone(d Deletions) (backups []string, wal []string) {
 	for _, name := range d.Names {
-		if id, ok := strings.CutPrefix(name, FolderBase); ok {
-			backups = append(backups, strings.TrimSuffix(id, "/"+FileBackup))
+		if id, ok := strings.CutPrefix(name, format.FolderBase); ok {
+			backups = append(backups, strings.TrimSuffix(id, "/"+format.FileBackup))
 			continue
 		}
-		_, rest, _ := ParseTerm(name)
-		plain, _, _ := PlainName(rest)
-		if p, ok := ParsePiece(plain); ok {
+		_, rest, _ := format.ParseTerm(name)
+		plain, _, _ := format.PlainName(rest)
+		if p, ok := format.ParsePiece(plain); ok {
 			wal = append(wal, fmt.Sprint(p.Segment.Number))
 		}
 	}
@@ -231,7 +232,7 @@ func TestRetentionThatWouldRemoveMoreThanItKeepsRemovesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := aMonth(10, days...)
 			for i := 1; i < len(archive.Backups) && archive.Backups[i-1].ID != c.child && c.child != ""; i++ {
-				archive.Backups[i].Type, archive.Backups[i].Parent = TypeIncremental, archive.Backups[i-1].ID
+				archive.Backups[i].Type, archive.Backups[i].Parent = format.TypeIncremental, archive.Backups[i-1].ID
 			}
 			d := Retain(archive, Policy{Count: c.count, Now: day(11)})
 			if held := len(d.Held) == 1 && strings.Contains(d.Held[0], "in steps"); held != c.held ||
@@ -295,7 +296,7 @@ func TestAPinnedBackupStaysAsItWasWhenItEnded(t *testing.T) {
 	// The parents of one go with it; they need no WAL beyond their own.
 	archive = aMonth(10, 2, 3, 4, 6, 8, 10)
 	for _, i := range []int{1, 2} {
-		archive.Backups[i].Type, archive.Backups[i].Parent = TypeIncremental, archive.Backups[i-1].ID
+		archive.Backups[i].Type, archive.Backups[i].Parent = format.TypeIncremental, archive.Backups[i-1].ID
 	}
 	p.Pinned = []string{"b4"}
 	if backups, wal := gone(byRules(t, archive, p)); len(backups) > 0 || strings.Join(wal, " ") != "1 5" {
@@ -322,7 +323,7 @@ func TestWithoutAPolicyNothingGoes(t *testing.T) {
 func TestParentsGoWithTheirChildren(t *testing.T) {
 	archive := aMonth(10, 2, 3, 6, 8)
 	for _, i := range []int{1, 3} {
-		archive.Backups[i].Type, archive.Backups[i].Parent = TypeIncremental, archive.Backups[i-1].ID
+		archive.Backups[i].Type, archive.Backups[i].Parent = format.TypeIncremental, archive.Backups[i-1].ID
 	}
 	d := byRules(t, archive, Policy{Count: 1, Now: day(11)})
 	if backups, wal := gone(d); strings.Join(backups, " ") != "b2 b3" || strings.Join(wal, " ") != "1 2 3 4 5" {
@@ -352,7 +353,7 @@ func TestWhatCantBeUnderstoodKeepsWhatItMayNeed(t *testing.T) {
 	spoiltBackup := func(day int, at time.Time) func(c *Catalogue) {
 		return func(c *Catalogue) {
 			id := fmt.Sprintf("b%d", day)
-			c.Backups = slices.DeleteFunc(c.Backups, func(b Backup) bool { return b.ID == id })
+			c.Backups = slices.DeleteFunc(c.Backups, func(b format.Backup) bool { return b.ID == id })
 			c.Contents[id] = []bucket.Object{{Name: "base/" + id + "/base.tar.00000.zst", Modified: at}}
 			c.Unread = []Unread{{Name: "base/" + id + "/backup.json", Problem: "it is cut off", Backup: id}}
 		}
@@ -370,7 +371,7 @@ func TestWhatCantBeUnderstoodKeepsWhatItMayNeed(t *testing.T) {
 		"the history of a later term":                     {leftBranch(), spoiltTerm(1002), "", ""},
 		"the history of a term that another goes on with": {leftBranch(), spoiltTerm(1), "b11 b13 b7 b9", "1 2"},
 		"the owner": {month(), func(c *Catalogue) {
-			c.Unread = []Unread{{Name: FileArchive, Problem: "it is cut off"}}
+			c.Unread = []Unread{{Name: format.FileArchive, Problem: "it is cut off"}}
 		}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -389,7 +390,7 @@ func TestWhatCantBeUnderstoodKeepsWhatItMayNeed(t *testing.T) {
 
 func spoiltTerm(number uint64) func(c *Catalogue) {
 	return func(c *Catalogue) {
-		name := TermFolder(number) + FileLineage
+		name := format.TermFolder(number) + format.FileLineage
 		c.Terms[number].TermHistory, c.Terms[number].Note = nil, bucket.Object{Name: name}
 		c.Unread = []Unread{{Name: name, Problem: "it is cut off", Term: number}}
 		for _, other := range c.Terms { // as it is read

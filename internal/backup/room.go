@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -15,7 +16,7 @@ var ErrNoRoom = errors.New("the volume has no room for the data")
 // room looks whether the data of a chain fits into a folder, with what is to stay free or is for WAL; so much of it is
 // there already. A chain of several is there twice for a while: as it was fetched, and put together. The field is what
 // a user enlarges the volume by.
-func room(folder string, chain []Backup, there, reserve uint64, field string) error {
+func room(folder string, chain []format.Backup, there, reserve uint64, field string) error {
 	data := uint64(0)
 	for _, b := range chain {
 		data += uint64(max(b.RawBytes, 0))

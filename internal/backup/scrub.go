@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -58,7 +59,7 @@ type ScrubState struct {
 type ScrubOptions struct {
 	// Bucket is rooted at the archive.
 	Bucket  bucket.Bucket
-	Decoder *Decoder
+	Decoder *format.Decoder
 	// Secret is what only the database system knows, by which its encrypted WAL is stamped. Without it no stamps are
 	// compared.
 	Secret []byte
@@ -230,8 +231,8 @@ func (s *scrubbing) read(ctx context.Context, all []candidate) (done int, err er
 
 // confirm notes what is wrong with an object, unless it was removed meanwhile, as retention does.
 func (s *scrubbing) confirm(ctx context.Context, problem error) error {
-	var object *ObjectError
-	if errors.As(problem, &object) && object.What == Missing {
+	var object *format.ObjectError
+	if errors.As(problem, &object) && object.What == format.Missing {
 		there, err := s.stillNeeded(ctx, object.Name)
 		if err != nil || !there {
 			return err
@@ -243,9 +244,9 @@ func (s *scrubbing) confirm(ctx context.Context, problem error) error {
 // stillNeeded says that an object which can't be had is not one that was removed: of a backup there is still its
 // backup.json, which goes first; WAL is still in the listing.
 func (s *scrubbing) stillNeeded(ctx context.Context, name string) (bool, error) {
-	if id, ok := backupOf(name); ok {
-		_, err := download(ctx, s.Bucket, FolderBase+id+"/"+FileBackup, smallLimit)
-		var object *ObjectError
+	if id, ok := format.BackupOf(name); ok {
+		_, err := download(ctx, s.Bucket, format.FolderBase+id+"/"+format.FileBackup, format.SmallLimit)
+		var object *format.ObjectError
 		if errors.As(err, &object) {
 			return false, nil
 		}
@@ -259,7 +260,7 @@ func (s *scrubbing) stillNeeded(ctx context.Context, name string) (bool, error) 
 
 // note adds a finding; an error that is about no object is given back.
 func (s *scrubbing) note(problem error) error {
-	var object *ObjectError
+	var object *format.ObjectError
 	if problem == nil {
 		return nil
 	}
@@ -300,15 +301,15 @@ func (s *scrubbing) candidates(ctx context.Context) iter.Seq2[candidate, error] 
 	}
 }
 
-func (s *scrubbing) ofBackup(ctx context.Context, b Backup, yield func(candidate, error) bool) bool {
+func (s *scrubbing) ofBackup(ctx context.Context, b format.Backup, yield func(candidate, error) bool) bool {
 	for o, err := range parts(ctx, b, s.Bucket) {
 		if err == nil && o.list {
 			continue // that its pieces are known is its check
 		}
 		var c candidate
 		if err == nil {
-			c = candidate{name: b.folder() + o.Name, size: o.Size, check: func(ctx context.Context) error {
-				_, err := readStored(ctx, s.Bucket, b.folder(), o.Object)
+			c = candidate{name: b.Folder() + o.Name, size: o.Size, check: func(ctx context.Context) error {
+				_, err := readStored(ctx, s.Bucket, b.Folder(), o.Object)
 				return err
 			}}
 		}
@@ -344,26 +345,26 @@ func (s *scrubbing) checkWAL(ctx context.Context, w WAL) error {
 	if err != nil {
 		return err
 	}
-	return checkWAL(w.Object.Name, w.Piece, content)
+	return format.CheckWAL(w.Object.Name, w.Piece, content)
 }
 
 // open reads an object that is compressed, and compares its stamp if it has one.
 func (s *scrubbing) open(ctx context.Context, name, plain string) ([]byte, error) {
-	stored, err := download(ctx, s.Bucket, name, sealedLimit)
+	stored, err := download(ctx, s.Bucket, name, format.SealedLimit)
 	if err != nil {
 		return nil, err
 	}
-	content, err := decode(s.Decoder, name, stored, wal.SegmentSize)
-	var object *ObjectError
+	content, err := format.Decode(s.Decoder, name, stored, wal.SegmentSize)
+	var object *format.ObjectError
 	if err != nil && !errors.As(err, &object) {
-		return nil, &ObjectError{name, Altered, fmt.Errorf("%w: %w", errKeyOfObject, err)}
+		return nil, &format.ObjectError{Name: name, What: format.Altered, Err: fmt.Errorf("%w: %w", errKeyOfObject, err)}
 	}
 	if err != nil {
 		return nil, err
 	}
-	there, here := stampOf(stored), stampWith(s.Secret, plain, content)
+	there, here := format.StampOf(stored), format.StampWith(s.Secret, plain, content)
 	if there != "" && here != "" && !hmac.Equal([]byte(there), []byte(here)) {
-		return nil, &ObjectError{name, Altered, errors.New("its stamp is not that of the database which wrote it")}
+		return nil, &format.ObjectError{Name: name, What: format.Altered, Err: errors.New("its stamp is not that of the database which wrote it")}
 	}
 	return content, nil
 }

@@ -17,6 +17,8 @@ import (
 	"filippo.io/age"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -24,7 +26,7 @@ import (
 // scrubbed is an archive of one term with two backups and the WAL of some segments, which Scrub reads again and again.
 type scrubbed struct {
 	*testing.T
-	bucket  *memoryBucket
+	bucket  *buckettest.Memory
 	options ScrubOptions
 	state   ScrubState
 }
@@ -34,35 +36,35 @@ const scrubPeriod = 30 * 24 * time.Hour
 // newScrubbed makes one, encrypted where there is a key.
 func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
 	smallSegments(t)
-	s := &scrubbed{T: t, bucket: newMemoryBucket()}
-	begin := wal.LSN(3 * segmentSize)
+	s := &scrubbed{T: t, bucket: buckettest.NewMemory()}
+	begin := wal.LSN(3 * format.SegmentSize)
 	source := &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin}
 	archiver := scrubbedArchiver(t, s.bucket, source, key)
 	for range 8 {
 		archiveAll(t, archiver)
-		source.flushed += wal.LSN(segmentSize)
+		source.flushed += wal.LSN(format.SegmentSize)
 	}
 	archiveAll(t, archiver)
 	s.backup(archiver.Encoder, "b1", 3)
 	s.backup(archiver.Encoder, "b2", 6)
-	s.options = ScrubOptions{Bucket: s.bucket, Decoder: &Decoder{}, Period: scrubPeriod, Workers: 2,
-		Secret: []byte("nonce"), Now: s.bucket.clock.Add(2 * slack)}
+	s.options = ScrubOptions{Bucket: s.bucket, Decoder: &format.Decoder{}, Period: scrubPeriod, Workers: 2,
+		Secret: []byte("nonce"), Now: s.bucket.Clock.Add(2 * slack)}
 	if key != nil {
 		var err error
-		s.options.Decoder, err = NewDecoder(key.String())
+		s.options.Decoder, err = format.NewDecoder(key.String())
 		must(t, err)
 	}
 	return s
 }
 
 // scrubbedArchiver is one whose archive is encrypted, if there is a key, and that knows a secret.
-func scrubbedArchiver(t *testing.T, b *memoryBucket, s *testSource, key *age.X25519Identity) *Archiver {
+func scrubbedArchiver(t *testing.T, b *buckettest.Memory, s *testSource, key *age.X25519Identity) *Archiver {
 	t.Helper()
 	recipient := ""
 	if key != nil {
 		recipient = key.Recipient().String()
 	}
-	encoder, err := NewEncoder(recipient)
+	encoder, err := format.NewEncoder(recipient)
 	must(t, err)
 	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: encoder, Source: s,
 		TermHistory: s.history, Secret: []byte("nonce")})
@@ -81,19 +83,19 @@ func archiveAll(t *testing.T, a *Archiver) {
 }
 
 // backup puts one there of three pieces, which begins and ends in a segment.
-func (s *scrubbed) backup(encoder *Encoder, id string, number uint64) {
+func (s *scrubbed) backup(encoder *format.Encoder, id string, number uint64) {
 	s.Helper()
-	s.bucket.clock = s.bucket.clock.Add(time.Hour)
-	start := segmentStart(number)
-	b := Backup{ID: id, Type: TypeFull, Term: 1, StartLSN: start + 0x28, StopLSN: start + 0x100,
-		Started: s.bucket.clock, Stopped: s.bucket.clock, StartTimeline: 1, StopTimeline: 1}
-	put := func(name string) Object {
+	s.bucket.Clock = s.bucket.Clock.Add(time.Hour)
+	start := format.SegmentStart(number)
+	b := format.Backup{ID: id, Type: format.TypeFull, Term: 1, StartLSN: start + 0x28, StopLSN: start + 0x100,
+		Started: s.bucket.Clock, Stopped: s.bucket.Clock, StartTimeline: 1, StopTimeline: 1}
+	put := func(name string) format.Object {
 		return putObject(s.T, s.bucket, encoder, id, name, bytes.Repeat([]byte(id+name), 100))
 	}
 	for i := range 3 {
-		b.Pieces = append(b.Pieces, put(PieceName(baseTar, i)))
+		b.Pieces = append(b.Pieces, put(format.PieceName(format.BaseTar, i)))
 	}
-	b.Manifest = put(FileManifest)
+	b.Manifest = put(format.FileManifest)
 	putBackup(s.T, s.bucket, b)
 }
 
@@ -118,7 +120,7 @@ func (s *scrubbed) round() {
 // names are those of all objects with something in their name.
 func (s *scrubbed) names(in string) []string {
 	var all []string
-	for name := range s.bucket.objects {
+	for name := range s.bucket.Objects {
 		if strings.Contains(name, in) {
 			all = append(all, name)
 		}
@@ -128,9 +130,9 @@ func (s *scrubbed) names(in string) []string {
 }
 
 func (s *scrubbed) change(name string, change func([]byte) []byte) {
-	o := s.bucket.objects[name]
-	o.content = change(bytes.Clone(o.content))
-	s.bucket.objects[name] = o
+	o := s.bucket.Objects[name]
+	o.Content = change(bytes.Clone(o.Content))
+	s.bucket.Objects[name] = o
 }
 
 func flip(content []byte) []byte { content[len(content)/2] ^= 1; return content }
@@ -153,11 +155,11 @@ func TestWhatAScrubFinds(t *testing.T) {
 		"WAL that was cut off": {damaged("wal/00000001/000000010000000000000007", cut), "altered", true},
 		"WAL of another place": {func(s *scrubbed) string {
 			from, to := s.names("000000010000000000000004")[0], s.names("000000010000000000000005")[0]
-			s.bucket.objects[to] = s.bucket.objects[from]
+			s.bucket.Objects[to] = s.bucket.Objects[from]
 			return to
 		}, "altered", false},
 		"a piece in the place of another": {func(s *scrubbed) string {
-			s.bucket.objects[s.names("b1/base.tar.00001")[0]] = s.bucket.objects[s.names("b1/base.tar.00000")[0]]
+			s.bucket.Objects[s.names("b1/base.tar.00001")[0]] = s.bucket.Objects[s.names("b1/base.tar.00000")[0]]
 			return s.names("b1/base.tar.00001")[0]
 		}, "", false},
 		"a piece that is lost":             {lost("base/b1/base.tar.00001"), "missing", false},
@@ -199,7 +201,7 @@ func lost(name string) func(*scrubbed) string {
 	return func(s *scrubbed) string {
 		names := s.names(name)
 		for _, one := range names {
-			delete(s.bucket.objects, one)
+			delete(s.bucket.Objects, one)
 		}
 		return names[0]
 	}
@@ -209,15 +211,15 @@ func lost(name string) func(*scrubbed) string {
 func TestEncryptedWALFromSomebodyElseIsFound(t *testing.T) {
 	s := newScrubbed(t, archiveKeys[0])
 	name := s.names("000000010000000000000004")[0]
-	content := make([]byte, segmentSize)
-	testWAL([]ha.TermStart{{Term: 9, Timeline: 1}}, segmentStart(4), content)
-	encoder, err := NewEncoder(archiveKeys[0].Recipient().String())
+	content := make([]byte, format.SegmentSize)
+	testWAL([]ha.TermStart{{Term: 9, Timeline: 1}}, format.SegmentStart(4), content)
+	encoder, err := format.NewEncoder(archiveKeys[0].Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := segmentOf(1, 4).String()
+	plain := format.SegmentOf(1, 4).String()
 	s.change(name, func([]byte) []byte {
-		forged, _ := encoder.encodeStamped(content, stampWith([]byte("guessed"), plain, content))
+		forged, _ := encoder.EncodeStamped(content, format.StampWith([]byte("guessed"), plain, content))
 		return forged
 	})
 	s.round()
@@ -230,7 +232,7 @@ func TestEncryptedWALFromSomebodyElseIsFound(t *testing.T) {
 func TestWhatWasFoundIsReadAgainEachTime(t *testing.T) {
 	s := newScrubbed(t, nil)
 	name := s.names("base/b1/base.tar.00001")[0]
-	whole := s.bucket.objects[name]
+	whole := s.bucket.Objects[name]
 	s.change(name, flip)
 	s.round()
 	for range 6 {
@@ -238,7 +240,7 @@ func TestWhatWasFoundIsReadAgainEachTime(t *testing.T) {
 			t.Fatalf("found %+v", s.state.Findings)
 		}
 	}
-	s.bucket.objects[name] = whole
+	s.bucket.Objects[name] = whole
 	if s.run(); len(s.state.Findings) != 0 {
 		t.Errorf("it was put back, and still found: %+v", s.state.Findings)
 	}
@@ -246,7 +248,7 @@ func TestWhatWasFoundIsReadAgainEachTime(t *testing.T) {
 
 // reads notes what is read.
 type reads struct {
-	*memoryBucket
+	*buckettest.Memory
 	mutex sync.Mutex
 	names map[string]int
 	bytes int64
@@ -255,11 +257,11 @@ type reads struct {
 func (r *reads) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if !isSmall(name) {
+	if !format.IsSmall(name) {
 		r.names[name]++
-		r.bytes += int64(len(r.objects[name].content))
+		r.bytes += int64(len(r.Objects[name].Content))
 	}
-	return r.memoryBucket.Get(ctx, name)
+	return r.Memory.Get(ctx, name)
 }
 
 // Every object is read within the period, whatever is written and removed meanwhile, and no run reads more than its
@@ -297,7 +299,7 @@ func TestEveryObjectIsReadWithinThePeriod(t *testing.T) {
 // scrubNext does one run, and says which objects it has read.
 func (s *scrubbed) scrubNext() map[string]int {
 	s.Helper()
-	r := &reads{memoryBucket: s.bucket, names: map[string]int{}}
+	r := &reads{Memory: s.bucket, names: map[string]int{}}
 	s.options.Bucket = r
 	var err error
 	if s.state, err = Scrub(s.Context(), s.options, s.state); err != nil {
@@ -316,14 +318,14 @@ func later(a, b time.Time) time.Time {
 
 // addPieces puts a backup there of so many pieces of random size.
 func (s *scrubbed) addPieces(id string, pieces int) {
-	encoder, _ := NewEncoder("")
-	b := Backup{ID: id, Term: 1}
+	encoder, _ := format.NewEncoder("")
+	b := format.Backup{ID: id, Term: 1}
 	for i := range pieces {
 		b.Pieces = append(b.Pieces,
-			putObject(s.T, s.bucket, encoder, id, PieceName(baseTar, i), []byte(fmt.Sprint(id, i))))
+			putObject(s.T, s.bucket, encoder, id, format.PieceName(format.BaseTar, i), []byte(fmt.Sprint(id, i))))
 	}
 	text, _ := json.Marshal(b)
-	_ = s.bucket.Put(s.Context(), FolderBase+id+"/"+FileBackup, text)
+	_ = s.bucket.Put(s.Context(), format.FolderBase+id+"/"+format.FileBackup, text)
 }
 
 func TestABudgetIsKept(t *testing.T) {
@@ -331,12 +333,12 @@ func TestABudgetIsKept(t *testing.T) {
 		s := newScrubbed(t, nil)
 		s.options.Budget = budget
 		largest := int64(0)
-		for _, o := range s.bucket.objects {
-			largest = max(largest, int64(len(o.content)))
+		for _, o := range s.bucket.Objects {
+			largest = max(largest, int64(len(o.Content)))
 		}
 		all := map[string]bool{}
 		for range 60 {
-			r := &reads{memoryBucket: s.bucket, names: map[string]int{}}
+			r := &reads{Memory: s.bucket, names: map[string]int{}}
 			s.options.Bucket = r
 			s.run()
 			for name := range r.names {
@@ -358,8 +360,8 @@ func TestABudgetIsKept(t *testing.T) {
 func TestWhatIsNoFinding(t *testing.T) {
 	s := newScrubbed(t, nil)
 	s.options.Period, s.options.Workers = time.Hour, 1 // all at once
-	s.bucket.fault = func(bool) error { return nil }
-	gone := &removes{memoryBucket: s.bucket, prefixes: []string{"base/b1/", "wal/00000001/000000010000000000000003"}}
+	s.bucket.Fault = func(bool) error { return nil }
+	gone := &removes{Memory: s.bucket, prefixes: []string{"base/b1/", "wal/00000001/000000010000000000000003"}}
 	s.options.Bucket = gone
 	if s.run(); len(s.state.Findings) > 0 {
 		t.Errorf("what was removed is found: %+v", s.state.Findings)
@@ -374,21 +376,21 @@ func TestWhatIsNoFinding(t *testing.T) {
 
 // removes is a bucket out of which objects go as soon as the first of something larger is read.
 type removes struct {
-	*memoryBucket
+	*buckettest.Memory
 	prefixes []string
 }
 
 func (r *removes) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	if !isSmall(name) {
+	if !format.IsSmall(name) {
 		for _, prefix := range r.prefixes {
-			for one := range r.without().objects {
+			for one := range r.Without().Objects {
 				if strings.HasPrefix(one, prefix) {
 					_ = r.Delete(ctx, one)
 				}
 			}
 		}
 	}
-	return r.memoryBucket.Get(ctx, name)
+	return r.Memory.Get(ctx, name)
 }
 
 // WAL that leads on from a backup that stands alone is what retention removes.
@@ -404,11 +406,11 @@ func TestHolesOfRetentionAreNone(t *testing.T) {
 		"one asked for beside a scheduled": {func(c *Catalogue) { addBackup(c, "r", "request", 1, 3, day(3)) }, nil, 1},
 		"the parent of one that is pinned": {func(c *Catalogue) {
 			addBackup(c, "child", "", 1, 3, day(3))
-			c.Backups[1].Parent, c.Backups[1].Type = "b2", TypeIncremental
+			c.Backups[1].Parent, c.Backups[1].Type = "b2", format.TypeIncremental
 		}, []string{"child"}, 0},
 		"a gap that is noted": {func(c *Catalogue) {
-			gap := Gap{segmentStart(5), segmentStart(6)}
-			c.Terms[1].Gaps = append(c.Terms[1].Gaps, bucket.Object{Name: TermFolder(1) + gap.name()})
+			gap := format.Gap{From: format.SegmentStart(5), To: format.SegmentStart(6)}
+			c.Terms[1].Gaps = append(c.Terms[1].Gaps, bucket.Object{Name: format.TermFolder(1) + gap.Name()})
 		}, nil, 0},
 		"what came last was written side by side": {func(c *Catalogue) { loseWAL(c, 8, 9) }, nil, 1},
 	} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/wal"
 )
@@ -31,14 +32,14 @@ func (s *scrubbing) listed(ctx context.Context) error {
 }
 
 // lost says what is wrong with an object of a backup that is not there, or not of its size.
-func (s *scrubbing) lost(ctx context.Context, b Backup, name string) error {
-	for _, o := range b.objects() {
-		if b.folder()+o.Name == name {
-			_, err := readStored(ctx, s.Bucket, b.folder(), o)
+func (s *scrubbing) lost(ctx context.Context, b format.Backup, name string) error {
+	for _, o := range b.Objects() {
+		if b.Folder()+o.Name == name {
+			_, err := readStored(ctx, s.Bucket, b.Folder(), o)
 			return err
 		}
 	}
-	return &ObjectError{Name: name, What: Missing}
+	return &format.ObjectError{Name: name, What: format.Missing}
 }
 
 // scrubList is what a listing of an archive says of what is broken in it.
@@ -48,13 +49,13 @@ type scrubList struct{ Catalogue }
 // them are gaps that are noted, and those at the end of the archive, where what comes before may still be on its way.
 func (l scrubList) holes(now time.Time, pinned []string) []Finding {
 	var all []Finding
-	add := func(b Backup, gap Gap, words string) {
+	add := func(b format.Backup, gap format.Gap, words string) {
 		if l.noted(gap) || l.writtenSince(gap, now.Add(-slack)) {
 			return
 		}
-		segment := segmentAt(b.StopTimeline, gap.From)
+		segment := format.SegmentAt(b.StopTimeline, gap.From)
 		all = append(all, Finding{
-			Name:    TermFolder(b.Term) + segment.String(),
+			Name:    format.TermFolder(b.Term) + segment.String(),
 			Problem: fmt.Sprintf("missing, or of another term: the archive has no WAL %s, %s", gap, words),
 			Newest:  l.leadsFromNewest(segment),
 		})
@@ -67,12 +68,12 @@ func (l scrubList) holes(now time.Time, pinned []string) []Finding {
 		}
 		if to, missing := l.Covered(history, b.StartLSN); to < b.StopLSN {
 			if missing == nil {
-				missing = &Gap{to, b.StopLSN}
+				missing = &format.Gap{From: to, To: b.StopLSN}
 			}
 			add(b, *missing, "which backup "+b.ID+" needs")
 		} else if b.Parent != "" && !l.has(b.Parent) {
-			all = append(all, Finding{Name: FolderBase + b.Parent + "/" + FileBackup,
-				Problem: "missing: backup " + b.ID + " consists of it too", Newest: l.touchesNewest(b.folder())})
+			all = append(all, Finding{Name: format.FolderBase + b.Parent + "/" + format.FileBackup,
+				Problem: "missing: backup " + b.ID + " consists of it too", Newest: l.touchesNewest(b.Folder())})
 		}
 	}
 	for _, branch := range l.Branches() {
@@ -86,14 +87,14 @@ func (l scrubList) holes(now time.Time, pinned []string) []Finding {
 }
 
 func (l scrubList) has(id string) bool {
-	return slices.ContainsFunc(l.Backups, func(b Backup) bool { return b.ID == id })
+	return slices.ContainsFunc(l.Backups, func(b format.Backup) bool { return b.ID == id })
 }
 
 // noted says that a gap has a note: then it was lost before it was archived.
-func (l scrubList) noted(gap Gap) bool {
+func (l scrubList) noted(gap format.Gap) bool {
 	for _, t := range l.Terms {
 		for _, o := range t.Gaps {
-			note, ok := ParseGap(o.Name[strings.LastIndexByte(o.Name, '/')+1:])
+			note, ok := format.ParseGap(o.Name[strings.LastIndexByte(o.Name, '/')+1:])
 			if ok && note.From < gap.To && note.To > gap.From {
 				return true
 			}
@@ -103,10 +104,10 @@ func (l scrubList) noted(gap Gap) bool {
 }
 
 // writtenSince says that the WAL behind a gap was written after a moment.
-func (l scrubList) writtenSince(gap Gap, at time.Time) bool {
+func (l scrubList) writtenSince(gap format.Gap, at time.Time) bool {
 	for _, t := range l.Terms {
 		for _, w := range t.WAL {
-			if numberAt(gap.To) == w.Segment.Number && w.Object.Modified.After(at) {
+			if format.NumberAt(gap.To) == w.Segment.Number && w.Object.Modified.After(at) {
 				return true
 			}
 		}
@@ -115,13 +116,13 @@ func (l scrubList) writtenSince(gap Gap, at time.Time) bool {
 }
 
 // allStandAlone says that retention may have kept each of these backups without the WAL that leads on from it.
-func (l scrubList) allStandAlone(backups []Backup, pinned []string) bool {
-	return !slices.ContainsFunc(backups, func(b Backup) bool { return !l.mayStandAlone(b, pinned, len(l.Backups)) })
+func (l scrubList) allStandAlone(backups []format.Backup, pinned []string) bool {
+	return !slices.ContainsFunc(backups, func(b format.Backup) bool { return !l.mayStandAlone(b, pinned, len(l.Backups)) })
 }
 
 // mayStandAlone follows the children of a backup, no more generations of them than there are backups.
-func (l scrubList) mayStandAlone(b Backup, pinned []string, generations int) bool {
-	if b.kind() != naming.TriggerSchedule || slices.Contains(pinned, b.ID) {
+func (l scrubList) mayStandAlone(b format.Backup, pinned []string, generations int) bool {
+	if b.Kind() != naming.TriggerSchedule || slices.Contains(pinned, b.ID) {
 		return true
 	}
 	children := 0
@@ -138,7 +139,7 @@ func (l scrubList) mayStandAlone(b Backup, pinned []string, generations int) boo
 }
 
 // newest is the last backup that the newest leader's WAL goes on from, nil for none.
-func (l scrubList) newest() *Backup {
+func (l scrubList) newest() *format.Backup {
 	history := l.NewestTermHistory()
 	for i := range slices.Backward(l.Backups) {
 		if l.In(l.Backups[i], history) {
@@ -150,22 +151,22 @@ func (l scrubList) newest() *Backup {
 
 // touchesNewest says that without an object the newest backup can't be restored, or not to the end of the archive.
 func (l scrubList) touchesNewest(name string) bool {
-	if id, ok := backupOf(name); ok {
+	if id, ok := format.BackupOf(name); ok {
 		b := l.newest()
 		for n := 0; b != nil && b.ID != id && n < len(l.Backups); n++ {
 			b = l.find(b.Parent)
 		}
 		return b != nil && b.ID == id
 	}
-	_, rest, _ := ParseTerm(name)
-	plain, _, _ := PlainName(rest)
-	piece, ok := ParsePiece(plain)
+	_, rest, _ := format.ParseTerm(name)
+	plain, _, _ := format.PlainName(rest)
+	piece, ok := format.ParsePiece(plain)
 	return ok && l.leadsFromNewest(piece.Segment)
 }
 
 // find is the backup of an id, nil for none.
-func (l scrubList) find(id string) *Backup {
-	i := slices.IndexFunc(l.Backups, func(b Backup) bool { return b.ID == id })
+func (l scrubList) find(id string) *format.Backup {
+	i := slices.IndexFunc(l.Backups, func(b format.Backup) bool { return b.ID == id })
 	if id == "" || i < 0 {
 		return nil
 	}
@@ -176,14 +177,4 @@ func (l scrubList) find(id string) *Backup {
 func (l scrubList) leadsFromNewest(s wal.Segment) bool {
 	newest := l.newest()
 	return newest != nil && s.End() > newest.StartLSN
-}
-
-// backupOf is the backup in whose folder an object lies.
-func backupOf(name string) (id string, ok bool) {
-	in, ok := strings.CutPrefix(name, FolderBase)
-	if !ok {
-		return "", false
-	}
-	id, _, ok = strings.Cut(in, "/")
-	return id, ok
 }

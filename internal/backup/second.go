@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -109,22 +110,22 @@ type second struct {
 }
 
 // readOwnerOf reads whose archive it is, and sees that it is this SampleDB's.
-func readOwnerOf(ctx context.Context, b bucket.Bucket, uid string) (Owner, error) {
-	owner, err := ReadOwner(ctx, b)
+func readOwnerOf(ctx context.Context, b bucket.Bucket, uid string) (format.Owner, error) {
+	owner, err := format.ReadOwner(ctx, b)
 	switch {
 	case errors.Is(err, bucket.ErrNotExist):
-		return owner, fmt.Errorf("%w: %s is missing", ErrNoArchive, FileArchive)
+		return owner, fmt.Errorf("%w: %s is missing", ErrNoArchive, format.FileArchive)
 	case err != nil:
 		return owner, err
 	case owner.UID != uid:
-		return owner, &TakenError{owner}
+		return owner, &format.TakenError{Owner: owner}
 	}
 	return owner, nil
 }
 
 // claim begins a copy, or sees that there is one (invariant 14). The first store is no copy: it has no copy.json.
-func (s *second) claim(ctx context.Context, owner Owner) error {
-	text, err := readWhole(ctx, s.Second, FileCopy)
+func (s *second) claim(ctx context.Context, owner format.Owner) error {
+	text, err := format.ReadWhole(ctx, s.Second, FileCopy)
 	if errors.Is(err, bucket.ErrNotExist) {
 		for o, err := range s.Second.List(ctx, "") {
 			if err != nil {
@@ -132,7 +133,7 @@ func (s *second) claim(ctx context.Context, owner Owner) error {
 			}
 			return fmt.Errorf("%w (it has %s, and no %s)", ErrNoCopy, o.Name, FileCopy)
 		}
-		if text, err = json.Marshal(Owner{Format: Format, UID: owner.UID, Namespace: owner.Namespace, Name: owner.Name,
+		if text, err = json.Marshal(format.Owner{Format: format.Format, UID: owner.UID, Namespace: owner.Namespace, Name: owner.Name,
 			SystemIdentifier: owner.SystemIdentifier}); err == nil {
 			err = s.Second.Create(ctx, FileCopy, text)
 		}
@@ -140,14 +141,14 @@ func (s *second) claim(ctx context.Context, owner Owner) error {
 	if err != nil {
 		return fmt.Errorf("begin the copy: %w", err)
 	}
-	there, err := parseOwner(text)
+	there, err := format.ParseOwner(text)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", FileCopy, err)
 	}
-	if there.same(owner) != nil {
+	if there.Same(owner) != nil {
 		return fmt.Errorf("%w (it is the copy of %s)", ErrNoCopy, there)
 	}
-	return Claim(ctx, s.Second, owner)
+	return format.Claim(ctx, s.Second, owner)
 }
 
 // run compares both stores, copies, looks at the copy as a restore would, and removes.
@@ -257,7 +258,7 @@ func (s *second) copyWAL(ctx context.Context, o bucket.Object) error {
 
 // copyObject copies an object if it is what was written. One that is not is left out, and named.
 func (s *second) copyObject(ctx context.Context, o bucket.Object, check func(stored []byte) error) error {
-	stored, err := readMost(ctx, s.First, o.Name, bucket.MaxObject+1)
+	stored, err := format.ReadMost(ctx, s.First, o.Name, bucket.MaxObject+1)
 	if errors.Is(err, bucket.ErrNotExist) {
 		return fmt.Errorf("%w: %s has gone", errAnew, o.Name)
 	}
@@ -265,11 +266,11 @@ func (s *second) copyObject(ctx context.Context, o bucket.Object, check func(sto
 		return fmt.Errorf("read from the first store: %w", err)
 	}
 	if int64(len(stored)) != o.Size {
-		err = &ObjectError{o.Name, Truncated, fmt.Errorf("it has %d of its %d bytes", len(stored), o.Size)}
+		err = &format.ObjectError{Name: o.Name, What: format.Truncated, Err: fmt.Errorf("it has %d of its %d bytes", len(stored), o.Size)}
 	} else {
 		err = check(stored)
 	}
-	var broken *ObjectError
+	var broken *format.ObjectError
 	if errors.As(err, &broken) {
 		s.problem("it is broken in the first store: " + broken.Error())
 		return nil
@@ -284,7 +285,7 @@ func (s *second) copyObject(ctx context.Context, o bucket.Object, check func(sto
 func (s *second) create(ctx context.Context, name string, stored []byte) error {
 	err := s.Second.Create(ctx, name, stored)
 	if errors.Is(err, bucket.ErrExists) {
-		there, readErr := readMost(ctx, s.Second, name, bucket.MaxObject+1)
+		there, readErr := format.ReadMost(ctx, s.Second, name, bucket.MaxObject+1)
 		if readErr == nil && bytes.Equal(there, stored) {
 			return nil
 		}
@@ -340,17 +341,17 @@ func (s *second) copyBackups(ctx context.Context, plan CopyPlan) error {
 func (s *second) copyBackup(
 	ctx context.Context, todo CopyBackup, copied Catalogue, announced map[string]bool,
 ) (why string, err error) {
-	note := FolderBase + todo.ID + "/" + FileBackup
-	text, err := readMost(ctx, s.First, note, bucket.MaxObject)
+	note := format.FolderBase + todo.ID + "/" + format.FileBackup
+	text, err := format.ReadMost(ctx, s.First, note, bucket.MaxObject)
 	if errors.Is(err, bucket.ErrNotExist) {
 		return "", fmt.Errorf("%w: %s has gone", errAnew, note)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read from the first store: %w", err)
 	}
-	var b Backup
+	var b format.Backup
 	if err := json.Unmarshal(text, &b); err != nil || b.ID != todo.ID {
-		return fmt.Sprintf("its %s can't be understood (%v)", FileBackup, err), nil
+		return fmt.Sprintf("its %s can't be understood (%v)", format.FileBackup, err), nil
 	}
 	if lacks := lacksWAL(copied, b); lacks != "" {
 		return "the archive lacks WAL that it needs: " + lacks, nil
@@ -367,11 +368,11 @@ func (s *second) copyBackup(
 		return !ok // nobody needs it
 	})
 	if err := s.each(ctx, objects, func(ctx context.Context, o bucket.Object) error {
-		return s.copyObject(ctx, o, func(stored []byte) error { return known[o.Name].check(o.Name, stored) })
+		return s.copyObject(ctx, o, func(stored []byte) error { return known[o.Name].Check(o.Name, stored) })
 	}); err != nil || todo.Note.Name == "" {
 		return "", err
 	}
-	if lost, err := s.lacks(ctx, b.folder(), known); err != nil || lost != "" {
+	if lost, err := s.lacks(ctx, b.Folder(), known); err != nil || lost != "" {
 		return "the archive has lost " + lost, err
 	}
 	announced[b.ID] = true
@@ -380,7 +381,7 @@ func (s *second) copyBackup(
 
 // broken is what is wrong with an object, if the error is about one.
 func (s *second) broken(err error) (string, error) {
-	var object *ObjectError
+	var object *format.ObjectError
 	if errors.As(err, &object) {
 		return object.Error(), nil
 	}
@@ -388,7 +389,7 @@ func (s *second) broken(err error) (string, error) {
 }
 
 // lacks is an object of a backup that the copy does not have, "" for none.
-func (s *second) lacks(ctx context.Context, folder string, known map[string]Object) (string, error) {
+func (s *second) lacks(ctx context.Context, folder string, known map[string]format.Object) (string, error) {
 	left := map[string]bool{}
 	for name := range known {
 		left[name] = true
@@ -408,13 +409,13 @@ func (s *second) lacks(ctx context.Context, folder string, known map[string]Obje
 }
 
 // objectsByName are all objects of a backup, by their names in the archive.
-func objectsByName(ctx context.Context, b Backup, from bucket.Bucket) (map[string]Object, error) {
-	all := map[string]Object{}
+func objectsByName(ctx context.Context, b format.Backup, from bucket.Bucket) (map[string]format.Object, error) {
+	all := map[string]format.Object{}
 	for o, err := range parts(ctx, b, from) {
 		if err != nil {
 			return nil, err
 		}
-		all[b.folder()+o.Name] = o.Object
+		all[b.Folder()+o.Name] = o.Object
 	}
 	return all, nil
 }

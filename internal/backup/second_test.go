@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -67,7 +69,7 @@ func TestWhatIsCopiedAndInWhichOrder(t *testing.T) {
 		b2, piece2         = "base/b2/backup.json", "base/b2/base.tar.00000.zst"
 		manifest2          = "base/b2/backup_manifest.zst"
 	)
-	all := []string{FileArchive, lineage1, lineage2, segment3, part4a, part4b, late, history, gap, b1, piece1, b2,
+	all := []string{format.FileArchive, lineage1, lineage2, segment3, part4a, part4b, late, history, gap, b1, piece1, b2,
 		piece2, manifest2}
 	for name, c := range map[string]struct {
 		archive, copied []string
@@ -75,25 +77,25 @@ func TestWhatIsCopiedAndInWhichOrder(t *testing.T) {
 		alone, differ   []string
 	}{
 		"all, the WAL first, and each backup.json last": {
-			all, []string{FileCopy, FileArchive},
+			all, []string{FileCopy, format.FileArchive},
 			[]string{lineage1, segment3, part4a, part4b, lineage2, history, gap, late,
 				piece1, b1, manifest2, piece2, b2}, nil, nil},
 		"nothing where the copy has all": {all, append(slices.Clone(all), FileCopy), nil, nil, nil},
 		"what is missing, where it was cut off": {
-			all, []string{FileCopy, FileArchive, lineage1, segment3, part4a, piece1, b1, piece2},
+			all, []string{FileCopy, format.FileArchive, lineage1, segment3, part4a, piece1, b1, piece2},
 			[]string{part4b, lineage2, history, gap, late, manifest2, b2}, nil, nil},
 		"what the copy has lost of a backup": {
 			all, slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == piece2 }),
 			[]string{piece2}, nil, nil},
 		"no backup that has not ended": {
-			[]string{FileArchive, piece1, piece2, b2}, []string{FileArchive}, []string{piece2, b2}, nil, nil},
+			[]string{format.FileArchive, piece1, piece2, b2}, []string{format.FileArchive}, []string{piece2, b2}, nil, nil},
 		"nothing that has a name which nobody knows": {
-			[]string{FileArchive, "probe-x", "wal/00000001/what", "else/x"}, []string{FileArchive}, nil, nil, nil},
+			[]string{format.FileArchive, "probe-x", "wal/00000001/what", "else/x"}, []string{format.FileArchive}, nil, nil, nil},
 		"what only the copy has is known": {
-			[]string{FileArchive, lineage1}, []string{FileArchive, FileCopy, lineage1, segment3, b1, piece1}, nil,
+			[]string{format.FileArchive, lineage1}, []string{format.FileArchive, FileCopy, lineage1, segment3, b1, piece1}, nil,
 			[]string{segment3, b1, piece1}, nil},
 		"what differs is named, and not touched": {
-			[]string{FileArchive, segment3 + ":7", part4a}, []string{FileArchive, segment3 + ":8"},
+			[]string{format.FileArchive, segment3 + ":7", part4a}, []string{format.FileArchive, segment3 + ":8"},
 			[]string{part4a}, nil, []string{segment3}},
 		"an archive that is empty": {nil, []string{FileCopy, b1}, nil, []string{b1}, nil},
 	} {
@@ -120,12 +122,12 @@ func TestWhatIsCopiedAndInWhichOrder(t *testing.T) {
 func TestAListingThatBreaksOffIsNoPlan(t *testing.T) {
 	broken := errors.New("the connection was lost")
 	off := func(yield func(bucket.Object, error) bool) {
-		_ = yield(bucket.Object{Name: FileArchive, Size: 1}, nil) && yield(bucket.Object{}, broken)
+		_ = yield(bucket.Object{Name: format.FileArchive, Size: 1}, nil) && yield(bucket.Object{}, broken)
 	}
-	if _, err := PlanCopy(off, listing(FileArchive)); !errors.Is(err, broken) {
+	if _, err := PlanCopy(off, listing(format.FileArchive)); !errors.Is(err, broken) {
 		t.Errorf("of the archive: %v", err)
 	}
-	if _, err := PlanCopy(listing(FileArchive), off); !errors.Is(err, broken) {
+	if _, err := PlanCopy(listing(format.FileArchive), off); !errors.Is(err, broken) {
 		t.Errorf("of the copy: %v", err)
 	}
 }
@@ -133,17 +135,17 @@ func TestAListingThatBreaksOffIsNoPlan(t *testing.T) {
 // copying is an archive with its copy.
 type copying struct {
 	*scrubbed
-	copy   *memoryBucket
+	copy   *buckettest.Memory
 	policy Policy
 }
 
 func newCopying(t *testing.T) *copying {
 	s := newScrubbed(t, nil)
-	if err := Claim(t.Context(), s.bucket, testOwner); err != nil {
+	if err := format.Claim(t.Context(), s.bucket, testOwner); err != nil {
 		t.Fatal(err)
 	}
-	c := &copying{s, newMemoryBucket(), Policy{Count: 2, Now: s.bucket.clock.Add(2 * slack)}}
-	c.copy.clock = s.bucket.clock
+	c := &copying{s, buckettest.NewMemory(), Policy{Count: 2, Now: s.bucket.Clock.Add(2 * slack)}}
+	c.copy.Clock = s.bucket.Clock
 	return c
 }
 
@@ -163,9 +165,9 @@ func (c *copying) mustRun() SecondState {
 }
 
 // seeRestorable fails where something of a copy could not be restored: each backup that it has can.
-func seeRestorable(t *testing.T, b *memoryBucket) Catalogue {
+func seeRestorable(t *testing.T, b *buckettest.Memory) Catalogue {
 	t.Helper()
-	c, err := Read(context.WithoutCancel(t.Context()), b.without())
+	c, err := Read(context.WithoutCancel(t.Context()), b.Without())
 	if err != nil || len(c.Unread) > 0 {
 		t.Fatalf("the copy can't be read: %v %v", err, c.Unread)
 	}
@@ -181,9 +183,9 @@ func seeRestorable(t *testing.T, b *memoryBucket) Catalogue {
 }
 
 // missing are the objects that the archive has and the copy does not, as it has them.
-func missing(archive, copied *memoryBucket) (names []string) {
-	for name, o := range archive.objects {
-		if there, ok := copied.objects[name]; !ok || !slices.Equal(there.content, o.content) {
+func missing(archive, copied *buckettest.Memory) (names []string) {
+	for name, o := range archive.Objects {
+		if there, ok := copied.Objects[name]; !ok || !slices.Equal(there.Content, o.Content) {
 			names = append(names, name)
 		}
 	}
@@ -209,22 +211,22 @@ func cutOff(t *testing.T, cut int, after bool) bool {
 	c := newCopying(t)
 	killed := errors.New("killed")
 	var writes atomic.Int64 // objects are copied side by side
-	c.copy.fault = func(bool) error {
+	c.copy.Fault = func(bool) error {
 		if writes.Load() >= int64(cut) {
 			return killed
 		}
 		return nil
 	}
 	counting := &writing{
-		memoryBucket: c.copy, wrote: map[string]int{}, before: func() { writes.Add(1) }, after: after,
+		Memory: c.copy, wrote: map[string]int{}, before: func() { writes.Add(1) }, after: after,
 	}
 	options := SecondOptions{First: c.bucket, Second: counting, Owner: testOwner.UID, Policy: c.policy}
 	_, err := CopyToSecond(t.Context(), options)
 	reach := reachOf(seeRestorable(t, c.copy))
-	c.copy.fault = func(bool) error { return nil }
+	c.copy.Fault = func(bool) error { return nil }
 	if err == nil {
-		if cut < len(c.bucket.objects) {
-			t.Errorf("it has ended after %d writes, of %d objects", cut, len(c.bucket.objects))
+		if cut < len(c.bucket.Objects) {
+			t.Errorf("it has ended after %d writes, of %d objects", cut, len(c.bucket.Objects))
 		}
 		return false
 	}
@@ -253,7 +255,7 @@ func reachOf(c Catalogue) wal.LSN {
 // writing counts what is created in a bucket, and calls before each time. after: what is to fail fails when it was
 // done.
 type writing struct {
-	*memoryBucket
+	*buckettest.Memory
 	wrote  map[string]int
 	before func()
 	after  bool
@@ -263,18 +265,18 @@ func (w *writing) Create(ctx context.Context, name string, content []byte) error
 	if !w.after {
 		w.before()
 	}
-	err := w.memoryBucket.Create(ctx, name, content)
+	err := w.Memory.Create(ctx, name, content)
 	if w.after {
 		w.before()
 		if err == nil {
-			w.mutex.Lock()
-			err = w.fault(true)
-			w.mutex.Unlock()
+			w.Mutex.Lock()
+			err = w.Fault(true)
+			w.Mutex.Unlock()
 		}
 	}
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if _, there := w.objects[name]; there && !strings.HasPrefix(name, "probe-") && !errors.Is(err, bucket.ErrExists) {
+	w.Mutex.Lock()
+	defer w.Mutex.Unlock()
+	if _, there := w.Objects[name]; there && !strings.HasPrefix(name, "probe-") && !errors.Is(err, bucket.ErrExists) {
 		w.wrote[name]++
 	}
 	return err
@@ -283,20 +285,20 @@ func (w *writing) Create(ctx context.Context, name string, content []byte) error
 func TestWhatGoesFromACopy(t *testing.T) {
 	gone := func(prefix string) func(*copying) {
 		return func(c *copying) {
-			for name := range c.bucket.objects {
+			for name := range c.bucket.Objects {
 				if strings.HasPrefix(name, prefix) {
-					delete(c.bucket.objects, name)
+					delete(c.bucket.Objects, name)
 				}
 			}
 		}
 	}
 	third := func(c *copying) { // a backup more, so that of two only the newer ones are kept
-		encoder, err := NewEncoder("")
+		encoder, err := format.NewEncoder("")
 		if err != nil {
 			c.Fatal(err)
 		}
 		c.backup(encoder, "b3", 8)
-		c.policy.Now = c.bucket.clock.Add(2 * slack)
+		c.policy.Now = c.bucket.Clock.Add(2 * slack)
 	}
 	for name, c := range map[string]struct {
 		change  []func(*copying)
@@ -307,7 +309,7 @@ func TestWhatGoesFromACopy(t *testing.T) {
 		"nothing where nothing has changed":  {nil, "b1 b2", nil, nil},
 		"nothing where the archive is empty": {[]func(*copying){gone("")}, "b1 b2", nil, ErrNoArchive},
 		"nothing where it does not say any more whose it is": {
-			[]func(*copying){gone(FileArchive)}, "b1 b2", nil, ErrNoArchive},
+			[]func(*copying){gone(format.FileArchive)}, "b1 b2", nil, ErrNoArchive},
 		"nothing where all but that has gone, and it is said": {
 			[]func(*copying){gone("base/"), gone("wal/")}, "b1 b2", []string{"b1", "b2"}, nil},
 		"nothing where a backup has gone that is to be kept": {
@@ -350,15 +352,15 @@ func TestWhatGoesFromACopy(t *testing.T) {
 func TestAStoreThatDoesNotLetBeRemovedKeepsNothingFromBeingCopied(t *testing.T) {
 	c := newCopying(t)
 	c.mustRun()
-	encoder, err := NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.backup(encoder, "b3", 8)
-	c.policy.Now = c.bucket.clock.Add(2 * slack)
-	for name := range c.bucket.objects {
+	c.policy.Now = c.bucket.Clock.Add(2 * slack)
+	for name := range c.bucket.Objects {
 		if strings.HasPrefix(name, "base/b1/") {
-			delete(c.bucket.objects, name)
+			delete(c.bucket.Objects, name)
 		}
 	}
 	state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: guardedCopy{c.copy},
@@ -373,21 +375,21 @@ func TestACopyThatIsFullMakesRoom(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		c := newCopying(t)
 		c.mustRun()
-		encoder, err := NewEncoder("")
+		encoder, err := format.NewEncoder("")
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.backup(encoder, "b3", 8)
-		c.policy.Now = c.bucket.clock.Add(2 * slack)
+		c.policy.Now = c.bucket.Clock.Add(2 * slack)
 		if !kept { // somebody keeps less, for want of room
 			c.policy.Count = 1
 		}
-		for name := range c.bucket.objects {
+		for name := range c.bucket.Objects {
 			if strings.HasPrefix(name, "base/b1/") {
-				delete(c.bucket.objects, name)
+				delete(c.bucket.Objects, name)
 			}
 		}
-		limited := &fullCopy{c.copy, len(c.copy.objects)}
+		limited := &fullCopy{c.copy, len(c.copy.Objects)}
 		state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: limited, Owner: testOwner.UID,
 			Policy: c.policy})
 		if there := len(seeRestorable(t, c.copy).Backups); there != 2 || kept != errors.Is(err, bucket.ErrFull) ||
@@ -399,23 +401,23 @@ func TestACopyThatIsFullMakesRoom(t *testing.T) {
 
 // fullCopy has room for so many objects.
 type fullCopy struct {
-	*memoryBucket
+	*buckettest.Memory
 	room int
 }
 
 func (f *fullCopy) Create(ctx context.Context, name string, content []byte) error {
-	f.mutex.Lock()
-	_, there := f.objects[name]
-	full := !there && len(f.objects) >= f.room
-	f.mutex.Unlock()
+	f.Mutex.Lock()
+	_, there := f.Objects[name]
+	full := !there && len(f.Objects) >= f.room
+	f.Mutex.Unlock()
 	if full {
 		return bucket.ErrFull
 	}
-	return f.memoryBucket.Create(ctx, name, content)
+	return f.Memory.Create(ctx, name, content)
 }
 
 // guardedCopy lets nothing be removed.
-type guardedCopy struct{ *memoryBucket }
+type guardedCopy struct{ *buckettest.Memory }
 
 func (guardedCopy) Delete(context.Context, ...string) error { return bucket.ErrDenied }
 
@@ -425,21 +427,21 @@ func TestWhereNoCopyIsMade(t *testing.T) {
 		Policy: c.policy}); !errors.Is(err, ErrNoCopy) {
 		t.Errorf("the first store is taken for its copy: %v", err)
 	}
-	if len(c.bucket.objects) == 0 || c.bucket.objects[FileCopy].content != nil {
+	if len(c.bucket.Objects) == 0 || c.bucket.Objects[FileCopy].Content != nil {
 		t.Error("something was written there, or removed")
 	}
 	other := newCopying(t)
 	owner := testOwner
 	owner.UID = "another"
-	c.copy.objects[FileCopy] = stored{content: []byte(`{"format":1,"uid":"another","systemIdentifier":"7"}`)}
+	c.copy.Objects[FileCopy] = buckettest.Stored{Content: []byte(`{"format":1,"uid":"another","systemIdentifier":"7"}`)}
 	if _, err := c.run(); !errors.Is(err, ErrNoCopy) {
 		t.Errorf("another's copy is taken: %v", err)
 	}
 	if _, err := CopyToSecond(t.Context(), SecondOptions{First: other.bucket, Second: other.copy, Owner: owner.UID,
-		Policy: c.policy}); !errors.Is(err, ErrTaken) {
+		Policy: c.policy}); !errors.Is(err, format.ErrTaken) {
 		t.Errorf("another's archive is copied: %v", err)
 	}
-	if len(other.copy.objects) > 0 {
+	if len(other.copy.Objects) > 0 {
 		t.Error("something of it was written")
 	}
 }
@@ -469,7 +471,7 @@ func TestWhatIsBrokenIsNotCopied(t *testing.T) {
 			if strings.Join(there, " ") != c.backups {
 				t.Errorf("the copy has the backups %v", there)
 			}
-			if _, ok := x.copy.objects[c.object]; ok || !state.Until.IsZero() ||
+			if _, ok := x.copy.Objects[c.object]; ok || !state.Until.IsZero() ||
 				!strings.Contains(strings.Join(state.Problems, "\n"), c.object) {
 				t.Errorf("%s: %+v", c.object, state)
 			}
@@ -480,16 +482,16 @@ func TestWhatIsBrokenIsNotCopied(t *testing.T) {
 // An archive that is encrypted is copied as it is, without a key.
 func TestAnEncryptedArchiveIsCopiedAsItIs(t *testing.T) {
 	s := newScrubbed(t, archiveKeys[0])
-	if err := Claim(t.Context(), s.bucket, testOwner); err != nil {
+	if err := format.Claim(t.Context(), s.bucket, testOwner); err != nil {
 		t.Fatal(err)
 	}
-	c := &copying{s, newMemoryBucket(), Policy{Count: 2, Now: s.bucket.clock.Add(2 * slack)}}
+	c := &copying{s, buckettest.NewMemory(), Policy{Count: 2, Now: s.bucket.Clock.Add(2 * slack)}}
 	state := c.mustRun()
 	if left := missing(c.bucket, c.copy); len(left) > 0 || state.Until.IsZero() {
 		t.Errorf("it lacks %v: %+v", left, state)
 	}
 	name := c.names("wal/00000001/000000010000000000000009.")[0]
-	delete(c.copy.objects, name)
+	delete(c.copy.Objects, name)
 	c.change(name, func(content []byte) []byte { return content[8:] })
 	if state := c.mustRun(); len(state.Problems) != 1 || !strings.Contains(state.Problems[0], name) {
 		t.Errorf("what does not begin as age begins: %+v", state)
@@ -501,7 +503,7 @@ func TestACopyOfAFormerArchive(t *testing.T) {
 	c := newCopying(t)
 	c.policy.Newer = map[string]int{"schedule": 1}
 	c.mustRun()
-	clear(c.bucket.objects) // retention has removed all of it, or somebody else
+	clear(c.bucket.Objects) // retention has removed all of it, or somebody else
 	if state := c.mustRun(); state.Removed > 0 && !slices.Contains(state.Lost, "b2") {
 		t.Errorf("one more is to be kept: %+v", state)
 	}
@@ -512,8 +514,8 @@ func TestACopyOfAFormerArchive(t *testing.T) {
 	for range 3 {
 		c.mustRun()
 	}
-	if len(c.copy.objects) > 0 {
-		t.Errorf("the copy still has %v", c.copy.objects)
+	if len(c.copy.Objects) > 0 {
+		t.Errorf("the copy still has %v", c.copy.Objects)
 	}
 }
 
@@ -527,28 +529,28 @@ func TestCopiesOfHistories(t *testing.T) {
 
 func copyHistory(t *testing.T, seed uint64) {
 	w := newWorld(t, seed)
-	if err := Claim(t.Context(), w.bucket, testOwner); err != nil {
+	if err := format.Claim(t.Context(), w.bucket, testOwner); err != nil {
 		t.Fatal(err)
 	}
-	second, random := newMemoryBucket(), rand.New(rand.NewPCG(seed, 7))
+	second, random := buckettest.NewMemory(), rand.New(rand.NewPCG(seed, 7))
 	killed := errors.New("killed")
 	for range 8 {
 		for range 5 {
 			w.step()
 		}
 		left := random.IntN(60)
-		second.clock = w.bucket.clock
-		second.fault = func(bool) error {
+		second.Clock = w.bucket.Clock
+		second.Fault = func(bool) error {
 			if left--; left < 0 {
 				return killed
 			}
 			return nil
 		}
-		options := SecondOptions{First: w.bucket.without(), Second: second, Owner: testOwner.UID,
-			Policy: Policy{Count: 2, Now: w.bucket.clock}}
+		options := SecondOptions{First: w.bucket.Without(), Second: second, Owner: testOwner.UID,
+			Policy: Policy{Count: 2, Now: w.bucket.Clock}}
 		_, _ = CopyToSecond(t.Context(), options)
 		seeRestorable(t, second)
-		second.fault = func(bool) error { return nil }
+		second.Fault = func(bool) error { return nil }
 		if random.IntN(3) == 0 {
 			continue
 		}
@@ -563,16 +565,16 @@ func copyHistory(t *testing.T, seed uint64) {
 }
 
 // lookAtCopy sees that a copy has all of its archive that can be restored, and leads as far.
-func lookAtCopy(w *world, second *memoryBucket) {
+func lookAtCopy(w *world, second *buckettest.Memory) {
 	w.t.Helper()
 	copied := seeRestorable(w.t, second)
-	archive, err := Read(w.t.Context(), w.bucket.without())
+	archive, err := Read(w.t.Context(), w.bucket.Without())
 	if err != nil {
 		w.fatal("%v", err)
 	}
 	for _, name := range missing(w.bucket, second) {
-		id, ofBackup := backupOf(name)
-		whole := slices.ContainsFunc(archive.Backups, func(b Backup) bool {
+		id, ofBackup := format.BackupOf(name)
+		whole := slices.ContainsFunc(archive.Backups, func(b format.Backup) bool {
 			_, err := archive.Chain(b.ID)
 			return b.ID == id && err == nil && lacksWAL(archive, b) == ""
 		})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -81,12 +82,12 @@ type planning struct {
 }
 
 func (p *planning) add(o pair) {
-	id, ofBackup := backupOf(o.name())
+	id, ofBackup := format.BackupOf(o.name())
 	if id != p.backup.ID {
 		p.endBackup()
 		p.backup.ID = id
 	}
-	note := ofBackup && strings.HasSuffix(o.name(), "/"+FileBackup)
+	note := ofBackup && strings.HasSuffix(o.name(), "/"+format.FileBackup)
 	if note && o.copied != nil {
 		p.Copied[id] = true
 	}
@@ -100,7 +101,7 @@ func (p *planning) add(o pair) {
 		}
 	case o.copied != nil && o.copied.Size != o.archive.Size:
 		p.Differ = append(p.Differ, o.name())
-	case o.copied != nil || o.name() == FileArchive: // which is written by the claim
+	case o.copied != nil || o.name() == format.FileArchive: // which is written by the claim
 	case note:
 		p.backup.Note = *o.archive
 	case ofBackup:
@@ -138,7 +139,7 @@ func (p *planning) addWAL(o bucket.Object) {
 // compareNotes puts lineage.json first: without it nobody knows whose WAL follows.
 func compareNotes(a, b bucket.Object) int {
 	later := func(o bucket.Object) int {
-		if strings.HasSuffix(o.Name, "/"+FileLineage) {
+		if strings.HasSuffix(o.Name, "/"+format.FileLineage) {
 			return 0
 		}
 		return 1
@@ -233,7 +234,7 @@ func PlanCopyRemoval(copied Catalogue, plan CopyPlan, policy Policy) CopyRemoval
 		names = allNames(copied)
 	}
 	for _, name := range names {
-		id, ofBackup := backupOf(name)
+		id, ofBackup := format.BackupOf(name)
 		if plan.Alone[name] && (!ofBackup || !plan.In[id]) {
 			out.Names = append(out.Names, name)
 		}
@@ -246,7 +247,7 @@ func PlanCopyRemoval(copied Catalogue, plan CopyPlan, policy Policy) CopyRemoval
 		removed[name] = true
 	}
 	for _, b := range copied.Backups {
-		note := b.folder() + FileBackup
+		note := b.Folder() + format.FileBackup
 		if plan.Alone[note] && !removed[note] && d.keepsForItself(b, policy) {
 			out.Lost = append(out.Lost, b.ID)
 		}
@@ -256,9 +257,9 @@ func PlanCopyRemoval(copied Catalogue, plan CopyPlan, policy Policy) CopyRemoval
 
 // keepsForItself says that a rule keeps a backup that would have kept it in the archive too. Moments of the promised
 // days that lie in its window are none: when WAL was written a copy knows less well.
-func (d Deletions) keepsForItself(b Backup, p Policy) bool {
+func (d Deletions) keepsForItself(b format.Backup, p Policy) bool {
 	for _, v := range d.Kept {
-		if v.Name != b.folder() {
+		if v.Name != b.Folder() {
 			continue
 		}
 		switch v.Reason {
@@ -274,7 +275,7 @@ func (d Deletions) keepsForItself(b Backup, p Policy) bool {
 // allNames are all objects of an archive that are known by their names, archive.json last.
 func allNames(c Catalogue) (names []string) {
 	for _, b := range c.Backups {
-		names = append(names, folderNames(b.folder(), c.contentsOf(b))...)
+		names = append(names, folderNames(b.Folder(), c.contentsOf(b))...)
 	}
 	for _, u := range c.Unfinished {
 		for _, o := range u.Objects {
@@ -294,11 +295,11 @@ func allNames(c Catalogue) (names []string) {
 			}
 		}
 	}
-	return append(names, FileArchive)
+	return append(names, format.FileArchive)
 }
 
 // lacksWAL says which WAL of a backup, from its start to its stop, an archive does not have, "" for none.
-func lacksWAL(c Catalogue, b Backup) string {
+func lacksWAL(c Catalogue, b format.Backup) string {
 	lacks := ""
 	for _, history := range c.TermHistories() { // the newest need not be of the branch that the backup is of
 		if !c.In(b, history) {
@@ -308,7 +309,7 @@ func lacksWAL(c Catalogue, b Backup) string {
 		if to >= b.StopLSN {
 			return ""
 		}
-		lacks = cmp.Or(lacks, Gap{max(to, b.StartLSN), b.StopLSN}.String())
+		lacks = cmp.Or(lacks, format.Gap{From: max(to, b.StartLSN), To: b.StopLSN}.String())
 	}
 	return cmp.Or(lacks, fmt.Sprintf("what term %d continues", b.Term))
 }
@@ -316,34 +317,31 @@ func lacksWAL(c Catalogue, b Backup) string {
 // checkCopied says what is wrong with WAL, or a note of it, as it lies in the archive. What is encrypted can't be read:
 // it must begin as age begins.
 func checkCopied(name string, stored []byte) error {
-	_, rest, _ := ParseTerm(name)
-	plain, encrypted, sealed := PlainName(rest)
+	_, rest, _ := format.ParseTerm(name)
+	plain, encrypted, sealed := format.PlainName(rest)
 	if encrypted {
-		if !strings.HasPrefix(string(stored[:min(len(stored), len(ageIntro))]), ageIntro) {
-			return &ObjectError{Name: name, What: Altered, Err: fmt.Errorf("it does not begin with %q", ageIntro)}
+		if !strings.HasPrefix(string(stored[:min(len(stored), len(format.AgeIntro))]), format.AgeIntro) {
+			return &format.ObjectError{Name: name, What: format.Altered, Err: fmt.Errorf("it does not begin with %q", format.AgeIntro)}
 		}
 		return nil
 	}
-	if rest == FileLineage {
-		term, _, _ := ParseTerm(name)
-		if _, err := parseTermHistory(stored, term); err != nil {
-			return &ObjectError{name, Altered, err}
+	if rest == format.FileLineage {
+		term, _, _ := format.ParseTerm(name)
+		if _, err := format.ParseTermHistory(stored, term); err != nil {
+			return &format.ObjectError{Name: name, What: format.Altered, Err: err}
 		}
 		return nil
 	}
 	if !sealed {
 		return nil // a note, which is its name
 	}
-	content, err := decode(&Decoder{}, name, stored, wal.SegmentSize)
+	content, err := format.Decode(&format.Decoder{}, name, stored, wal.SegmentSize)
 	if err != nil {
 		return err
 	}
-	p, ok := ParsePiece(plain)
+	p, ok := format.ParsePiece(plain)
 	if !ok {
 		return nil // a history
 	}
-	return checkWAL(name, p, content)
+	return format.CheckWAL(name, p, content)
 }
-
-// ageIntro begins whatever is encrypted with age (age-encryption.org/v1).
-const ageIntro = "age-encryption.org/v1\n"

@@ -10,19 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
-
-// TypeSnapshot is the type of a base backup whose data is the snapshot of a volume. It has no backup.json, and is in no
-// catalogue but that of its own restore.
-const TypeSnapshot = "snapshot"
-
-// Snapshot is a base backup whose data is the snapshot of a volume.
-type Snapshot struct {
-	Backup
-	// BackupLabel is the file that a server needs which starts with the data.
-	BackupLabel string
-}
 
 // SessionOptions say of which server the volume is to be cut.
 type SessionOptions struct {
@@ -41,7 +31,7 @@ type SessionOptions struct {
 // 25.3.4). Between the two, the snapshot is cut. Where it ends before, PostgreSQL ends the backup too.
 type Session struct {
 	conn   *pgconn.PgConn
-	backup Backup
+	backup format.Backup
 }
 
 // BeginSession begins a backup. It may take as long as a checkpoint.
@@ -50,8 +40,8 @@ func BeginSession(ctx context.Context, o SessionOptions) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", o.Server.Host, err)
 	}
-	s := &Session{conn: conn, backup: Backup{
-		ID: newID(time.Now()), Type: TypeSnapshot, Term: o.Term, Trigger: o.Trigger, Started: time.Now().UTC(),
+	s := &Session{conn: conn, backup: format.Backup{
+		ID: newID(time.Now()), Type: format.TypeSnapshot, Term: o.Term, Trigger: o.Trigger, Started: time.Now().UTC(),
 	}}
 	if err := s.begin(ctx, o); err != nil {
 		s.Close()
@@ -99,11 +89,11 @@ func (s *Session) Holds(ctx context.Context) error {
 }
 
 // Stop stops the backup, when the snapshot is cut.
-func (s *Session) Stop(ctx context.Context) (Snapshot, error) {
+func (s *Session) Stop(ctx context.Context) (format.Snapshot, error) {
 	row, err := s.ask(ctx, "select lsn, labelfile, "+ServerClock+
 		" from pg_backup_stop(false)") // our archiver is not PostgreSQL's
 	if err != nil {
-		return Snapshot{}, fmt.Errorf("stop the backup %s: %w", s.backup.ID, err)
+		return format.Snapshot{}, fmt.Errorf("stop the backup %s: %w", s.backup.ID, err)
 	}
 	b := s.backup
 	b.Stopped = time.Now().UTC()
@@ -111,13 +101,13 @@ func (s *Session) Stop(ctx context.Context) (Snapshot, error) {
 		b.Stopped = at // what is in the backup was committed by then
 	}
 	if b.StopLSN, err = wal.ParseLSN(row[0]); err != nil {
-		return Snapshot{}, fmt.Errorf("stop the backup %s: %w", b.ID, err)
+		return format.Snapshot{}, fmt.Errorf("stop the backup %s: %w", b.ID, err)
 	}
 	if b.StartTimeline, err = timelineOfLabel(row[1]); err != nil {
-		return Snapshot{}, fmt.Errorf("stop the backup %s: %w", b.ID, err)
+		return format.Snapshot{}, fmt.Errorf("stop the backup %s: %w", b.ID, err)
 	}
 	b.StopTimeline = b.StartTimeline // a primary stays on its timeline for as long as its sessions last
-	return Snapshot{Backup: b, BackupLabel: row[1]}, nil
+	return format.Snapshot{Backup: b, BackupLabel: row[1]}, nil
 }
 
 // Close ends the session, and with it the backup if it was not stopped.

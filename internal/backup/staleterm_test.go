@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -17,7 +18,7 @@ func TestABackupWithATermOfTheBranchThatWasLeftIsOfTheOther(t *testing.T) {
 	on := []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: fork, Timeline: 2}}
 	c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: left}, 1002: {TermHistory: on}}}
 	addWAL(&c, 1002, 2, 3, day(1))
-	b := Backup{ID: "b", Term: 1, StartLSN: fork + 0x100, StopLSN: fork + 0x200, StartTimeline: 2, StopTimeline: 2}
+	b := format.Backup{ID: "b", Term: 1, StartLSN: fork + 0x100, StopLSN: fork + 0x200, StartTimeline: 2, StopTimeline: 2}
 	if c.In(b, left) || !c.In(b, on) {
 		t.Errorf("it is of the branch that was left: %v, of the other: %v", c.In(b, left), c.In(b, on))
 	}
@@ -46,7 +47,7 @@ func twiceTheSameTimeline() Catalogue {
 		}
 	}
 	at := wal.LSN(4 * wal.SegmentSize)
-	c.Backups = []Backup{{ID: "stale", Type: TypeFull, Term: 1, StartLSN: at + 0x28, StopLSN: at + 0x100,
+	c.Backups = []format.Backup{{ID: "stale", Type: format.TypeFull, Term: 1, StartLSN: at + 0x28, StopLSN: at + 0x100,
 		StartTimeline: 2, StopTimeline: 2, Started: day(2), Stopped: day(2)}}
 	return c
 }
@@ -77,7 +78,7 @@ func TestABackupWithAStaleTermIsOfTheFirstLeaderSince(t *testing.T) {
 func TestRetentionKeepsWhatTellsOfAStaleTerm(t *testing.T) {
 	c := twiceTheSameTimeline()
 	for term := range c.Terms {
-		c.Terms[term].Note = bucket.Object{Name: TermFolder(term) + FileLineage, Modified: day(1)}
+		c.Terms[term].Note = bucket.Object{Name: format.TermFolder(term) + format.FileLineage, Modified: day(1)}
 	}
 	stale := c.Backups[0]
 	addBackup(&c, "newer", "", 2003, 5, day(4))
@@ -106,7 +107,7 @@ func TestWALOfABranchThatWasLeftIsFoundForACopy(t *testing.T) {
 	c.Terms[1004] = &Term{TermHistory: append(slices.Clone(c.Terms[1002].TermHistory),
 		ha.TermStart{Term: 1003, LSN: at, Timeline: 3}, ha.TermStart{Term: 1004, LSN: at + 0x4000, Timeline: 4})}
 	addWAL(&c, 1004, 4, 5, day(2))
-	unwritten := Backup{ID: "unwritten", Term: 1003, StartLSN: at + 0x100, StopLSN: at + 0x200, StopTimeline: 3}
+	unwritten := format.Backup{ID: "unwritten", Term: 1003, StartLSN: at + 0x100, StopLSN: at + 0x200, StopTimeline: 3}
 	if lacks := lacksWAL(c, unwritten); lacks != "" {
 		t.Errorf("of a leader that has archived nothing it lacks %s", lacks)
 	}

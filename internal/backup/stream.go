@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -223,7 +224,7 @@ func chunk(message []byte, to sink) error {
 	switch message[0] {
 	case 'n':
 		fields := strings.Split(string(content), "\x00")
-		if len(fields) != 3 || !tarName.MatchString(fields[0]) {
+		if len(fields) != 3 || !format.TarName.MatchString(fields[0]) {
 			return fmt.Errorf("the server begins an archive %q", content)
 		}
 		return to.archive(fields[0], fields[1])

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,16 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
-
-// PieceSize is how much of a tar stream goes into one object, in bytes before compression.
-const PieceSize = 32 << 20
-
-// baseTar is the tar file of the data directory itself.
-const baseTar = "base.tar"
-
-var tarName = regexp.MustCompile(`^(base|[1-9][0-9]*)\.tar$`)
 
 // PointsOfTake are the names that TakeOptions.At is called with, in this order, "piece" several times.
 var PointsOfTake = []string{"connected", "started", "piece", "pieces", "manifest", "wal", "written"}
@@ -40,7 +32,7 @@ type TakeOptions struct {
 	Server *pgconn.Config
 	// Bucket is rooted at the archive.
 	Bucket  bucket.Bucket
-	Encoder *Encoder
+	Encoder *format.Encoder
 	// Term is the archive's newest when it begins; see Archived. Label and Trigger are for backup.json.
 	Term           uint64
 	Label, Trigger string
@@ -50,8 +42,8 @@ type TakeOptions struct {
 	// Parent is what an incremental backup is the change from, nil for a full one. It needs PostgreSQL 17
 	// with summarize_wal. Decoder reads its manifest, with encryption by the key; an error is ErrNoIncrement
 	// where none can be taken.
-	Parent  *Backup
-	Decoder *Decoder
+	Parent  *format.Backup
+	Decoder *format.Decoder
 	// System is the system identifier of the archive, "" for any: nothing is taken of another database system.
 	System string
 	// Prove has the Decoder read, before the backup counts, what a restore would begin with.
@@ -77,7 +69,7 @@ type TakeOptions struct {
 // taking is a base backup being taken.
 type taking struct {
 	TakeOptions
-	backup Backup
+	backup format.Backup
 	meter  *meter
 
 	buffers chan []byte // free ones; their number bounds the memory
@@ -86,7 +78,7 @@ type taking struct {
 	mutex   sync.Mutex      // guards the sums of the backup
 	listing sync.Mutex      // guards pieces, also while a list of them is written
 	pieces  lister
-	begins  []Object // the first piece of each tar file
+	begins  []format.Object // the first piece of each tar file
 
 	current  []byte // what the next piece consists of so far
 	tar      string // the archive being received, "" for none
@@ -99,24 +91,24 @@ type taking struct {
 // Take takes a base backup and returns what it has written to backup.json. The error is ErrPromoted
 // when the server was promoted meanwhile, ErrDamaged where its data is. What a backup that did not end leaves is for
 // Clean.
-func Take(ctx context.Context, o TakeOptions) (Backup, error) {
+func Take(ctx context.Context, o TakeOptions) (format.Backup, error) {
 	if o.Workers <= 0 {
 		o.Workers = Streams()
 	}
 	t := &taking{TakeOptions: o, wantsTar: true, buffers: make(chan []byte, o.Workers+1)}
-	t.pieces.put = func(name string, text []byte) (Object, error) { return t.store(t.ctx, name, text) }
+	t.pieces.put = func(name string, text []byte) (format.Object, error) { return t.store(t.ctx, name, text) }
 	for range o.Workers + 1 {
 		t.buffers <- nil // made when needed: a small database needs one
 	}
-	t.backup = Backup{
-		ID: newID(time.Now()), Type: TypeFull,
+	t.backup = format.Backup{
+		ID: newID(time.Now()), Type: format.TypeFull,
 		Term: o.Term, Label: o.Label, Trigger: o.Trigger, Started: time.Now().UTC(), Recipient: o.Encoder.Recipient(),
 	}
 	if o.Parent != nil {
-		t.backup.Type, t.backup.Parent = TypeIncremental, o.Parent.ID
+		t.backup.Type, t.backup.Parent = format.TypeIncremental, o.Parent.ID
 	}
 	if err := t.run(ctx); err != nil {
-		return Backup{}, fmt.Errorf("base backup %s: %w", t.backup.ID, err)
+		return format.Backup{}, fmt.Errorf("base backup %s: %w", t.backup.ID, err)
 	}
 	return t.backup, nil
 }
@@ -237,7 +229,7 @@ func (t *taking) continueParent(s *stream) error {
 // archive is what was written is seen by its SHA-256.
 func (t *taking) command() string {
 	options := []string{"LABEL 'toban " + t.backup.ID + "'", "PROGRESS", "CHECKPOINT 'fast'", "WAIT false",
-		"MANIFEST 'yes'", "MANIFEST_CHECKSUMS '" + manifestChecksums + "'", "TARGET 'client'"}
+		"MANIFEST 'yes'", "MANIFEST_CHECKSUMS '" + format.ManifestChecksums + "'", "TARGET 'client'"}
 	if t.Parent != nil {
 		options = append(options, "INCREMENTAL")
 	}
@@ -329,10 +321,10 @@ func (t *taking) finish(ctx context.Context) error {
 		return err
 	}
 	text = append(text, '\n')
-	name := t.backup.folder() + FileBackup
+	name := t.backup.Folder() + format.FileBackup
 	err = Patiently(ctx, func() error { return t.Bucket.Create(ctx, name, text) })
 	if errors.Is(err, bucket.ErrExists) { // maybe by a try whose answer was lost
-		if there, read := readWhole(ctx, t.Bucket, name); read == nil && bytes.Equal(there, text) {
+		if there, read := format.ReadWhole(ctx, t.Bucket, name); read == nil && bytes.Equal(there, text) {
 			return nil
 		}
 	}
@@ -345,14 +337,14 @@ func (t *taking) finish(ctx context.Context) error {
 // seeAll sees that everything that was written is still there.
 func (t *taking) seeAll(ctx context.Context) error {
 	contents := newContents(t.backup)
-	for object, err := range t.Bucket.List(ctx, t.backup.folder()) {
+	for object, err := range t.Bucket.List(ctx, t.backup.Folder()) {
 		if err != nil {
 			return fmt.Errorf("look whether all is there: %w", err)
 		}
 		contents.add(object)
 	}
 	if name := cmp.Or(contents.lost(), contents.tars.lacks(t.backup)); name != "" {
-		return &ObjectError{Name: name, What: Missing}
+		return &format.ObjectError{Name: name, What: format.Missing}
 	}
 	return nil
 }
@@ -369,11 +361,11 @@ func (t *taking) point(name string) error {
 func Clean(ctx context.Context, from bucket.Bucket) (removed []string, err error) {
 	var folder []string // of one backup: a listing has them one after the other
 	last, complete := "", false
-	for object, err := range from.List(ctx, FolderBase) {
+	for object, err := range from.List(ctx, format.FolderBase) {
 		if err != nil {
 			return nil, fmt.Errorf("look for backups that did not end: %w", err)
 		}
-		id, name, ok := strings.Cut(strings.TrimPrefix(object.Name, FolderBase), "/")
+		id, name, ok := strings.Cut(strings.TrimPrefix(object.Name, format.FolderBase), "/")
 		if !ok {
 			continue
 		}
@@ -381,7 +373,7 @@ func Clean(ctx context.Context, from bucket.Bucket) (removed []string, err error
 			removed = append(removed, folder...)
 			folder, last, complete = nil, id, false
 		}
-		if complete = complete || name == FileBackup; complete {
+		if complete = complete || name == format.FileBackup; complete {
 			folder = nil
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 )
 
 // archive begins a tar file.
@@ -21,14 +22,14 @@ func (t *taking) archive(name, location string) error {
 	}
 	t.endTar()
 	t.tar, t.number = name, 0
-	if name == baseTar {
+	if name == format.BaseTar {
 		return nil
 	}
 	oid, err := strconv.ParseUint(strings.TrimSuffix(name, ".tar"), 10, 32)
 	if err != nil {
 		return fmt.Errorf("the server begins an archive %q", name)
 	}
-	t.backup.Tablespaces = append(t.backup.Tablespaces, Tablespace{OID: uint32(oid), Location: location})
+	t.backup.Tablespaces = append(t.backup.Tablespaces, format.Tablespace{OID: uint32(oid), Location: location})
 	return nil
 }
 
@@ -37,7 +38,7 @@ func (t *taking) manifest() error {
 	t.endTar()
 	t.wantsTar = false
 	var err error
-	t.text, err = newManifestWriter(t.Encoder, func(name string, stored []byte) (Object, error) {
+	t.text, err = newManifestWriter(t.Encoder, func(name string, stored []byte) (format.Object, error) {
 		return t.store(t.ctx, name, stored)
 	})
 	return err
@@ -82,7 +83,7 @@ func (t *taking) acquireBuffer() error {
 	}
 }
 
-func (t *taking) pieceSize() int { return cmp.Or(t.TakeOptions.PieceSize, PieceSize) }
+func (t *taking) pieceSize() int { return cmp.Or(t.TakeOptions.PieceSize, format.PieceSize) }
 
 // endTar makes a piece of what is left of a tar file.
 func (t *taking) endTar() {
@@ -94,7 +95,7 @@ func (t *taking) endTar() {
 
 // cut has what has come so far written as a piece.
 func (t *taking) cut() {
-	content, name, first, number := t.current, PieceName(t.tar, t.number), t.number == 0, t.all
+	content, name, first, number := t.current, format.PieceName(t.tar, t.number), t.number == 0, t.all
 	t.current = nil
 	t.number++
 	t.all++
@@ -112,7 +113,7 @@ func (t *taking) cut() {
 }
 
 // note notes a piece that was written. Where a list of pieces is written then, the others wait.
-func (t *taking) note(number int, piece Object, first bool) error {
+func (t *taking) note(number int, piece format.Object, first bool) error {
 	t.listing.Lock()
 	defer t.listing.Unlock()
 	if first {
@@ -121,18 +122,15 @@ func (t *taking) note(number int, piece Object, first bool) error {
 	return t.pieces.add(number, piece)
 }
 
-// PieceName is the name of a piece of a tar file, without the endings that a Encoder adds.
-func PieceName(tar string, number int) string { return fmt.Sprintf("%s.%05d", tar, number) }
-
 // put seals content and writes it; the name is that within the backup's folder.
-func (t *taking) put(ctx context.Context, name string, content []byte) (Object, error) {
+func (t *taking) put(ctx context.Context, name string, content []byte) (format.Object, error) {
 	sealed, err := t.Encoder.Encode(content)
 	if err != nil {
-		return Object{}, err
+		return format.Object{}, err
 	}
 	object, err := t.store(ctx, t.Encoder.Name(name), sealed)
 	if err != nil {
-		return Object{}, err
+		return format.Object{}, err
 	}
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -145,17 +143,17 @@ func (t *taking) putSampleDB(ctx context.Context) (err error) {
 	if t.TakeOptions.SampleDB == nil {
 		return nil
 	}
-	t.backup.SampleDB, err = t.put(ctx, FileSampleDB, t.TakeOptions.SampleDB)
+	t.backup.SampleDB, err = t.put(ctx, format.FileSampleDB, t.TakeOptions.SampleDB)
 	return err
 }
 
 // store writes an object as it is to lie in the bucket.
-func (t *taking) store(ctx context.Context, name string, stored []byte) (Object, error) {
+func (t *taking) store(ctx context.Context, name string, stored []byte) (format.Object, error) {
 	sum := sha256.Sum256(stored)
-	object := Object{Name: name, Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
-	full := t.backup.folder() + name
+	object := format.Object{Name: name, Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
+	full := t.backup.Folder() + name
 	if err := Patiently(ctx, func() error { return t.create(ctx, full, stored) }); err != nil {
-		return Object{}, fmt.Errorf("write %s: %w", full, err)
+		return format.Object{}, fmt.Errorf("write %s: %w", full, err)
 	}
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -170,7 +168,7 @@ func (t *taking) create(ctx context.Context, name string, content []byte) error 
 	if !errors.Is(err, bucket.ErrExists) {
 		return err
 	}
-	found, unread := readMost(ctx, t.Bucket, name, bucket.MaxObject+1)
+	found, unread := format.ReadMost(ctx, t.Bucket, name, bucket.MaxObject+1)
 	if unread != nil {
 		return unread // another try may tell
 	}

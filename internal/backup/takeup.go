@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/postgres"
 )
 
@@ -25,9 +26,9 @@ const (
 // begun is what a restore is made of. Only of the same can another process go on with it.
 type begun struct {
 	// Backup is the last of the chain, Chain all of it, Spaces where the tablespaces are.
-	Backup string   `json:"backup"`
-	Chain  []Object `json:"chain"`
-	Spaces string   `json:"spaces"`
+	Backup string          `json:"backup"`
+	Chain  []format.Object `json:"chain"`
+	Spaces string          `json:"spaces"`
 }
 
 func (r *restoring) begunFile() string { return filepath.Join(r.Folder, fileBegun) }
@@ -67,14 +68,14 @@ func (r *restoring) prefer(choice Choice) (Choice, error) {
 }
 
 // takeUp sees whether what is there is of the same backups, and else removes it.
-func (r *restoring) takeUp(ctx context.Context, chain []Backup) error {
+func (r *restoring) takeUp(ctx context.Context, chain []format.Backup) error {
 	if err := r.server.Data.EndOrphans(ctx); err != nil {
 		return err
 	}
 	now := begun{Backup: chain[len(chain)-1].ID, Spaces: r.Tablespaces}
 	for _, b := range chain {
-		for _, o := range b.manifest() {
-			o.Name = b.folder() + o.Name
+		for _, o := range b.ManifestObjects() {
+			o.Name = b.Folder() + o.Name
 			now.Chain = append(now.Chain, o)
 		}
 	}

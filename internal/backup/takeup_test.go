@@ -5,16 +5,17 @@ import (
 	"path/filepath"
 	"testing"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/postgres"
 )
 
 // Only what another process has made of the same backups is gone on with.
 func TestWhatARestoreTakesUp(t *testing.T) {
-	chain := func(id, manifest string) []Backup {
-		return []Backup{{ID: "full"}, {ID: id, Manifest: Object{Name: FileManifest, SHA256: manifest}}}
+	chain := func(id, manifest string) []format.Backup {
+		return []format.Backup{{ID: "full"}, {ID: id, Manifest: format.Object{Name: format.FileManifest, SHA256: manifest}}}
 	}
 	for name, c := range map[string]struct {
-		chain  []Backup
+		chain  []format.Backup
 		spaces string // where the tablespaces are to be
 		harm   func(folder string) error
 		stays  bool
@@ -31,7 +32,7 @@ func TestWhatARestoreTakesUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := t.TempDir()
-			begin := func(spaces string, chain []Backup) {
+			begin := func(spaces string, chain []format.Backup) {
 				t.Helper()
 				folder := filepath.Join(volume, "restore")
 				r := &restoring{

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
 
@@ -29,13 +30,10 @@ func (t Target) Latest() bool {
 	return t.Time.IsZero() && t.LSN == 0 && t.XID == "" && t.Name == "" && !t.Immediate
 }
 
-// timeFormat is how PostgreSQL is told a time, whatever its timezone.
-const timeFormat = "2006-01-02 15:04:05.999999-07:00"
-
 func (t Target) String() string {
 	switch {
 	case !t.Time.IsZero():
-		return "time " + t.Time.UTC().Format(timeFormat)
+		return "time " + t.Time.UTC().Format(format.TimeFormat)
 	case t.LSN != 0:
 		return "LSN " + t.LSN.String()
 	case t.XID != "":
@@ -68,7 +66,7 @@ func Settings(t Target, timeline wal.Timeline) (map[string]string, error) {
 	}
 	chosen := map[string]string{}
 	if !t.Time.IsZero() {
-		chosen["recovery_target_time"] = t.Time.UTC().Format(timeFormat)
+		chosen["recovery_target_time"] = t.Time.UTC().Format(format.TimeFormat)
 	}
 	if t.LSN != 0 {
 		chosen["recovery_target_lsn"] = t.LSN.String()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 )
 
 // A backup that has not ended has no backup.json yet that would say what it needs. So the WAL stays that was written
@@ -43,7 +44,7 @@ func TestABackupThatMayBeUnderWayKeepsItsWAL(t *testing.T) {
 			if c.objects != nil {
 				u := Unfinished{ID: "u"}
 				for i, at := range c.objects {
-					object := bucket.Object{Name: fmt.Sprintf("%su/base.tar.%05d.zst", FolderBase, i), Modified: at}
+					object := bucket.Object{Name: fmt.Sprintf("%su/base.tar.%05d.zst", format.FolderBase, i), Modified: at}
 					u.Objects = append(u.Objects, object)
 				}
 				archive.Unfinished = append(archive.Unfinished, u)
@@ -68,7 +69,7 @@ func TestABackupThatMayBeUnderWayKeepsItsWAL(t *testing.T) {
 func TestABackupThatHasJustBegunKeepsTheWALOfAnHourBefore(t *testing.T) {
 	archive := aMonth(10, 2, 10)
 	addWAL(&archive, 1, 1, 9, day(11).Add(-75*time.Minute))
-	begun := bucket.Object{Name: FolderBase + "u/base.tar.00000.zst", Modified: day(11).Add(-30 * time.Minute)}
+	begun := bucket.Object{Name: format.FolderBase + "u/base.tar.00000.zst", Modified: day(11).Add(-30 * time.Minute)}
 	archive.Unfinished = []Unfinished{{ID: "u", Objects: []bucket.Object{begun}}}
 	d := byRules(t, archive, Policy{Count: 1, Now: day(11).Add(time.Hour)})
 	if _, wal := gone(d); strings.Count(strings.Join(wal, " "), "9") != 1 {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/postgres"
 )
 
@@ -21,9 +22,9 @@ import (
 type UnpackOptions struct {
 	// Bucket is rooted at the archive.
 	Bucket  bucket.Bucket
-	Decoder *Decoder
+	Decoder *format.Decoder
 	// Chain is the backup with those it is the change from, the full one first.
-	Chain []Backup
+	Chain []format.Backup
 	// Data becomes the data directory. Neither it nor the folders of the tablespaces, by OID,
 	// may have anything in them.
 	Data        string
@@ -97,7 +98,7 @@ func (u *unpacking) run(ctx context.Context) error {
 	if len(u.Chain) > 1 {
 		return u.combine(ctx)
 	}
-	if last.Type != TypeFull {
+	if last.Type != format.TypeFull {
 		return fmt.Errorf("it is %s, and its parent %s is not there", last.Type, last.Parent)
 	}
 	if err := u.unpackOne(ctx, last, u.Data, u.Tablespaces); err != nil {
@@ -109,7 +110,7 @@ func (u *unpacking) run(ctx context.Context) error {
 // combine unpacks the whole chain and puts it together.
 func (u *unpacking) combine(ctx context.Context) error {
 	// The programs make what they have by a rename at the end for nobody: so all of it is on disk only after the sync.
-	args := []string{"--no-sync", "--manifest-checksums=" + manifestChecksums, "--output", u.Data}
+	args := []string{"--no-sync", "--manifest-checksums=" + format.ManifestChecksums, "--output", u.Data}
 	var folders []string
 	for i, b := range u.Chain {
 		folder := filepath.Join(u.Scratch, b.ID)
@@ -174,7 +175,7 @@ func (u *unpacking) dropScratch() error {
 }
 
 // unpackPart unpacks one of several.
-func (u *unpacking) unpackPart(ctx context.Context, b Backup, folder string, spaces map[uint32]string) error {
+func (u *unpacking) unpackPart(ctx context.Context, b format.Backup, folder string, spaces map[uint32]string) error {
 	if err := u.unpackOne(ctx, b, folder, spaces); err != nil || !u.Check {
 		return err
 	}
@@ -182,11 +183,11 @@ func (u *unpacking) unpackPart(ctx context.Context, b Backup, folder string, spa
 }
 
 // unpackOne unpacks one backup with its manifest.
-func (u *unpacking) unpackOne(ctx context.Context, b Backup, data string, spaces map[uint32]string) error {
+func (u *unpacking) unpackOne(ctx context.Context, b format.Backup, data string, spaces map[uint32]string) error {
 	if err := u.makeEmpty(data); err != nil {
 		return err
 	}
-	if err := u.unpackTar(ctx, b, baseTar, data, spaces); err != nil {
+	if err := u.unpackTar(ctx, b, format.BaseTar, data, spaces); err != nil {
 		return err
 	}
 	for _, space := range b.Tablespaces {
@@ -201,13 +202,13 @@ func (u *unpacking) unpackOne(ctx context.Context, b Backup, data string, spaces
 }
 
 // unpackManifest puts PostgreSQL's manifest beside the data.
-func (u *unpacking) unpackManifest(ctx context.Context, b Backup, data string) error {
+func (u *unpacking) unpackManifest(ctx context.Context, b format.Backup, data string) error {
 	manifest, err := openManifest(ctx, u.Bucket, u.Decoder, b)
 	if err != nil {
 		return err
 	}
 	defer manifest.Close()
-	file, err := os.OpenFile(filepath.Join(data, FileManifest), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := os.OpenFile(filepath.Join(data, format.FileManifest), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the manifest: %w", err)
 	}

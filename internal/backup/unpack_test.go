@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"toban.dev/internal/archive/bucket/buckettest"
+	"toban.dev/internal/archive/format"
 )
 
 func tarOf(t *testing.T, headers ...tar.Header) *bytes.Reader {
@@ -59,13 +62,13 @@ func TestNothingIsUnpackedOutsideOfItsFolder(t *testing.T) {
 				}
 			}
 			u := &unpacking{meter: newMeter(nil, 0)}
-			u.Workers, u.Bucket, u.Decoder = 2, newMemoryBucket(), &Decoder{}
+			u.Workers, u.Bucket, u.Decoder = 2, buckettest.NewMemory(), &format.Decoder{}
 			content, err := io.ReadAll(tarOf(t, c.headers...))
 			if err != nil {
 				t.Fatal(err)
 			}
-			piece := putPiece(t, u.Bucket, Backup{}, PieceName(baseTar, 0), content)
-			err = u.unpackTar(t.Context(), Backup{Pieces: []Object{piece}}, baseTar, data, map[uint32]string{5: space})
+			piece := putPiece(t, u.Bucket, format.Backup{}, format.PieceName(format.BaseTar, 0), content)
+			err = u.unpackTar(t.Context(), format.Backup{Pieces: []format.Object{piece}}, format.BaseTar, data, map[uint32]string{5: space})
 			if (err == nil) != c.ok {
 				t.Errorf("the error is %v", err)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 )
 
@@ -28,7 +29,7 @@ func (u Unread) String() string {
 		what = fmt.Sprintf("all backups and WAL of term %d and those before, unless a later term's says the same",
 			u.Term)
 		remedy += fmt.Sprintf(", or, if term %d is over, delete %s to give up what only its leader wrote",
-			u.Term, strings.TrimSuffix(u.Name, FileLineage))
+			u.Term, strings.TrimSuffix(u.Name, format.FileLineage))
 	}
 	return fmt.Sprintf("%s can't be understood (%s), so Toban keeps %s: %s", u.Name, u.Problem, what, remedy)
 }
@@ -89,6 +90,6 @@ func (r retention) firstObject(id string) time.Time {
 }
 
 // needs says that a backup may be needed. Its time is not the store's, which may differ.
-func (h held) needs(b Backup) bool {
+func (h held) needs(b format.Backup) bool {
 	return !h.before.IsZero() && b.Stopped.Before(h.before.Add(slack)) || b.Term <= h.term
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 )
 
 // How much is compressed and written at the same time.
@@ -23,7 +24,7 @@ const (
 
 // upload is a piece that is being archived.
 type upload struct {
-	piece Piece
+	piece format.Piece
 	done  chan error
 }
 
@@ -59,7 +60,7 @@ func (a *Archiver) archiveSegments(ctx context.Context, end uint64) error {
 }
 
 // begin archives a piece at the side, unless it is in the own folder.
-func (a *Archiver) begin(ctx context.Context, p Piece) upload {
+func (a *Archiver) begin(ctx context.Context, p format.Piece) upload {
 	u := upload{p, make(chan error, 1)}
 	if p.From == p.To {
 		u.done <- nil
@@ -70,12 +71,12 @@ func (a *Archiver) begin(ctx context.Context, p Piece) upload {
 }
 
 // encode is a piece as it is to lie in the bucket. The WAL itself need not be kept while that is on its way.
-func (f *termFolder) encode(p Piece) ([]byte, error) {
+func (f *termFolder) encode(p format.Piece) ([]byte, error) {
 	content, err := f.readWAL(p)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", p, err)
 	}
-	encoded, err := f.Encoder.encodeStamped(content, f.stamp(p.String(), content))
+	encoded, err := f.Encoder.EncodeStamped(content, f.stamp(p.String(), content))
 	if err != nil {
 		return nil, fmt.Errorf("archive %s: %w", p, err)
 	}
@@ -83,7 +84,7 @@ func (f *termFolder) encode(p Piece) ([]byte, error) {
 }
 
 // archive writes a piece, as soon as there is room for it in memory.
-func (a *Archiver) archive(ctx context.Context, p Piece) error {
+func (a *Archiver) archive(ctx context.Context, p format.Piece) error {
 	if err := a.memory.Acquire(ctx, encodeMemory); err != nil {
 		return err
 	}
@@ -116,8 +117,8 @@ func trimmed(content []byte) []byte {
 
 // create writes something small whose content does not change. It is not encrypted.
 func (f *termFolder) create(ctx context.Context, plain string, content []byte) error {
-	name := f.folder + plain + endCompressed
-	err := f.Bucket.Create(ctx, name, f.Encoder.compress(content))
+	name := f.folder + plain + format.EndCompressed
+	err := f.Bucket.Create(ctx, name, f.Encoder.Compress(content))
 	if errors.Is(err, bucket.ErrExists) {
 		return f.compare(ctx, name, plain, content)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
 )
@@ -68,9 +69,9 @@ type Report struct {
 type VerifyOptions struct {
 	// Bucket is rooted at the archive.
 	Bucket  bucket.Bucket
-	Decoder *Decoder
+	Decoder *format.Decoder
 	// Chain is the backup with its parents, the full one first; Plan the WAL to the end of the archive.
-	Chain []Backup
+	Chain []format.Backup
 	Plan  WALPlan
 	// Again is that of RecoverOptions.
 	Again func(ctx context.Context, s wal.Segment) ([]PlannedObject, error)
@@ -137,11 +138,11 @@ func (r *Report) run(ctx context.Context, steps ...verifyStep) error {
 	return nil
 }
 
-func (o VerifyOptions) last() Backup { return o.Chain[len(o.Chain)-1] }
+func (o VerifyOptions) last() format.Backup { return o.Chain[len(o.Chain)-1] }
 
 // BrokenObjects are the names of those that an error is about.
 func BrokenObjects(err error) []string {
-	var object *ObjectError
+	var object *format.ObjectError
 	if errors.As(err, &object) {
 		return []string{object.Name}
 	}

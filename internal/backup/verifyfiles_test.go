@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"toban.dev/internal/archive/format"
 )
 
 // Every file is held against the manifest, and what that does not have is named.
@@ -44,7 +46,7 @@ func TestVerifyFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := t.TempDir()
 			write(t, data, map[string]string{
-				"base/1/2": "123456789", "base/1/\xff": "123456789", "pg_tblspc/.keep": "", FileManifest: manifest,
+				"base/1/2": "123456789", "base/1/\xff": "123456789", "pg_tblspc/.keep": "", format.FileManifest: manifest,
 			})
 			if err := os.Remove(filepath.Join(data, "pg_tblspc/.keep")); err != nil {
 				t.Fatal(err)
@@ -64,7 +66,7 @@ func TestVerifyFiles(t *testing.T) {
 		"a way out":                    strings.Replace(manifest, "base/1/2", "../base/", 1),
 	} {
 		data := t.TempDir()
-		write(t, data, map[string]string{FileManifest: spoiled, "pg_tblspc/x/.y": ""})
+		write(t, data, map[string]string{format.FileManifest: spoiled, "pg_tblspc/x/.y": ""})
 		if err := VerifyFiles(t.Context(), data, 2); err == nil || !strings.Contains(err.Error(), "manifest") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -76,7 +78,7 @@ var manifestFiles = flag.Int("through", 3000, "files of the manifest in TestAMan
 
 // All files of a manifest are found; `-through 10000000 -v` says how long that takes
 func TestAManifestIsGoneThrough(t *testing.T) {
-	name := filepath.Join(t.TempDir(), FileManifest)
+	name := filepath.Join(t.TempDir(), format.FileManifest)
 	file, err := os.Create(name)
 	must(t, err)
 	must(t, generatedManifest(file, *manifestFiles), file.Close())

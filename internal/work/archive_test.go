@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -194,7 +195,7 @@ func TestAParentOfTheBranchThatWasLeftIsNone(t *testing.T) {
 	c := backup.Catalogue{Terms: map[uint64]*backup.Term{
 		1: {TermHistory: []ha.TermStart{first}}, 1002: {TermHistory: history},
 	}}
-	for name, b := range map[string]*backup.Backup{
+	for name, b := range map[string]*format.Backup{
 		"a full backup":           nil,
 		"from before they parted": {Term: 1, StopLSN: 900, StopTimeline: 1},
 		"of this branch":          {Term: 1002, StopLSN: 1100, StopTimeline: 2},
@@ -203,7 +204,7 @@ func TestAParentOfTheBranchThatWasLeftIsNone(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	other := &backup.Backup{ID: "other", Term: 1, StopLSN: 1100, StopTimeline: 1}
+	other := &format.Backup{ID: "other", Term: 1, StopLSN: 1100, StopTimeline: 1}
 	if err := mayContinue(c, other, history); !errors.Is(err, backup.ErrNoIncrement) {
 		t.Errorf("of the branch that was left: %v", err)
 	}
@@ -222,15 +223,15 @@ func TestABackupAwaitsTheWALOfItsOwnBranch(t *testing.T) {
 	}
 	segment := wal.SegmentAt(2, fork, wal.SegmentSize).String() + ".zst"
 	for _, term := range []uint64{1002, 2003} {
-		put(backup.TermFolder(term)+backup.FileLineage, fmt.Sprintf(`{"term": %d, "starts": [{"term": 1, "lsn": "0/0",
+		put(format.TermFolder(term)+format.FileLineage, fmt.Sprintf(`{"term": %d, "starts": [{"term": 1, "lsn": "0/0",
 			"timeline": 1}, {"term": %[1]d, "lsn": %q, "timeline": 2}]}`, term, fork))
 	}
-	put(backup.TermFolder(1002)+segment, "WAL")
+	put(format.TermFolder(1002)+segment, "WAL")
 	run := &taking{pod: pod{log: slog.New(slog.DiscardHandler)}, archive: archive}
 	const found = "and it is not known that the primary does" // nobody can be asked
 	for _, archived := range []bool{false, true} {
 		if archived {
-			put(backup.TermFolder(2003)+segment, "WAL")
+			put(format.TermFolder(2003)+segment, "WAL")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		term, err := run.awaitWAL(ctx, nil, 2, end)
@@ -255,9 +256,9 @@ func TestNothingIsCopiedThatCanNotContinueItsParent(t *testing.T) {
 	if _, err := run.take(t.Context(), true, parent); err == nil || errors.Is(err, backup.ErrNoIncrement) {
 		t.Errorf("on the parent's branch: %v", err) // there is no instance
 	}
-	fork, folder := parent.StopLSN-1, backup.TermFolder(1002)
+	fork, folder := parent.StopLSN-1, format.TermFolder(1002)
 	for name, content := range map[string]string{
-		backup.FileLineage: fmt.Sprintf(`{"term": 1002, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1},
+		format.FileLineage: fmt.Sprintf(`{"term": 1002, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1},
 			{"term": 1002, "lsn": %q, "timeline": 2}]}`, fork),
 		wal.SegmentAt(2, fork, wal.SegmentSize).String() + ".zst": "WAL",
 	} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/protocol"
 )
@@ -71,18 +72,18 @@ func (t *taking) retainOne(
 	ctx context.Context, policy backup.Policy, told *protocol.FormerResult,
 ) (backup.Catalogue, error) {
 	r := t.removal(bucket.Sub(t.store, told.Path))
-	owner, err := backup.ReadOwner(ctx, r.archive)
+	owner, err := format.ReadOwner(ctx, r.archive)
 	switch {
 	case errors.Is(err, bucket.ErrNotExist):
 		names, err := listNames(ctx, r.archive)
 		if told.Empty = err == nil && len(names) == 0; err == nil && !told.Empty {
-			err = fmt.Errorf("it has objects, and no %s, which says whose they are", backup.FileArchive)
+			err = fmt.Errorf("it has objects, and no %s, which says whose they are", format.FileArchive)
 		}
 		return backup.Catalogue{}, err
 	case err != nil:
 		return backup.Catalogue{}, err
 	case owner.UID != t.settings.Archive.Owner:
-		return backup.Catalogue{}, &backup.TakenError{Owner: owner}
+		return backup.Catalogue{}, &format.TakenError{Owner: owner}
 	}
 	catalogue, d, err := r.retain(ctx, policy)
 	if err == nil && d.Empty && !r.keepsAll && r.refused == "" {
@@ -107,13 +108,13 @@ func (r *removal) empty(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	r.log.Info("removes the archive of a former major version: nothing in it is to be kept", "objects", len(names))
-	names = slices.DeleteFunc(names, func(name string) bool { return name == backup.FileArchive })
+	names = slices.DeleteFunc(names, func(name string) bool { return name == format.FileArchive })
 	for batch := range slices.Chunk(names, backup.DeleteBatch) {
 		if err := r.archive.Delete(ctx, batch...); err != nil {
 			return false, r.unlessDenied(err)
 		}
 	}
-	if err := r.archive.Delete(ctx, backup.FileArchive); err != nil {
+	if err := r.archive.Delete(ctx, format.FileArchive); err != nil {
 		return false, r.unlessDenied(err)
 	}
 	return true, nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/protocol"
 )
 
@@ -18,8 +18,8 @@ func formerWorld(t *testing.T, present int) *taking {
 	r := &taking{store: store, archive: bucket.Sub(store, "shop/x-pg18")}
 	r.settings.Archive.Owner, r.settings.Archive.Path = "uid", "shop/x-pg18"
 	for path, system := range map[string]string{"shop/x-pg18": "2", "shop/x": "1"} {
-		owner := backup.Owner{UID: "uid", Namespace: "shop", Name: "x", SystemIdentifier: system}
-		if err := backup.Claim(t.Context(), bucket.Sub(store, path), owner); err != nil {
+		owner := format.Owner{UID: "uid", Namespace: "shop", Name: "x", SystemIdentifier: system}
+		if err := format.Claim(t.Context(), bucket.Sub(store, path), owner); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ func (t *taking) left(test *testing.T) (backups []string, objects int) {
 		test.Fatal(err)
 	}
 	for _, name := range names {
-		if id, ok := backupOfObject(name); ok && strings.HasSuffix(name, backup.FileBackup) {
+		if id, ok := backupOfObject(name); ok && strings.HasSuffix(name, format.FileBackup) {
 			backups = append(backups, id)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -39,7 +40,7 @@ func LookAtKeys(o KeysOptions) error {
 	var held heldKeys
 	text, err := os.ReadFile(filepath.Join(o.Key, naming.KeyAge))
 	if err == nil {
-		held.Recipients, err = backup.Recipients(string(text))
+		held.Recipients, err = format.Recipients(string(text))
 	}
 	if err != nil {
 		held.Problem = fmt.Sprintf("the Secret that encryption.key names has no key of age as %s: %v",

@@ -9,6 +9,7 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -24,10 +25,10 @@ func TestWhichKeysThereAre(t *testing.T) {
 		}
 		private, public = append(private, key.String()), append(public, key.Recipient().String())
 	}
-	encrypted := func(recipient string) backup.Backup {
-		return backup.Backup{Manifest: backup.Object{Name: "backup_manifest.zst.age"}, Recipient: recipient}
+	encrypted := func(recipient string) format.Backup {
+		return format.Backup{Manifest: format.Object{Name: "backup_manifest.zst.age"}, Recipient: recipient}
 	}
-	catalogue := backup.Catalogue{Backups: []backup.Backup{encrypted(public[0]), encrypted(public[0])}}
+	catalogue := backup.Catalogue{Backups: []format.Backup{encrypted(public[0]), encrypted(public[0])}}
 	for name, c := range map[string]struct {
 		secret string // "" for none
 		now    string

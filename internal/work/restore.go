@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -252,7 +253,7 @@ func (r *restoring) options(ctx context.Context) (backup.RestoreOptions, error) 
 }
 
 // present is the snapshot that the volume was made of, nil for none.
-func (r *restoring) present() (*backup.Snapshot, error) {
+func (r *restoring) present() (*format.Snapshot, error) {
 	if r.settings.Snapshot == nil {
 		return nil, nil //nolint:nilnil // the data comes from the archive
 	}
@@ -281,16 +282,16 @@ func (r *restoring) open(ctx context.Context) (bucket.Bucket, error) {
 var errKey = errors.New("the key of the archive")
 
 // decoderOf opens what is not encrypted, or what is with the key in a folder.
-func decoderOf(encrypted bool, folder string) (*backup.Decoder, error) {
+func decoderOf(encrypted bool, folder string) (*format.Decoder, error) {
 	if !encrypted {
-		return backup.NewDecoder("")
+		return format.NewDecoder("")
 	}
 	text, err := os.ReadFile(filepath.Join(folder, naming.KeyAge))
 	if err != nil {
 		return nil, fmt.Errorf("%w: the Secret that encryption.key names, or its %s, is not there: %w",
 			errKey, naming.KeyAge, err)
 	}
-	decoder, err := backup.NewDecoder(string(text))
+	decoder, err := format.NewDecoder(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errKey, err)
 	}
@@ -336,7 +337,7 @@ func (r *restoring) report(step string, p backup.Progress) {
 
 // Refused says that a command would fail again in the same way: its exit code is naming.ExitRefused.
 func Refused(err error) bool {
-	var object *backup.ObjectError
+	var object *format.ObjectError
 	var short *backup.ShortError
 	var stuck *backup.StuckError
 	var version *backup.VersionError

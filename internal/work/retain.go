@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -184,7 +185,7 @@ func (r *removal) remove(ctx context.Context, d backup.Deletions, gone map[strin
 			gone[name] = true
 		}
 		id, ok := backupOfObject(batch[0])
-		if ok && strings.HasSuffix(batch[0], "/"+backup.FileBackup) && len(r.removed) < mostRemoved {
+		if ok && strings.HasSuffix(batch[0], "/"+format.FileBackup) && len(r.removed) < mostRemoved {
 			r.removed = append(r.removed, id)
 		}
 	}
@@ -193,7 +194,7 @@ func (r *removal) remove(ctx context.Context, d backup.Deletions, gone map[strin
 
 // backupOfObject is the id of the backup that an object is of, false if it is of none.
 func backupOfObject(name string) (id string, ok bool) {
-	rest, ok := strings.CutPrefix(name, backup.FolderBase)
+	rest, ok := strings.CutPrefix(name, format.FolderBase)
 	id, _, found := strings.Cut(rest, "/")
 	return id, ok && found
 }

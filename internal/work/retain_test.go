@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -74,25 +75,25 @@ func fill(t *testing.T, folder bucket.Bucket, backups int) {
 			t.Fatal(err)
 		}
 	}
-	term := backup.TermFolder(1)
-	put(term+backup.FileLineage, []byte(`{"term": 1, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}]}`))
+	term := format.TermFolder(1)
+	put(term+format.FileLineage, []byte(`{"term": 1, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}]}`))
 	for n := range uint64(100) {
 		put(term+wal.Segment{Timeline: 1, Number: n, Size: wal.SegmentSize}.String()+".zst", make([]byte, 1000))
 	}
 	for i := range backups {
 		start := wal.LSN(10*i+1) * wal.SegmentSize
 		at := time.Now().Add(time.Duration(i-20) * time.Hour)
-		b := backup.Backup{
-			ID: fmt.Sprintf("b%d", i), Type: backup.TypeFull, Term: 1, StartLSN: start, StopLSN: start + 100,
+		b := format.Backup{
+			ID: fmt.Sprintf("b%d", i), Type: format.TypeFull, Term: 1, StartLSN: start, StopLSN: start + 100,
 			Started: at, Stopped: at,
-			Pieces: []backup.Object{{Name: backup.PieceName("base.tar", 0) + ".zst", Size: 10000}},
+			Pieces: []format.Object{{Name: format.PieceName("base.tar", 0) + ".zst", Size: 10000}},
 		}
 		text, err := b.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(backup.FolderBase+b.ID+"/"+b.Pieces[0].Name, make([]byte, 10000))
-		put(backup.FolderBase+b.ID+"/"+backup.FileBackup, text)
+		put(format.FolderBase+b.ID+"/"+b.Pieces[0].Name, make([]byte, 10000))
+		put(format.FolderBase+b.ID+"/"+format.FileBackup, text)
 	}
 }
 
@@ -109,7 +110,7 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := filled(t)
 			segment := wal.Segment{Timeline: 1, Number: 100, Size: wal.SegmentSize}
-			next := backup.TermFolder(1) + segment.String() + ".zst"
+			next := format.TermFolder(1) + segment.String() + ".zst"
 			if err := archive.Create(t.Context(), next, make([]byte, 1000)); !errors.Is(err, bucket.ErrFull) {
 				t.Fatalf("the store is not full: %v", err)
 			}
@@ -141,7 +142,7 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 func TestAFailedBackupLeavesNoPieces(t *testing.T) {
 	archive := filled(t)
 	archive.room += 50000
-	piece := backup.FolderBase + "failed/" + backup.PieceName("base.tar", 0) + ".zst"
+	piece := format.FolderBase + "failed/" + format.PieceName("base.tar", 0) + ".zst"
 	if err := archive.Put(t.Context(), piece, make([]byte, 50000)); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestAFailedBackupLeavesNoPieces(t *testing.T) {
 	cancel() // its deadline, or the end of its Pod, may be why it has failed
 	r := &taking{pod: newPod(PodOptions{}), archive: archive}
 	r.abandon(ctx)
-	for o, err := range archive.List(t.Context(), backup.FolderBase) {
+	for o, err := range archive.List(t.Context(), format.FolderBase) {
 		if err != nil || strings.Contains(o.Name, "/failed/") {
 			t.Errorf("there is %s (%v)", o.Name, err)
 		}
@@ -232,7 +233,7 @@ func TestRetentionInAStoreThatKeepsObjects(t *testing.T) {
 // What a backup that did not end has left is in nobody's way where it can't be removed, and goes later where it can.
 func TestWhatAFailedBackupHasLeftMayStay(t *testing.T) {
 	archive := &guarded{Bucket: filled(t).Bucket, keeps: func(string) bool { return true }}
-	piece := backup.FolderBase + "failed/" + backup.PieceName("base.tar", 0) + ".zst"
+	piece := format.FolderBase + "failed/" + format.PieceName("base.tar", 0) + ".zst"
 	if err := archive.Put(t.Context(), piece, make([]byte, 500)); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func TestWhatAFailedBackupHasLeftMayStay(t *testing.T) {
 	if err := r.retain(t.Context()); err != nil || r.result.Refused != "" {
 		t.Errorf("%v, and it says %q", err, r.result.Refused)
 	}
-	for o, err := range archive.List(t.Context(), backup.FolderBase+"failed/") {
+	for o, err := range archive.List(t.Context(), format.FolderBase+"failed/") {
 		t.Errorf("there is %s (%v)", o.Name, err)
 	}
 }

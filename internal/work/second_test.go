@@ -16,7 +16,7 @@ import (
 	"filippo.io/age"
 
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 )
@@ -28,12 +28,12 @@ func putArchive(t *testing.T, store bucket.Bucket, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoder, err := backup.NewEncoder(key.Recipient().String())
+	encoder, err := format.NewEncoder(key.Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := bucket.Sub(store, path)
-	put := func(name, text string) backup.Object {
+	put := func(name, text string) format.Object {
 		content := []byte(text)
 		if strings.HasSuffix(name, ".age") {
 			var sealed bytes.Buffer
@@ -50,24 +50,24 @@ func putArchive(t *testing.T, store bucket.Bucket, path string) {
 			t.Fatal(err)
 		}
 		sum := sha256.Sum256(content)
-		return backup.Object{Name: filepath.Base(name), Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+		return format.Object{Name: filepath.Base(name), Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
 	}
-	if err := backup.Claim(t.Context(), b, backup.Owner{UID: "one", Namespace: "shop", Name: "main",
+	if err := format.Claim(t.Context(), b, format.Owner{UID: "one", Namespace: "shop", Name: "main",
 		SystemIdentifier: path}); err != nil {
 		t.Fatal(err)
 	}
 	start := wal.LSN(3 * wal.SegmentSize)
-	put(backup.TermFolder(1)+backup.FileLineage, `{"term":1,"starts":[{"term":1,"lsn":"0/0","timeline":1}]}`)
-	put(backup.TermFolder(1)+wal.SegmentAt(1, start, wal.SegmentSize).String()+".zst.age", "WAL")
-	made := backup.Backup{ID: "b1", Type: backup.TypeFull, Term: 1, StartLSN: start + 0x28, StopLSN: start + 0x100,
+	put(format.TermFolder(1)+format.FileLineage, `{"term":1,"starts":[{"term":1,"lsn":"0/0","timeline":1}]}`)
+	put(format.TermFolder(1)+wal.SegmentAt(1, start, wal.SegmentSize).String()+".zst.age", "WAL")
+	made := format.Backup{ID: "b1", Type: format.TypeFull, Term: 1, StartLSN: start + 0x28, StopLSN: start + 0x100,
 		Started: time.Now(), Stopped: time.Now(), StartTimeline: 1, StopTimeline: 1}
 	made.Manifest = put("base/b1/backup_manifest.zst.age", "manifest")
-	made.Pieces = []backup.Object{put("base/b1/base.tar.00000.zst.age", "piece")}
+	made.Pieces = []format.Object{put("base/b1/base.tar.00000.zst.age", "piece")}
 	note, err := json.Marshal(made)
 	if err != nil {
 		t.Fatal(err)
 	}
-	put("base/b1/"+backup.FileBackup, string(note))
+	put("base/b1/"+format.FileBackup, string(note))
 }
 
 // secondPod runs the process in the Pod that copies, with stores in two folders.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -104,7 +105,7 @@ func (t *taking) takeSnapshot(ctx context.Context) error {
 }
 
 // inSession begins a backup at a host, waits until the volume is cut, and stops it.
-func (t *taking) inSession(ctx context.Context, host string, term uint64) (backup.Snapshot, error) {
+func (t *taking) inSession(ctx context.Context, host string, term uint64) (format.Snapshot, error) {
 	step := "begins a backup: waits for a checkpoint"
 	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
 	session, err := backup.BeginSession(ctx, backup.SessionOptions{
@@ -112,12 +113,12 @@ func (t *taking) inSession(ctx context.Context, host string, term uint64) (backu
 		Volume: naming.PathVolume,
 	})
 	if err != nil {
-		return backup.Snapshot{}, err
+		return format.Snapshot{}, err
 	}
 	defer session.Close()
 	t.log.Info("waits for the snapshot of the volume", "from", host, "term", term, "session", session.ID())
 	if err := t.awaitCut(ctx, session); err != nil {
-		return backup.Snapshot{}, err
+		return format.Snapshot{}, err
 	}
 	return session.Stop(ctx)
 }
@@ -148,7 +149,7 @@ func (t *taking) awaitCut(ctx context.Context, session *backup.Session) error {
 }
 
 // reportSnapshot puts into the result what was cut.
-func (t *taking) reportSnapshot(s backup.Snapshot) {
+func (t *taking) reportSnapshot(s format.Snapshot) {
 	r := &t.result
 	r.Archive, r.Store = t.settings.Archive.Path, t.settings.Archive.Bucket.Place()
 	r.StartLSN, r.StopLSN = s.StartLSN.String(), s.StopLSN.String()
@@ -162,26 +163,26 @@ func (t *taking) reportSnapshot(s backup.Snapshot) {
 }
 
 // snapshotBackup is a snapshot as the archive's rules know it.
-func snapshotBackup(s protocol.Snapshot) (backup.Snapshot, error) {
+func snapshotBackup(s protocol.Snapshot) (format.Snapshot, error) {
 	start, err := wal.ParseLSN(s.StartLSN)
 	if err != nil {
-		return backup.Snapshot{}, fmt.Errorf("understand the snapshot %s: %w", s.ID, err)
+		return format.Snapshot{}, fmt.Errorf("understand the snapshot %s: %w", s.ID, err)
 	}
 	stop, err := wal.ParseLSN(s.StopLSN)
 	if err != nil {
-		return backup.Snapshot{}, fmt.Errorf("understand the snapshot %s: %w", s.ID, err)
+		return format.Snapshot{}, fmt.Errorf("understand the snapshot %s: %w", s.ID, err)
 	}
 	timeline := wal.Timeline(s.Timeline)
-	return backup.Snapshot{BackupLabel: s.Label, Backup: backup.Backup{
-		ID: s.ID, Type: backup.TypeSnapshot, Term: s.Term, Started: s.Stopped, Stopped: s.Stopped,
+	return format.Snapshot{BackupLabel: s.Label, Backup: format.Backup{
+		ID: s.ID, Type: format.TypeSnapshot, Term: s.Term, Started: s.Stopped, Stopped: s.Stopped,
 		StartLSN: start, StopLSN: stop, StartTimeline: timeline, StopTimeline: timeline,
 		ServerVersion: s.ServerVersion, SystemIdentifier: s.SystemIdentifier,
 	}}, nil
 }
 
 // snapshotBackups are those whose WAL retention keeps.
-func snapshotBackups(all []protocol.Snapshot) ([]backup.Backup, error) {
-	var out []backup.Backup
+func snapshotBackups(all []protocol.Snapshot) ([]format.Backup, error) {
+	var out []format.Backup
 	for _, s := range all {
 		b, err := snapshotBackup(s)
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/protocol"
 )
 
@@ -49,8 +49,8 @@ func TestASessionWaitsForItsOwnCut(t *testing.T) {
 // What a Pod says of a snapshot is what a restore and retention understand.
 func TestASnapshotIsTheSameAfterItWasTold(t *testing.T) {
 	at := time.Date(2026, 11, 20, 3, 15, 0, 1, time.UTC)
-	s := backup.Snapshot{BackupLabel: "START TIMELINE: 3\n", Backup: backup.Backup{
-		ID: "20261120T031500Z-3f2a", Type: backup.TypeSnapshot, Term: 42, Started: at.Add(-time.Minute), Stopped: at,
+	s := format.Snapshot{BackupLabel: "START TIMELINE: 3\n", Backup: format.Backup{
+		ID: "20261120T031500Z-3f2a", Type: format.TypeSnapshot, Term: 42, Started: at.Add(-time.Minute), Stopped: at,
 		StartLSN: 0x1_00000028, StopLSN: 0x1_00000100, StartTimeline: 3, StopTimeline: 3,
 		ServerVersion: "17.6", SystemIdentifier: "7",
 	}}

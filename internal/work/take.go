@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -72,7 +73,7 @@ type taking struct {
 	tls                  *tls.Config   // by which the servers are known
 	store                bucket.Bucket // with all archives
 	archive              bucket.Bucket // rooted at the archive
-	owner                backup.Owner  // of the archive
+	owner                format.Owner  // of the archive
 	result               protocol.BackupResult
 	// bySnapshot has a snapshot of the volume cut, and cut is what it waits for then.
 	bySnapshot bool
@@ -127,7 +128,7 @@ func (t *taking) do(ctx context.Context) error {
 }
 
 // takeUsable takes a backup for which the archive has the WAL.
-func (t *taking) takeUsable(ctx context.Context) (backup.Backup, error) {
+func (t *taking) takeUsable(ctx context.Context) (format.Backup, error) {
 	taken, err := t.takeBest(ctx)
 	if err != nil {
 		return taken, err
@@ -174,12 +175,12 @@ func (t *taking) open(ctx context.Context) error {
 		return err
 	}
 	t.store, t.archive = whole, bucket.Sub(whole, t.settings.Archive.Path)
-	owner, err := backup.ReadOwner(ctx, t.archive)
+	owner, err := format.ReadOwner(ctx, t.archive)
 	if err != nil {
 		return fmt.Errorf("see whose archive it is: %w", err)
 	}
 	if owner.UID != t.settings.Archive.Owner {
-		return &backup.TakenError{Owner: owner}
+		return &format.TakenError{Owner: owner}
 	}
 	t.owner = owner
 	return nil
@@ -217,7 +218,7 @@ func storeConfig(ctx context.Context, config bucket.Config, own *issuer, run str
 }
 
 // usable is an error where the archive does not have all WAL that a backup needs.
-func (t *taking) usable(ctx context.Context, b backup.Backup) error {
+func (t *taking) usable(ctx context.Context, b format.Backup) error {
 	var catalogue backup.Catalogue
 	if err := backup.Patiently(ctx, func() (err error) {
 		catalogue, err = backup.Read(ctx, t.archive)
@@ -236,10 +237,10 @@ func (t *taking) usable(ctx context.Context, b backup.Backup) error {
 }
 
 // takeBest takes an incremental backup where one is wanted and can be had, else a full one.
-func (t *taking) takeBest(ctx context.Context) (backup.Backup, error) {
+func (t *taking) takeBest(ctx context.Context) (format.Backup, error) {
 	parent, err := t.parent(ctx)
 	if err != nil {
-		return backup.Backup{}, err
+		return format.Backup{}, err
 	}
 	taken, err := t.take(ctx, t.primary, parent)
 	if errors.Is(err, backup.ErrNoIncrement) && !t.primary {
@@ -256,7 +257,7 @@ func (t *taking) takeBest(ctx context.Context) (backup.Backup, error) {
 }
 
 // parent is the backup that this one is to be the change from, nil where it is to be a full one.
-func (t *taking) parent(ctx context.Context) (*backup.Backup, error) {
+func (t *taking) parent(ctx context.Context) (*format.Backup, error) {
 	if t.full || t.settings.FullEvery == 0 {
 		return nil, nil //nolint:nilnil // no parent is a full backup
 	}
@@ -272,31 +273,31 @@ func (t *taking) parent(ctx context.Context) (*backup.Backup, error) {
 }
 
 // take takes the backup from the best host, or from the primary; with a parent what has changed since that.
-func (t *taking) take(ctx context.Context, primary bool, parent *backup.Backup) (backup.Backup, error) {
+func (t *taking) take(ctx context.Context, primary bool, parent *format.Backup) (format.Backup, error) {
 	catalogue, err := backup.Read(ctx, t.archive)
 	if err != nil {
-		return backup.Backup{}, err
+		return format.Backup{}, err
 	}
 	history := catalogue.NewestTermHistory()
 	if len(history) == 0 {
-		return backup.Backup{}, errors.New("the archive has no WAL yet")
+		return format.Backup{}, errors.New("the archive has no WAL yet")
 	}
 	// What the archive did not know before one copy (awaitWAL) it knows before the next: that one must not be in vain.
 	if err := mayContinue(catalogue, parent, history); err != nil {
-		return backup.Backup{}, err
+		return format.Backup{}, err
 	}
 	for {
 		t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
 		host, err := t.choose(ctx, primary)
 		if err != nil {
-			return backup.Backup{}, err
+			return format.Backup{}, err
 		}
 		taken, err := t.takeFrom(ctx, host, history[len(history)-1].Term, parent)
 		if !errors.Is(err, backup.ErrDamaged) {
 			return taken, err
 		}
 		if err := t.passOver(ctx, host, err); err != nil {
-			return backup.Backup{}, err
+			return format.Backup{}, err
 		}
 	}
 }
@@ -314,15 +315,15 @@ func (t *taking) passOver(ctx context.Context, host string, why error) error {
 
 // takeFrom takes the backup from a host.
 func (t *taking) takeFrom(
-	ctx context.Context, host string, term uint64, parent *backup.Backup,
-) (backup.Backup, error) {
-	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
+	ctx context.Context, host string, term uint64, parent *format.Backup,
+) (format.Backup, error) {
+	encoder, err := format.NewEncoder(t.settings.Archive.Recipient)
 	if err != nil {
-		return backup.Backup{}, err
+		return format.Backup{}, err
 	}
 	decoder, err := t.decoder(parent)
 	if err != nil {
-		return backup.Backup{}, err
+		return format.Backup{}, err
 	}
 	t.result.Instance, _, _ = strings.Cut(host, ".")
 	step := "copies the data of " + t.result.Instance
@@ -353,7 +354,7 @@ func (t *taking) takeFrom(
 }
 
 // decoder reads the manifest of a parent, and what is to be proved.
-func (t *taking) decoder(parent *backup.Backup) (*backup.Decoder, error) {
+func (t *taking) decoder(parent *format.Backup) (*format.Decoder, error) {
 	if parent == nil && !t.prove {
 		return nil, nil //nolint:nilnil // nothing is read
 	}
@@ -369,7 +370,7 @@ func (t *taking) tryKey() error {
 	if !t.prove {
 		return nil
 	}
-	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
+	encoder, err := format.NewEncoder(t.settings.Archive.Recipient)
 	if err != nil {
 		return err
 	}
@@ -390,7 +391,7 @@ const leaderPatience = 2 * time.Minute
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive, and the term of who wrote it. With the
 // parent of an incremental backup the error is backup.ErrNoIncrement where that is of another branch.
 func (t *taking) awaitWAL(
-	ctx context.Context, parent *backup.Backup, timeline wal.Timeline, lsn wal.LSN,
+	ctx context.Context, parent *format.Backup, timeline wal.Timeline, lsn wal.LSN,
 ) (term uint64, err error) {
 	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
 	if err := t.wake(ctx); err != nil {
@@ -431,7 +432,7 @@ func (t *taking) awaitWAL(
 
 // mayContinue is an error where the parent of a backup is not of the term history in which that has ended. It was
 // chosen when the backup began, and the archive may not have known then that the database had been restored in place.
-func mayContinue(c backup.Catalogue, parent *backup.Backup, history []ha.TermStart) error {
+func mayContinue(c backup.Catalogue, parent *format.Backup, history []ha.TermStart) error {
 	if parent == nil || c.In(*parent, history) {
 		return nil
 	}
@@ -455,7 +456,7 @@ func termOf(history []ha.TermStart, lsn wal.LSN, timeline wal.Timeline) (uint64,
 }
 
 // report puts into the result what was taken.
-func (t *taking) report(b backup.Backup) {
+func (t *taking) report(b format.Backup) {
 	r := &t.result
 	r.Archive, r.Store = t.settings.Archive.Path, t.settings.Archive.Bucket.Place()
 	r.ID, r.Parent, r.StartLSN, r.StopLSN = b.ID, b.Parent, b.StartLSN.String(), b.StopLSN.String()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
@@ -24,8 +25,8 @@ func TestWhatABackupSaysCanBeRestored(t *testing.T) {
 	c := backup.Catalogue{Terms: map[uint64]*backup.Term{
 		1:    {TermHistory: left},
 		1002: {TermHistory: append(slices.Clone(left), ha.TermStart{Term: 1002, LSN: fork, Timeline: 2})},
-	}, Backups: []backup.Backup{{
-		ID: "b", Type: backup.TypeFull, Term: 1, StartLSN: wal.SegmentSize + 0x28,
+	}, Backups: []format.Backup{{
+		ID: "b", Type: format.TypeFull, Term: 1, StartLSN: wal.SegmentSize + 0x28,
 		StopLSN: wal.SegmentSize + 0x100, Stopped: at,
 	}}}
 	for _, w := range []struct {
@@ -36,7 +37,7 @@ func TestWhatABackupSaysCanBeRestored(t *testing.T) {
 		s := wal.Segment{Timeline: timeline, Number: w.number, Size: wal.SegmentSize}
 		term := c.Terms[w.term]
 		term.WAL = append(term.WAL, backup.WAL{
-			Piece:  backup.Piece{Segment: s, To: wal.SegmentSize},
+			Piece:  format.Piece{Segment: s, To: wal.SegmentSize},
 			Object: bucket.Object{Name: s.String(), Modified: at.Add(time.Duration(w.term) * time.Hour)},
 		})
 	}

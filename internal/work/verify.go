@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
@@ -86,7 +87,7 @@ type verify struct {
 	withoutScrub        bool
 	settings            protocol.BackupSettings
 	archive             bucket.Bucket // rooted at the archive
-	decoder             *backup.Decoder
+	decoder             *format.Decoder
 	result              protocol.VerifyResult
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -66,13 +67,13 @@ func (c *cluster) awaitArchivedTo(leader, text string) wal.LSN {
 }
 
 // covered is up to where the archive goes along its newest term history, from where it begins.
-func (c *cluster) covered(folder string) (from, to wal.LSN, gap *backup.Gap) {
+func (c *cluster) covered(folder string) (from, to wal.LSN, gap *format.Gap) {
 	c.Helper()
 	return c.coveredIn(bucket.OpenFolder(folder))
 }
 
 // coveredIn is that of an archive in any bucket.
-func (c *cluster) coveredIn(archive bucket.Bucket) (from, to wal.LSN, gap *backup.Gap) {
+func (c *cluster) coveredIn(archive bucket.Bucket) (from, to wal.LSN, gap *format.Gap) {
 	c.Helper()
 	catalogue, err := backup.Read(context.Background(), archive)
 	c.must(err)
@@ -335,7 +336,7 @@ func (c *cluster) staysIdle(leader, folder string) wal.LSN {
 // walObjects are the names of all WAL in an archive.
 func (c *cluster) walObjects(folder string) (names []string) {
 	c.Helper()
-	for o, err := range bucket.OpenFolder(folder).List(context.Background(), backup.FolderWAL) {
+	for o, err := range bucket.OpenFolder(folder).List(context.Background(), format.FolderWAL) {
 		c.must(err)
 		names = append(names, o.Name)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/format"
 	"toban.dev/test/stores/servers"
 )
 
@@ -27,7 +27,7 @@ func names(t *testing.T, b bucket.Bucket) (all []string) {
 // A store that ignores conditions replaces what is there, and says that all went well: nothing
 // would keep two writers apart.
 func TestAStoreThatIgnoresConditionsIsNoneForAnArchive(t *testing.T) {
-	owner := backup.Owner{UID: "one", Namespace: "n", Name: "main", SystemIdentifier: "1"}
+	owner := format.Owner{UID: "one", Namespace: "n", Name: "main", SystemIdentifier: "1"}
 	for name, c := range map[string]struct {
 		start func(*testing.T) servers.Server
 		// ignore makes the store one that ignores the condition of a request.
@@ -58,22 +58,22 @@ func TestAStoreThatIgnoresConditionsIsNoneForAnArchive(t *testing.T) {
 				t.Fatal(err)
 			}
 			faulty.Before(c.ignore(server))
-			if err := backup.Claim(t.Context(), b, owner); !errors.Is(err, backup.ErrReplaces) {
+			if err := format.Claim(t.Context(), b, owner); !errors.Is(err, format.ErrReplaces) {
 				t.Errorf("it is claimed: %v", err)
 			}
 			if left := names(t, b); len(left) > 0 {
 				t.Errorf("there is %v", left)
 			}
 			faulty.Before(nil)
-			if err := backup.Claim(t.Context(), b, owner); err != nil {
+			if err := format.Claim(t.Context(), b, owner); err != nil {
 				t.Errorf("a store that honours them: %v", err)
 			}
-			if left := names(t, b); len(left) != 1 || left[0] != backup.FileArchive {
+			if left := names(t, b); len(left) != 1 || left[0] != format.FileArchive {
 				t.Errorf("there is %v", left)
 			}
 			other := owner
 			other.UID = "two"
-			if err := backup.Claim(t.Context(), b, other); !errors.Is(err, backup.ErrTaken) {
+			if err := format.Claim(t.Context(), b, other); !errors.Is(err, format.ErrTaken) {
 				t.Errorf("another's: %v", err)
 			}
 		})

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/format"
 	"toban.dev/test/stores/servers"
 )
 
@@ -35,12 +35,12 @@ func TestInstancesCanNeitherReplaceNorDelete(t *testing.T) {
 // claimed sees that who may not delete can claim an archive, and nobody else after it.
 func claimed(t *testing.T, instance bucket.Bucket) {
 	t.Helper()
-	owner := backup.Owner{UID: "one", Namespace: "n", Name: "main", SystemIdentifier: "1"}
-	if err := backup.Claim(t.Context(), instance, owner); err != nil {
+	owner := format.Owner{UID: "one", Namespace: "n", Name: "main", SystemIdentifier: "1"}
+	if err := format.Claim(t.Context(), instance, owner); err != nil {
 		t.Fatalf("claim it: %v", err)
 	}
-	other := backup.Owner{UID: "two", Namespace: "n", Name: "main", SystemIdentifier: "1"}
-	if err := backup.Claim(t.Context(), instance, other); !errors.Is(err, backup.ErrTaken) {
+	other := format.Owner{UID: "two", Namespace: "n", Name: "main", SystemIdentifier: "1"}
+	if err := format.Claim(t.Context(), instance, other); !errors.Is(err, format.ErrTaken) {
 		t.Errorf("another claims it: %v", err)
 	}
 }

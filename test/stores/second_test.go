@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 	"toban.dev/test/stores/servers"
@@ -73,7 +74,7 @@ func TestACopyNeedsNoRightToDelete(t *testing.T) {
 }
 
 // copied is whose archive is copied.
-var copied = backup.Owner{UID: "one", Namespace: "n", Name: "main", SystemIdentifier: "7"}
+var copied = format.Owner{UID: "one", Namespace: "n", Name: "main", SystemIdentifier: "7"}
 
 // writeArchive writes an archive of two segments of WAL and two backups.
 func writeArchive(t *testing.T, b bucket.Bucket) {
@@ -83,10 +84,10 @@ func writeArchive(t *testing.T, b bucket.Bucket) {
 			t.Fatal(err)
 		}
 	}
-	if err := backup.Claim(t.Context(), b, copied); err != nil {
+	if err := format.Claim(t.Context(), b, copied); err != nil {
 		t.Fatal(err)
 	}
-	put(backup.TermFolder(1)+backup.FileLineage, []byte(`{"term":1,"starts":[{"term":1,"lsn":"0/0","timeline":1}]}`))
+	put(format.TermFolder(1)+format.FileLineage, []byte(`{"term":1,"starts":[{"term":1,"lsn":"0/0","timeline":1}]}`))
 	for number := range uint64(2) {
 		segment := wal.Segment{Timeline: 1, Number: 3 + number, Size: wal.SegmentSize}
 		content := make([]byte, wal.SegmentSize)
@@ -94,7 +95,7 @@ func writeArchive(t *testing.T, b bucket.Bucket) {
 			binary.LittleEndian.PutUint64(content[at:], 0xD113)
 			binary.LittleEndian.PutUint64(content[at+8:], uint64(segment.Start())+uint64(at))
 		}
-		put(backup.TermFolder(1)+segment.String()+".zst", compressed(t, content))
+		put(format.TermFolder(1)+segment.String()+".zst", compressed(t, content))
 		writeBackup(t, put, number)
 	}
 }
@@ -105,26 +106,26 @@ func writeBackup(t *testing.T, put func(string, []byte), number uint64) {
 	id := fmt.Sprintf("20261120T03150%dZ-3f2a", number)
 	start := wal.LSN((3 + number) * wal.SegmentSize)
 	at := time.Now().Add(time.Duration(number) * time.Second)
-	b := backup.Backup{ID: id, Type: backup.TypeFull, Term: 1, Started: at, Stopped: at, SystemIdentifier: "7",
+	b := format.Backup{ID: id, Type: format.TypeFull, Term: 1, Started: at, Stopped: at, SystemIdentifier: "7",
 		StartLSN: start + 0x28, StopLSN: start + 0x100, StartTimeline: 1, StopTimeline: 1}
-	object := func(name string) backup.Object {
+	object := func(name string) format.Object {
 		content := compressed(t, []byte(id+name))
 		sum := sha256.Sum256(content)
-		put(backup.FolderBase+id+"/"+name, content)
-		return backup.Object{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+		put(format.FolderBase+id+"/"+name, content)
+		return format.Object{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
 	}
-	b.Manifest = object(backup.FileManifest + ".zst")
-	b.Pieces = []backup.Object{object("base.tar.00000.zst"), object("base.tar.00001.zst")}
+	b.Manifest = object(format.FileManifest + ".zst")
+	b.Pieces = []format.Object{object("base.tar.00000.zst"), object("base.tar.00001.zst")}
 	note, err := json.Marshal(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(backup.FolderBase+id+"/"+backup.FileBackup, note)
+	put(format.FolderBase+id+"/"+format.FileBackup, note)
 }
 
 func compressed(t *testing.T, content []byte) []byte {
 	t.Helper()
-	encoder, err := backup.NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		t.Fatal(err)
 	}

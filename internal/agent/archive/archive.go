@@ -11,6 +11,7 @@ import (
 
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/httppath"
@@ -198,7 +199,7 @@ func (l *Loop) newArchiver(
 	if err != nil {
 		return nil, err
 	}
-	encoder, err := backup.NewEncoder(to.Recipient)
+	encoder, err := format.NewEncoder(to.Recipient)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +208,7 @@ func (l *Loop) newArchiver(
 		return nil, err
 	}
 	b, config := bucket.Sub(b, to.Path), l.Config()
-	owner := backup.Owner{
+	owner := format.Owner{
 		UID: to.Owner, Namespace: config.Namespace, Name: config.Cluster,
 		SystemIdentifier: l.Status.Get().SystemIdentifier,
 	}
@@ -245,9 +246,9 @@ func archiveReason(err error) string {
 	switch {
 	case errors.As(err, &ahead):
 		return protocol.ArchiveAhead
-	case errors.Is(err, backup.ErrTaken):
+	case errors.Is(err, format.ErrTaken):
 		return protocol.ArchiveTaken
-	case errors.Is(err, backup.ErrReplaces):
+	case errors.Is(err, format.ErrReplaces):
 		return protocol.ArchiveUnfit
 	case errors.Is(err, bucket.ErrFull):
 		return protocol.ArchiveFull

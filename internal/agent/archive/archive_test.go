@@ -14,6 +14,7 @@ import (
 
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
@@ -114,7 +115,7 @@ func TestWhyNothingIsArchived(t *testing.T) {
 		if asked, closed := server.asked.Load(), server.closed.Load(); asked < 60 || closed != asked {
 			t.Errorf("it was tried %d times, and given up %d times", asked, closed)
 		}
-		server.fails(fmt.Errorf("open it: %w", backup.ErrTaken))
+		server.fails(fmt.Errorf("open it: %w", format.ErrTaken))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if a := board.Get().Archive; a.Reason != protocol.ArchiveTaken || !a.Since.Equal(began) {
@@ -144,7 +145,7 @@ func TestWhatIsSaidOfTheArchive(t *testing.T) {
 		},
 		"some is nowhere": {
 			backup.State{
-				Archived: 0x6000000, Flushed: 0x6000000, Gap: &backup.Gap{From: 0x5000000, To: 0x6000000},
+				Archived: 0x6000000, Flushed: 0x6000000, Gap: &format.Gap{From: 0x5000000, To: 0x6000000},
 			},
 			protocol.ArchiveStatus{LSN: "0/6000000", Gap: "from 0/5000000 to 0/6000000", GapEnd: "0/6000000"},
 		},
@@ -160,8 +161,8 @@ func TestWhatIsSaidOfTheArchive(t *testing.T) {
 			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveFull, Error: "create x: no space left"},
 		},
 		"the bucket is another's": {
-			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: backup.ErrReplaces},
-			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveUnfit, Error: backup.ErrReplaces.Error()},
+			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: format.ErrReplaces},
+			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveUnfit, Error: format.ErrReplaces.Error()},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
@@ -136,7 +137,7 @@ func (b *bench) take(ctx context.Context) error {
 
 func (b *bench) unpack(ctx context.Context) error {
 	return backup.Unpack(ctx, backup.UnpackOptions{Bucket: b.archive.bucket, Decoder: b.archive.decoder,
-		Chain: []backup.Backup{b.archive.last}, Data: filepath.Join(b.restored(), "data")})
+		Chain: []format.Backup{b.archive.last}, Data: filepath.Join(b.restored(), "data")})
 }
 
 func (b *bench) restore(ctx context.Context) error {
@@ -172,7 +173,7 @@ func (b *bench) verify(ctx context.Context) error {
 		return err
 	}
 	if _, err = backup.Verify(ctx, backup.VerifyOptions{
-		Bucket: b.archive.bucket, Decoder: b.archive.decoder, Chain: []backup.Backup{b.archive.last}, Plan: plan,
+		Bucket: b.archive.bucket, Decoder: b.archive.decoder, Chain: []format.Backup{b.archive.last}, Plan: plan,
 		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log,
 	}); err != nil {
 		return err

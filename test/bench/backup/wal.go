@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
@@ -19,11 +20,11 @@ import (
 // archive is where backups and WAL go: a folder.
 type archive struct {
 	bucket   bucket.Bucket
-	encoder  *backup.Encoder
-	decoder  *backup.Decoder
+	encoder  *format.Encoder
+	decoder  *format.Decoder
 	source   *source
 	archiver *backup.Archiver
-	last     backup.Backup
+	last     format.Backup
 	log      io.Writer
 	system   string // the identifier of the database system
 }
@@ -33,7 +34,7 @@ func (b *bench) openArchive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	encoder, err := backup.NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (b *bench) openArchive(ctx context.Context) error {
 		return err
 	}
 	b.archive = &archive{system: control.SystemIdentifier, bucket: bucket.OpenFolder(b.at("bucket")), encoder: encoder,
-		decoder: &backup.Decoder{}, log: io.Discard, source: &source{b.server, session}}
+		decoder: &format.Decoder{}, log: io.Discard, source: &source{b.server, session}}
 	return b.emptyArchive(ctx)
 }
 
@@ -62,7 +63,7 @@ func (a *archive) begin(ctx context.Context) error {
 	}
 	a.archiver, err = backup.NewArchiver(backup.ArchiverOptions{
 		Bucket: a.bucket, Encoder: a.encoder, Source: a.source,
-		Owner:       backup.Owner{UID: "bench", Namespace: "bench", Name: "bench", SystemIdentifier: a.system},
+		Owner:       format.Owner{UID: "bench", Namespace: "bench", Name: "bench", SystemIdentifier: a.system},
 		TermHistory: []ha.TermStart{{Term: 1, LSN: now / wal.SegmentSize * wal.SegmentSize, Timeline: 1}},
 	})
 	return err

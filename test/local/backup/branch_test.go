@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
@@ -30,10 +31,10 @@ func (a *archive) leave(to *node, timeline wal.Timeline) (fork wal.LSN) {
 	a.copiedUntil = wal.SegmentAt(timeline, fork, wal.SegmentSize).Start()
 	sealed, err := a.encoder.Encode(history)
 	must(a, err)
-	must(a, a.Put(a.Context(), backup.TermFolder(a.term)+a.encoder.Name(name), sealed))
+	must(a, a.Put(a.Context(), format.TermFolder(a.term)+a.encoder.Name(name), sealed))
 	lineage := fmt.Sprintf(`{"term": %d, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}, `+
 		`{"term": %d, "lsn": "%s", "timeline": %d}]}`, a.term, a.term, fork, timeline)
-	must(a, a.Put(a.Context(), backup.TermFolder(a.term)+backup.FileLineage, []byte(lineage)))
+	must(a, a.Put(a.Context(), format.TermFolder(a.term)+format.FileLineage, []byte(lineage)))
 	return fork
 }
 
@@ -65,7 +66,7 @@ func TestABackupIsOfTheTermThatWroteItsEnd(t *testing.T) {
 func TestARestoreGoesOnFromAWholeTermHistory(t *testing.T) {
 	a := newArchive(t, primary(t), "")
 	a.term = 3
-	must(t, a.Put(t.Context(), backup.TermFolder(a.term)+backup.FileLineage, []byte(`{"term": 3, "starts": [`+
+	must(t, a.Put(t.Context(), format.TermFolder(a.term)+format.FileLineage, []byte(`{"term": 3, "starts": [`+
 		`{"term": 1, "lsn": "0/0", "timeline": 1}, {"term": 2, "lsn": "0/900", "timeline": 1},`+
 		`{"term": 3, "lsn": "0/800", "timeline": 1}]}`)))
 	a.take()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 )
 
@@ -52,7 +53,7 @@ func TestAMomentInAGapIsNotRestoredFromACopy(t *testing.T) {
 		source.do(statement)
 	}
 	a.archiveWAL()
-	must(t, a.Delete(t.Context(), slices.DeleteFunc(a.names(backup.FolderWAL),
+	must(t, a.Delete(t.Context(), slices.DeleteFunc(a.names(format.FolderWAL),
 		func(name string) bool { return !strings.Contains(name, lost) })...))
 
 	restore := func(at time.Time) (*node, bool, error) {

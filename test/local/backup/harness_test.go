@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
@@ -283,8 +284,8 @@ type archive struct {
 	socket       string // the folder that the configuration in the backups names
 	term         uint64
 	timeline     wal.Timeline
-	encoder      *backup.Encoder
-	decoder      *backup.Decoder
+	encoder      *format.Encoder
+	decoder      *format.Decoder
 	onlyParts    bool
 	copiedUntil  wal.LSN
 	waitedForWAL int
@@ -298,24 +299,24 @@ func newArchive(t *testing.T, source *node, key string) *archive {
 	recipient := ""
 	var err error
 	if key != "" {
-		recipient, err = backup.Recipient(key)
+		recipient, err = format.Recipient(key)
 		must(t, err)
 	}
-	a.encoder, err = backup.NewEncoder(recipient)
+	a.encoder, err = format.NewEncoder(recipient)
 	must(t, err)
-	a.decoder, err = backup.NewDecoder(key)
+	a.decoder, err = format.NewDecoder(key)
 	must(t, err)
 	history := `{"term": 1, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}]}`
-	must(t, a.Put(t.Context(), backup.TermFolder(1)+backup.FileLineage, []byte(history)))
+	must(t, a.Put(t.Context(), format.TermFolder(1)+format.FileLineage, []byte(history)))
 	return a
 }
 
 // rotate encrypts from now on for the second of two keys.
 func (a *archive) rotate(keys string) {
 	a.Helper()
-	recipients, err := backup.Recipients(keys)
+	recipients, err := format.Recipients(keys)
 	must(a, err)
-	a.encoder, err = backup.NewEncoder(recipients[1])
+	a.encoder, err = format.NewEncoder(recipients[1])
 	must(a, err)
 }
 
@@ -338,10 +339,10 @@ func (a *archive) options() backup.TakeOptions {
 		}}
 }
 
-func (a *archive) take() backup.Backup { a.Helper(); return a.takeSince(nil) }
+func (a *archive) take() format.Backup { a.Helper(); return a.takeSince(nil) }
 
 // takeSince takes what has changed since another backup.
-func (a *archive) takeSince(parent *backup.Backup) backup.Backup {
+func (a *archive) takeSince(parent *format.Backup) format.Backup {
 	a.Helper()
 	o := a.options()
 	o.Parent, o.Decoder = parent, a.decoder
@@ -351,7 +352,7 @@ func (a *archive) takeSince(parent *backup.Backup) backup.Backup {
 }
 
 // chain is a backup with those it is the change from.
-func (a *archive) chain(b backup.Backup) []backup.Backup {
+func (a *archive) chain(b format.Backup) []format.Backup {
 	a.Helper()
 	c, err := backup.Read(a.Context(), a)
 	must(a, err)
@@ -381,29 +382,29 @@ func (a *archive) archiveWAL() {
 func (a *archive) putSegment(s wal.Segment, content []byte) {
 	a.Helper()
 	if len(content) == wal.SegmentSize && !a.onlyParts {
-		a.putPiece(backup.Piece{Segment: s, From: 0, To: wal.SegmentSize}, content)
+		a.putPiece(format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, content)
 		return
 	}
 	const step = 5_000_000 // of no page
 	for from := 0; from < len(content); from += step {
 		to := min(from+step, len(content))
-		a.putPiece(backup.Piece{Segment: s, From: uint32(from), To: uint32(to)}, content[from:to])
+		a.putPiece(format.Piece{Segment: s, From: uint32(from), To: uint32(to)}, content[from:to])
 	}
 }
 
-func (a *archive) putPiece(p backup.Piece, content []byte) {
+func (a *archive) putPiece(p format.Piece, content []byte) {
 	a.Helper()
 	sealed, err := a.encoder.Encode(content)
 	must(a, err)
-	must(a, a.Put(a.Context(), backup.TermFolder(a.term)+a.encoder.Name(p.String()), sealed))
+	must(a, a.Put(a.Context(), format.TermFolder(a.term)+a.encoder.Name(p.String()), sealed))
 }
 
 // announce writes the backup.json of a backup anew.
-func (a *archive) announce(b backup.Backup) {
+func (a *archive) announce(b format.Backup) {
 	a.Helper()
 	text, err := json.Marshal(b)
 	must(a, err)
-	must(a, a.Put(a.Context(), backup.FolderBase+b.ID+"/"+backup.FileBackup, text))
+	must(a, a.Put(a.Context(), format.FolderBase+b.ID+"/"+format.FileBackup, text))
 }
 
 // restored is a server that begins with a backup; it is not started yet.
@@ -413,12 +414,12 @@ type restored struct {
 	target   backup.Target
 }
 
-func (a *archive) unpack(b backup.Backup, n *node) error {
+func (a *archive) unpack(b format.Backup, n *node) error {
 	spaces := map[uint32]string{}
 	for _, s := range b.Tablespaces {
 		spaces[s.OID] = filepath.Join(n.Data.Volume, fmt.Sprint(s.OID))
 	}
-	chain := []backup.Backup{b}
+	chain := []format.Backup{b}
 	if b.Parent != "" {
 		chain = a.chain(b)
 	}
@@ -427,7 +428,7 @@ func (a *archive) unpack(b backup.Backup, n *node) error {
 		Programs: n.Programs.Dir, Workers: 3})
 }
 
-func (a *archive) restore(b backup.Backup, target backup.Target) *restored {
+func (a *archive) restore(b format.Backup, target backup.Target) *restored {
 	a.Helper()
 	r := &restored{node: newNodeOf(a.T, a.source.Programs), target: target}
 	must(a, a.unpack(b, r.node))
@@ -437,7 +438,7 @@ func (a *archive) restore(b backup.Backup, target backup.Target) *restored {
 }
 
 func (a *archive) recoverOptions(
-	b backup.Backup, n *node, target backup.Target, plan backup.WALPlan,
+	b format.Backup, n *node, target backup.Target, plan backup.WALPlan,
 ) backup.RecoverOptions {
 	return backup.RecoverOptions{Bucket: a, Decoder: a.decoder, Plan: plan, Backup: b,
 		WAL: filepath.Join(n.Data.Path(), "pg_wal"), Target: target, Ahead: 2, Workers: 3}

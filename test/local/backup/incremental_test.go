@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
@@ -60,7 +61,7 @@ func TestLongAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 			t.Logf("%s of %d bytes, stored %d; the full one %d, stored %d",
 				last.ID, last.RawBytes, last.StoredBytes, full.RawBytes, full.StoredBytes)
 			// The first time every page of a new table is changed, by the first VACUUM.
-			if last.Type != backup.TypeIncremental || last.Parent != parent.ID ||
+			if last.Type != format.TypeIncremental || last.Parent != parent.ID ||
 				i > 0 && last.RawBytes > full.RawBytes/2 {
 				t.Errorf("it is %+v", last)
 			}
@@ -84,7 +85,7 @@ func TestLongAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 }
 
 // verification is that of a backup with its whole chain.
-func (a *archive) verification(b backup.Backup) (backup.VerifyOptions, *node) {
+func (a *archive) verification(b format.Backup) (backup.VerifyOptions, *node) {
 	a.Helper()
 	run := newNodeOf(a.T, a.source.Programs)
 	o := backup.VerifyOptions{
@@ -96,7 +97,7 @@ func (a *archive) verification(b backup.Backup) (backup.VerifyOptions, *node) {
 	return o, run
 }
 
-func (a *archive) verified(b backup.Backup) {
+func (a *archive) verified(b format.Backup) {
 	a.Helper()
 	o, run := a.verification(b)
 	report, err := verify(a.T, o)
@@ -113,7 +114,7 @@ func TestAVerificationLooksAtEachPartOfAChain(t *testing.T) {
 	full := a.take()
 	source.change()
 	last := a.takeSince(&full)
-	for name, b := range map[string]backup.Backup{"the full one": full, "the last": last} {
+	for name, b := range map[string]format.Backup{"the full one": full, "the last": last} {
 		in := *a
 		in.T, in.memory = t, a.copied()
 		in.falsify(b)
@@ -128,9 +129,9 @@ func TestAVerificationLooksAtEachPartOfAChain(t *testing.T) {
 
 // falsify changes a byte in a file of a backup, and all that is known of the object: somebody has
 // written another backup there.
-func (a *archive) falsify(b backup.Backup) {
+func (a *archive) falsify(b format.Backup) {
 	a.Helper()
-	folder, piece := backup.FolderBase+b.ID+"/", &b.Pieces[0]
+	folder, piece := format.FolderBase+b.ID+"/", &b.Pieces[0]
 	content := a.opened(folder + piece.Name)
 	at := offsetOf(a, content, func(h *tar.Header) bool { return h.Size >= 8192 })
 	content[at+100] ^= 1
@@ -140,7 +141,7 @@ func (a *archive) falsify(b backup.Backup) {
 	piece.Size, piece.SHA256 = int64(len(sealed)), hex.EncodeToString(sum[:])
 	text, err := json.Marshal(b)
 	must(a, err)
-	a.objects[folder+piece.Name], a.objects[folder+backup.FileBackup] = sealed, text
+	a.objects[folder+piece.Name], a.objects[folder+format.FileBackup] = sealed, text
 }
 
 func (a *archive) opened(name string) []byte {
@@ -170,23 +171,23 @@ func offsetOf(a *archive, content []byte, is func(*tar.Header) bool) int {
 func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		major int
-		spoil func(source *node, a *archive, parent *backup.Backup)
+		spoil func(source *node, a *archive, parent *format.Backup)
 	}{
-		"nothing is summarised": {17, func(source *node, _ *archive, _ *backup.Backup) {
+		"nothing is summarised": {17, func(source *node, _ *archive, _ *format.Backup) {
 			source.do("alter system set summarize_wal = off")
 			source.do("select pg_reload_conf()")
 			source.wait("the server goes on to summarise",
 				"select setting = 'off' from pg_settings where name = 'summarize_wal'")
 		}},
-		"a summary is gone": {17, func(source *node, _ *archive, parent *backup.Backup) {
+		"a summary is gone": {17, func(source *node, _ *archive, parent *format.Backup) {
 			source.do("select pg_switch_wal(); checkpoint; select pg_switch_wal(); checkpoint")
 			source.summariesGo(parent.StartLSN)
 		}},
-		"the parent's manifest is another": {17, func(_ *node, a *archive, parent *backup.Backup) {
-			name := backup.FolderBase + parent.ID + "/" + parent.Manifest.Name
+		"the parent's manifest is another": {17, func(_ *node, a *archive, parent *format.Backup) {
+			name := format.FolderBase + parent.ID + "/" + parent.Manifest.Name
 			a.objects[name] = flip(a.objects[name])
 		}},
-		"the parent's manifest is of another server": {17, func(_ *node, a *archive, parent *backup.Backup) {
+		"the parent's manifest is of another server": {17, func(_ *node, a *archive, parent *format.Backup) {
 			other := newArchive(a.T, primaryOf(a.T, a.source.Programs, summarises), "")
 			*parent = other.take()
 			parent.SystemIdentifier = a.source.ask("select system_identifier from pg_control_system()")
@@ -194,7 +195,7 @@ func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 				a.objects[name] = content
 			}
 		}},
-		"the server is too old": {0, func(*node, *archive, *backup.Backup) {}},
+		"the server is too old": {0, func(*node, *archive, *format.Backup) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := (*node)(nil)

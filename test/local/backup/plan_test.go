@@ -3,11 +3,12 @@ package backup_test
 import (
 	"math"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 )
 
 // plan is all WAL from the start of a backup on.
-func (a *archive) plan(b backup.Backup) backup.WALPlan {
+func (a *archive) plan(b format.Backup) backup.WALPlan {
 	a.Helper()
 	c, err := backup.Read(a.Context(), a)
 	must(a, err)

@@ -12,6 +12,7 @@ import (
 	"filippo.io/age"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
@@ -85,7 +86,7 @@ func TestARestoreEndsAtItsTargetWithTheSameData(t *testing.T) {
 	})
 }
 
-func (a *archive) checkTaken(b backup.Backup) {
+func (a *archive) checkTaken(b format.Backup) {
 	a.Helper()
 	if n := len(b.Pieces); n < 3 || b.StoredBytes == 0 || b.RawBytes < 2*pieceSize || len(b.Tablespaces) != 1 {
 		a.Errorf("the backup says of itself %+v", b)
@@ -113,7 +114,7 @@ func TestARestoreOverAChangeOfTheKey(t *testing.T) {
 		t.Errorf("it has rows %s", got)
 	}
 	for name, key := range map[string]string{"the new one alone": now, "the former one alone": former} {
-		decoder, err := backup.NewDecoder(key)
+		decoder, err := format.NewDecoder(key)
 		must(t, err)
 		opened := 0
 		for object, content := range a.objects {
@@ -160,8 +161,8 @@ func TestABackupInAStoreThatKeepsAll(t *testing.T) {
 	source := primary(t)
 	a := newArchive(t, source, newKey(t))
 	a.keepsAll = true
-	owner := backup.Owner{UID: "uid", Namespace: "test", Name: "db", SystemIdentifier: "1"}
-	must(t, backup.Claim(t.Context(), a, owner))
+	owner := format.Owner{UID: "uid", Namespace: "test", Name: "db", SystemIdentifier: "1"}
+	must(t, format.Claim(t.Context(), a, owner))
 	b := a.take()
 	source.do("insert into t values (2)")
 	a.archiveWAL()
@@ -222,7 +223,7 @@ func TestABrokenObjectIsNamed(t *testing.T) {
 					o.Ahead = 100
 					err = putAll(t, o)
 				}
-				var object *backup.ObjectError
+				var object *format.ObjectError
 				// How long WAL is in the bucket is known nowhere else.
 				unclear := what == "swapped" || what == "truncated" && strings.HasPrefix(name, "wal/")
 				if !errors.As(err, &object) || object.Name != name || object.What != what && !unclear {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 )
 
@@ -42,11 +43,11 @@ func (c *counting) Get(ctx context.Context, name string) (io.ReadCloser, error) 
 }
 
 // read is how many bytes were read of a backup's pieces.
-func (c *counting) read(b backup.Backup) (sum int64) {
+func (c *counting) read(b format.Backup) (sum int64) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for _, p := range b.Pieces {
-		sum += c.bytes[backup.FolderBase+b.ID+"/"+p.Name]
+		sum += c.bytes[format.FolderBase+b.ID+"/"+p.Name]
 	}
 	return sum
 }
@@ -101,7 +102,7 @@ func TestARestoreThatIsCutOffGoesOn(t *testing.T) {
 }
 
 // cutOffUnpacking restores until two pieces are unpacked, and no further.
-func (a *archive) cutOffUnpacking(n *node, b backup.Backup) *counting {
+func (a *archive) cutOffUnpacking(n *node, b format.Backup) *counting {
 	a.Helper()
 	ctx, cancel := context.WithCancel(a.Context())
 	defer cancel()

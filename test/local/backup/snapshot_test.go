@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
@@ -55,7 +56,7 @@ func (n *node) write() (stop func() int) {
 }
 
 // snapshot is one of a source that writes all the while.
-func (a *archive) snapshot(to string) (s backup.Snapshot, rows int) {
+func (a *archive) snapshot(to string) (s format.Snapshot, rows int) {
 	a.Helper()
 	stop := a.source.write()
 	session, err := backup.BeginSession(a.Context(), backup.SessionOptions{
@@ -74,7 +75,7 @@ func (a *archive) snapshot(to string) (s backup.Snapshot, rows int) {
 
 // ofSnapshot restores a node whose volume has the data of a snapshot.
 func (a *archive) ofSnapshot(
-	ctx context.Context, n *node, s backup.Snapshot, target backup.Target, progress func(string, backup.Progress),
+	ctx context.Context, n *node, s format.Snapshot, target backup.Target, progress func(string, backup.Progress),
 ) (backup.Restored, error) {
 	return backup.Restore(ctx, backup.RestoreOptions{Bucket: a, Decoder: a.decoder, Present: &s,
 		Wanted: backup.Wanted{Now: time.Now(), Target: target}, Folder: n.Data.Volume, Run: n.Server.Run,

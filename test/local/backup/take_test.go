@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 )
 
@@ -82,8 +83,8 @@ func TestABackupWhoseObjectsWereRemovedIsNone(t *testing.T) {
 		return nil
 	}
 	_, err := backup.Take(t.Context(), o)
-	var object *backup.ObjectError
-	if !errors.As(err, &object) || object.What != backup.Missing {
+	var object *format.ObjectError
+	if !errors.As(err, &object) || object.What != format.Missing {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -98,7 +99,7 @@ func TestABackupThatCannotBeReadIsNone(t *testing.T) {
 		if point != "wal" || altered == "" {
 			return nil
 		}
-		for object, err := range a.List(t.Context(), backup.FolderBase) {
+		for object, err := range a.List(t.Context(), format.FolderBase) {
 			if err == nil && strings.HasSuffix(object.Name, altered) {
 				return a.Put(t.Context(), object.Name, make([]byte, object.Size))
 			}
@@ -107,8 +108,8 @@ func TestABackupThatCannotBeReadIsNone(t *testing.T) {
 	}
 	for _, altered = range []string{"backup_manifest.zst", "base.tar.00000.zst"} {
 		_, err := backup.Take(t.Context(), o)
-		var object *backup.ObjectError
-		if !errors.As(err, &object) || object.What != backup.Altered || !strings.HasSuffix(object.Name, altered) {
+		var object *format.ObjectError
+		if !errors.As(err, &object) || object.What != format.Altered || !strings.HasSuffix(object.Name, altered) {
 			t.Errorf("with another %s the error is %v", altered, err)
 		}
 		if _, err := backup.Clean(t.Context(), a); err != nil {
@@ -154,7 +155,7 @@ func TestAVerificationSaysWhatItFound(t *testing.T) {
 	a.archiveWAL()
 	two := "2"
 	run := newNode(t)
-	o := backup.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: []backup.Backup{b}, Plan: a.plan(b),
+	o := backup.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: []format.Backup{b}, Plan: a.plan(b),
 		Folder: filepath.Join(run.Data.Volume, "scratch"),
 		Run:    run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2}
 	asked := []backup.Assertion{

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/archive/bucket"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -26,10 +27,10 @@ import (
 func (i *instance) archived() *bucket.Folder {
 	i.Helper()
 	into := bucket.OpenFolder(i.TempDir())
-	encoder, err := backup.NewEncoder("")
+	encoder, err := format.NewEncoder("")
 	must(i, err)
 	history := `{"term": 1, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}]}`
-	must(i, into.Put(i.Context(), backup.TermFolder(1)+backup.FileLineage, []byte(history)))
+	must(i, into.Put(i.Context(), format.TermFolder(1)+format.FileLineage, []byte(history)))
 	server, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres sslmode=disable",
 		i.Server.Run, i.Port))
 	must(i, err)
@@ -45,7 +46,7 @@ func (i *instance) archived() *bucket.Folder {
 }
 
 // archiveWAL archives all that has been flushed.
-func (i *instance) archiveWAL(into *bucket.Folder, encoder *backup.Encoder) error {
+func (i *instance) archiveWAL(into *bucket.Folder, encoder *format.Encoder) error {
 	flushed, err := wal.ParseLSN(i.ask("postgres", "select pg_current_wal_flush_lsn()"))
 	if err != nil {
 		return err
@@ -63,8 +64,8 @@ func (i *instance) archiveWAL(into *bucket.Folder, encoder *backup.Encoder) erro
 		if err != nil {
 			return err
 		}
-		piece := backup.Piece{Segment: s, From: 0, To: uint32(end)}
-		if err := into.Put(i.Context(), backup.TermFolder(1)+encoder.Name(piece.String()), sealed); err != nil {
+		piece := format.Piece{Segment: s, From: 0, To: uint32(end)}
+		if err := into.Put(i.Context(), format.TermFolder(1)+encoder.Name(piece.String()), sealed); err != nil {
 			return err
 		}
 	}
@@ -99,10 +100,10 @@ func (i *instance) restored(from *bucket.Folder, folder string) *rehearsal {
 	must(i, err)
 	plan, err := catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To)
 	must(i, err)
-	decoder, err := backup.NewDecoder("")
+	decoder, err := format.NewDecoder("")
 	must(i, err)
 	report, err := backup.Verify(i.Context(), backup.VerifyOptions{
-		Bucket: from, Decoder: decoder, Chain: []backup.Backup{last}, Plan: plan, Run: r.run,
+		Bucket: from, Decoder: decoder, Chain: []format.Backup{last}, Plan: plan, Run: r.run,
 		Folder: filepath.Join(r.volume, "scratch"), Programs: i.Programs, Log: &testLog{T: i.T}, Workers: 2,
 	})
 	must(i, err)

@@ -1,7 +1,8 @@
-package backup
+package format
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -142,4 +143,56 @@ func TestSealedAndAltered(t *testing.T) {
 	if _, err := open("", "x", sealed); err == nil {
 		t.Error("a name without endings")
 	}
+}
+
+// A key is tried before a copy is made.
+func TestTryKey(t *testing.T) {
+	key, recipient := testKey(t)
+	other, _ := testKey(t)
+	for name, c := range map[string]struct {
+		recipient, key string
+		ok             bool
+	}{
+		"its own key":          {recipient, key, true},
+		"one of several":       {recipient, other + "\n" + key, true},
+		"another key":          {recipient, other, false},
+		"no key":               {recipient, "", false},
+		"nothing is encrypted": {"", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			encoder, err := NewEncoder(c.recipient)
+			if err != nil {
+				t.Fatal(err)
+			}
+			decoder, err := NewDecoder(c.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := encoder.Try(decoder); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrKey) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// What is read from a bucket never needs more memory than the object may have content.
+func FuzzDecode(f *testing.F) {
+	encoder, err := NewEncoder("")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, length := range []int{100, 4096, 1 << 20} {
+		sealed, err := encoder.Encode(bytes.Repeat([]byte("x"), length))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(sealed)
+	}
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		const limit = 4096
+		content, err := Decode(&Decoder{}, "x.zst", stored, limit)
+		if err == nil && len(content) > limit {
+			t.Errorf("it has %d bytes", len(content))
+		}
+	})
 }

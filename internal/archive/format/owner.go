@@ -1,4 +1,4 @@
-package backup
+package format
 
 import (
 	"context"
@@ -24,6 +24,7 @@ type Owner struct {
 	SystemIdentifier string `json:"systemIdentifier"`
 }
 
+// String is for people.
 func (o Owner) String() string {
 	return fmt.Sprintf("%s/%s (UID %s, system identifier %s)", o.Namespace, o.Name, o.UID, o.SystemIdentifier)
 }
@@ -34,6 +35,7 @@ var ErrTaken = errors.New("the archive belongs to another")
 // TakenError is ErrTaken with whom it belongs to.
 type TakenError struct{ Owner Owner }
 
+// Error names the owner.
 func (e *TakenError) Error() string { return fmt.Sprintf("%v: %s", ErrTaken, e.Owner) }
 
 // Is makes it an ErrTaken.
@@ -59,7 +61,7 @@ func Claim(ctx context.Context, b bucket.Bucket, owner Owner) error {
 	if err != nil {
 		return fmt.Errorf("claim the archive: %w", err)
 	}
-	return there.same(owner)
+	return there.Same(owner)
 }
 
 // found writes the archive.json of an archive that is nobody's.
@@ -98,7 +100,8 @@ func prove(ctx context.Context, b bucket.Bucket) error {
 	return nil
 }
 
-func (o Owner) same(as Owner) error {
+// Same is a *TakenError where the archive of an owner is not also that of another.
+func (o Owner) Same(as Owner) error {
 	if o.UID != as.UID || o.SystemIdentifier != as.SystemIdentifier {
 		return &TakenError{o}
 	}
@@ -107,14 +110,15 @@ func (o Owner) same(as Owner) error {
 
 // ReadOwner reads archive.json; bucket.ErrNotExist where nobody has claimed the archive.
 func ReadOwner(ctx context.Context, b bucket.Bucket) (Owner, error) {
-	text, err := readWhole(ctx, b, FileArchive)
+	text, err := ReadWhole(ctx, b, FileArchive)
 	if err != nil {
 		return Owner{}, err
 	}
-	return parseOwner(text)
+	return ParseOwner(text)
 }
 
-func parseOwner(text []byte) (Owner, error) {
+// ParseOwner reads archive.json, or copy.json, which says the same.
+func ParseOwner(text []byte) (Owner, error) {
 	var owner Owner
 	if err := json.Unmarshal(text, &owner); err != nil {
 		return owner, fmt.Errorf("%s: %w", FileArchive, err)

@@ -1,7 +1,10 @@
-package backup
+package format
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -45,11 +48,11 @@ func (s *Encoder) Name(plain string) string {
 	if s.recipient != nil {
 		return plain + endEncrypted
 	}
-	return plain + endCompressed
+	return plain + EndCompressed
 }
 
 // Encode compresses, and encrypts.
-func (s *Encoder) Encode(content []byte) ([]byte, error) { return s.encodeStamped(content, "") }
+func (s *Encoder) Encode(content []byte) ([]byte, error) { return s.EncodeStamped(content, "") }
 
 // stanza is the kind of a recipient in age's header that stamps an object, and is nobody's.
 const stanza = "toban.dev/stamp"
@@ -65,8 +68,8 @@ func (s stamper) Wrap([]byte) ([]*age.Stanza, error) {
 // headerLimit is how long age's header may be, in bytes; ours have some 300.
 const headerLimit = 4 << 10
 
-// stampOf is the stamp of an encrypted object, "" if it has none.
-func stampOf(stored []byte) string {
+// StampOf is the stamp of an encrypted object, "" if it has none.
+func StampOf(stored []byte) string {
 	header, _, _ := bytes.Cut(stored[:min(len(stored), headerLimit)], []byte("\n--- "))
 	for line := range bytes.SplitSeq(header, []byte("\n")) {
 		if stamp, ok := bytes.CutPrefix(line, []byte("-> "+stanza+" ")); ok {
@@ -76,16 +79,16 @@ func stampOf(stored []byte) string {
 	return ""
 }
 
-// compress only compresses.
-func (s *Encoder) compress(content []byte) []byte {
+// Compress only compresses.
+func (s *Encoder) Compress(content []byte) []byte {
 	encoder, _ := s.encoders.Get().(*zstd.Encoder)
 	defer s.encoders.Put(encoder)
 	return encoder.EncodeAll(content, make([]byte, 0, len(content)/2))
 }
 
-// encodeStamped is Encode; what is encrypted gets a stamp, unless that is "".
-func (s *Encoder) encodeStamped(content []byte, stamp string) ([]byte, error) {
-	compressed := s.compress(content)
+// EncodeStamped is Encode; what is encrypted gets a stamp, unless that is "".
+func (s *Encoder) EncodeStamped(content []byte, stamp string) ([]byte, error) {
+	compressed := s.Compress(content)
 	if s.recipient == nil {
 		return compressed, nil
 	}
@@ -194,3 +197,42 @@ func (o *Decoder) Decode(name string, sealed io.Reader) (io.ReadCloser, error) {
 	}
 	return decoder.IOReadCloser(), nil
 }
+
+// ErrKey says that a key does not open what the recipient has closed.
+var ErrKey = errors.New("the private half of the key does not open what its public half (the recipient) has closed")
+
+// Try sees whether a decoder opens what an encoder makes: an ErrKey if it has another key.
+func (s *Encoder) Try(decoder *Decoder) error {
+	const words = "whether the key fits"
+	sealed, err := s.Encode([]byte(words))
+	if err != nil {
+		return err
+	}
+	r, err := decoder.Decode(s.Name("a try"), bytes.NewReader(sealed))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	defer r.Close()
+	content, err := io.ReadAll(r)
+	if err == nil && string(content) != words {
+		err = errors.New("it opens something else")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	return nil
+}
+
+// StampWith is a stamp by a secret, "" without one.
+func StampWith(secret []byte, plain string, content []byte) string {
+	if len(secret) == 0 {
+		return ""
+	}
+	sum := hmac.New(sha256.New, secret)
+	sum.Write([]byte(plain + "\n"))
+	sum.Write(content)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// AgeIntro begins whatever is encrypted with age (age-encryption.org/v1).
+const AgeIntro = "age-encryption.org/v1\n"

@@ -1,4 +1,4 @@
-package backup
+package format
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 )
 
 func TestPieceNames(t *testing.T) {
-	segment := segmentOf(3, 0x1A2)
+	segment := SegmentOf(3, 0x1A2)
 	for name, c := range map[string]struct {
 		text string
 		want Piece
@@ -73,13 +73,13 @@ func TestUnsealed(t *testing.T) {
 }
 
 func TestAPieceEndsAtALimit(t *testing.T) {
-	p := Piece{segmentOf(1, 2), 0x100, 0x200}
+	p := Piece{SegmentOf(1, 2), 0x100, 0x200}
 	start := p.Segment.Start()
 	for limit, want := range map[wal.LSN]uint32{
 		0: 0, start: 0, start + 0x180: 0x180, start + 0x200: 0x200, start + 0x201: 0x200,
 		start + 1<<33: 0x200, wal.MaxLSN: 0x200,
 	} {
-		if got := p.upTo(limit); got != want {
+		if got := p.UpTo(limit); got != want {
 			t.Errorf("before %s it ends at %X, expected %X", limit, got, want)
 		}
 	}
