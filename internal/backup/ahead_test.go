@@ -10,6 +10,7 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -17,7 +18,7 @@ import (
 )
 
 // archiverOf is one whose archive is encrypted, if there is a key, and that knows a secret.
-func archiverOf(t *testing.T, b *buckettest.Memory, s *testSource, key *age.X25519Identity, secret string) *Archiver {
+func archiverOf(t *testing.T, b *buckettest.Memory, s *archivetest.Source, key *age.X25519Identity, secret string) *Archiver {
 	t.Helper()
 	recipient := ""
 	if key != nil {
@@ -27,8 +28,8 @@ func archiverOf(t *testing.T, b *buckettest.Memory, s *testSource, key *age.X255
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: encoder, Source: s,
-		TermHistory: s.history, Secret: []byte(secret)})
+	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: encoder, Source: s,
+		TermHistory: s.Terms, Secret: []byte(secret)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func archiverOf(t *testing.T, b *buckettest.Memory, s *testSource, key *age.X255
 }
 
 func TestAnArchiveThatIsAhead(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	const segment = 32768
 	history := []ha.TermStart{{Term: 3, Timeline: 1}}
 	for name, c := range map[string]struct {
@@ -52,15 +53,15 @@ func TestAnArchiveThatIsAhead(t *testing.T) {
 		"... and writes a little":                {nil, "n", 3 * segment, 4*segment + 7, nil, true},
 		"... and writes more than it had":        {nil, "n", 3 * segment, 20 * segment, nil, true},
 		"... by one byte":                        {nil, "n", 5*segment + 99, 20 * segment, nil, true},
-		"it goes on, encrypted":                  {archiveKeys[0], "n", 0, 10 * segment, nil, false},
-		"encrypted, it goes back":                {archiveKeys[0], "n", 3 * segment, 3 * segment, nil, true},
-		"encrypted, and writes more than it had": {archiveKeys[0], "n", 3 * segment, 20 * segment, nil, true},
-		"encrypted, by one byte":                 {archiveKeys[0], "n", 5*segment + 99, 20 * segment, nil, true},
+		"it goes on, encrypted":                  {archivetest.Keys[0], "n", 0, 10 * segment, nil, false},
+		"encrypted, it goes back":                {archivetest.Keys[0], "n", 3 * segment, 3 * segment, nil, true},
+		"encrypted, and writes more than it had": {archivetest.Keys[0], "n", 3 * segment, 20 * segment, nil, true},
+		"encrypted, by one byte":                 {archivetest.Keys[0], "n", 5*segment + 99, 20 * segment, nil, true},
 		"encrypted without a stamp, it goes back": {
-			archiveKeys[0], "", 3 * segment, 3 * segment, nil, true,
+			archivetest.Keys[0], "", 3 * segment, 3 * segment, nil, true,
 		},
 		"encrypted without a stamp, more than it had: nobody can tell": {
-			archiveKeys[0], "", 3 * segment, 20 * segment, nil, false,
+			archivetest.Keys[0], "", 3 * segment, 20 * segment, nil, false,
 		},
 		"a term that begins elsewhere": {
 			nil, "n", 3 * segment, 20 * segment, []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 3, LSN: 3 * segment,
@@ -72,10 +73,10 @@ func TestAnArchiveThatIsAhead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := buckettest.NewMemory()
-			source := &testSource{history: history, flushed: 5*segment + 100}
+			source := &archivetest.Source{Terms: history, End: 5*segment + 100}
 			mustStep(t, archiverOf(t, b, source, c.key, c.secret))
 			before := maps.Clone(b.Objects)
-			source.lost, source.flushed = c.lost, c.flushed
+			source.Lost, source.End = c.lost, c.flushed
 			if c.other != nil {
 				history = c.other
 			}
@@ -100,7 +101,7 @@ func TestAnArchiveThatIsAhead(t *testing.T) {
 
 // A name that is taken is no success by itself: what lies there is compared.
 func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
 	for name, c := range map[string]struct {
 		key   *age.X25519Identity
@@ -109,18 +110,18 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 	}{
 		"the answer was lost":                 {nil, 0, false},
 		"another wrote it":                    {nil, 40000, true},
-		"the answer was lost, it's encrypted": {archiveKeys[0], 0, false},
-		"another wrote it, encrypted":         {archiveKeys[0], 40000, true},
+		"the answer was lost, it's encrypted": {archivetest.Keys[0], 0, false},
+		"another wrote it, encrypted":         {archivetest.Keys[0], 40000, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := buckettest.NewMemory()
-			source := &testSource{history: history, flushed: 100}
+			source := &archivetest.Source{Terms: history, End: 100}
 			a := archiverOf(t, b, source, c.key, "n")
 			mustStep(t, a)
-			other := archiverOf(t, b, &testSource{history: history, flushed: 3 * 32768, lost: c.lost}, c.key, "n")
+			other := archiverOf(t, b, &archivetest.Source{Terms: history, End: 3 * 32768, Lost: c.lost}, c.key, "n")
 			mustStep(t, other)
 			objects := len(b.Objects)
-			source.flushed = 3 * 32768
+			source.End = 3 * 32768
 			_, err := a.Step(t.Context())
 			ahead := (*AheadError)(nil)
 			if errors.As(err, &ahead) != c.taken || err != nil && !c.taken ||
@@ -136,7 +137,7 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 
 // Who has the key reads what has a stamp, and the stamp tells nothing without the secret.
 func TestStampedObjectsAreReadByAge(t *testing.T) {
-	encoder, err := format.NewEncoder(archiveKeys[0].Recipient().String())
+	encoder, err := format.NewEncoder(archivetest.Keys[0].Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestStampedObjectsAreReadByAge(t *testing.T) {
 	if err != nil || format.StampOf(stored) != stamp {
 		t.Fatalf("the stamp is %q, want %q: %v", format.StampOf(stored), stamp, err)
 	}
-	decoder, err := format.NewDecoder(archiveKeys[0].String())
+	decoder, err := format.NewDecoder(archivetest.Keys[0].String())
 	if err != nil {
 		t.Fatal(err)
 	}

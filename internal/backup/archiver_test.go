@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -26,7 +27,7 @@ func newTestArchiver(t testing.TB, b bucket.Bucket, source Source, history []ha.
 		t.Fatal(err)
 	}
 	a, err := NewArchiver(ArchiverOptions{
-		Bucket: b, Owner: testOwner, Encoder: encoder, Source: source, TermHistory: history,
+		Bucket: b, Owner: archivetest.Owner, Encoder: encoder, Source: source, TermHistory: history,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,9 +50,9 @@ func mustStep(t *testing.T, a *Archiver) {
 
 // TestPartsFollowEachOther follows the names in a folder while WAL comes.
 func TestPartsFollowEachOther(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	source := &testSource{history: history}
+	source := &archivetest.Source{Terms: history}
 	b := buckettest.NewMemory()
 	a := newTestArchiver(t, b, source, history)
 	const first, second = "000000010000000000000000", "000000010000000000000001"
@@ -68,7 +69,7 @@ func TestPartsFollowEachOther(t *testing.T) {
 		{4 * 32768, []string{second + ".00000001-00008000.zst", "000000010000000000000002.zst",
 			"000000010000000000000003.zst"}},
 	} {
-		source.flushed = c.flushed
+		source.End = c.flushed
 		mustStep(t, a)
 		for _, name := range c.added {
 			want = append(want, format.TermFolder(1)+name)
@@ -87,18 +88,18 @@ func TestPartsFollowEachOther(t *testing.T) {
 }
 
 // recycled gives files of another place.
-type recycled struct{ *testSource }
+type recycled struct{ *archivetest.Source }
 
 func (r recycled) Open(name string) (File, error) {
 	s, _ := wal.ParseSegment(name, format.SegmentSize)
 	s.Number += 3
-	return &testFile{r.testSource, s}, nil
+	return &archivetest.SourceFile{Source: r.Source, Segment: s}, nil
 }
 
 func TestRecycledFileIsNotArchived(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	a := newTestArchiver(t, buckettest.NewMemory(), recycled{&testSource{history: history, flushed: 1 << 20}}, history)
+	a := newTestArchiver(t, buckettest.NewMemory(), recycled{&archivetest.Source{Terms: history, End: 1 << 20}}, history)
 	if _, err := a.Step(t.Context()); !errors.Is(err, errRecycled) || a.State().Archived != 0 || a.State().Err == nil {
 		t.Errorf("%v, %+v", err, a.State())
 	}
@@ -156,7 +157,7 @@ func (f *benchFile) ReadAt(p []byte, off int64) (int, error) {
 	n := copy(p, f.content[off:])
 	for at := 0; at+wal.PageSize <= n; at += wal.PageSize {
 		var header [wal.PageSize]byte
-		testWAL([]ha.TermStart{{Term: 1}}, f.segment.Start()+wal.LSN(off)+wal.LSN(at), header[:16])
+		archivetest.WriteWAL([]ha.TermStart{{Term: 1}}, f.segment.Start()+wal.LSN(off)+wal.LSN(at), header[:16])
 		copy(p[at:], header[:16])
 	}
 	if n < len(p) {
@@ -188,15 +189,15 @@ func BenchmarkCatchUp(b *testing.B) {
 }
 
 // stoppedServer has its files, and answers nobody.
-type stoppedServer struct{ *testSource }
+type stoppedServer struct{ *archivetest.Source }
 
 func (stoppedServer) Flushed(context.Context) (wal.LSN, error) { return 0, errors.New("no connection") }
 
 // What a server has written last is archived when it has stopped, however long a commit may wait.
 func TestAStoppedServerIsArchivedToItsEnd(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	source := &testSource{history: history, flushed: 1000}
+	source := &archivetest.Source{Terms: history, End: 1000}
 	b := buckettest.NewMemory()
 	a := newTestArchiver(t, b, source, history)
 	a.MaxLag = time.Hour
@@ -204,7 +205,7 @@ func TestAStoppedServerIsArchivedToItsEnd(t *testing.T) {
 	if s := a.State(); s.Archived != 0 {
 		t.Fatalf("a commit does not wait: %+v", s)
 	}
-	source.flushed = 3*32768 + 100
+	source.End = 3*32768 + 100
 	a.Source = stoppedServer{source}
 	if err := a.Finish(t.Context(), 3*32768+100); err != nil {
 		t.Fatal(err)
@@ -219,9 +220,9 @@ func TestAStoppedServerIsArchivedToItsEnd(t *testing.T) {
 
 // An archive that has failed is not waited for.
 func TestAnArchiveThatHasFailedIsNotFinished(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	source := &testSource{history: history, flushed: 1 << 20}
+	source := &archivetest.Source{Terms: history, End: 1 << 20}
 	b := buckettest.NewMemory()
 	a := newTestArchiver(t, b, recycled{source}, history)
 	if _, err := a.Step(t.Context()); !errors.Is(err, errRecycled) {

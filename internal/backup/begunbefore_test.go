@@ -3,6 +3,7 @@ package backup
 import (
 	"testing"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
@@ -18,13 +19,13 @@ func restoredFrom(left, on []ha.TermStart) Catalogue {
 		1: {TermHistory: left[:1]}, 3: {TermHistory: left[:3]}, 4: {TermHistory: left}, 1005: {TermHistory: on},
 	}}
 	for number := 1; number <= 3; number++ {
-		addWAL(&c, 1, 1, number, day(1))
-		addWAL(&c, 4, 2, number+2, day(2))
-		addWAL(&c, 1005, 3, number+5, day(3))
+		addWAL(&c, 1, 1, number, archivetest.Day(1))
+		addWAL(&c, 4, 2, number+2, archivetest.Day(2))
+		addWAL(&c, 1005, 3, number+5, archivetest.Day(3))
 	}
-	addWAL(&c, 4, 2, 6, day(2))
+	addWAL(&c, 4, 2, 6, archivetest.Day(2))
 	c.Backups = []format.Backup{{ID: "b", Type: format.TypeFull, Term: 3, StartLSN: inSegment(4, 0x28), StopLSN: inSegment(4, 0x100),
-		StartTimeline: 2, StopTimeline: 2, Started: day(2), Stopped: day(2)}}
+		StartTimeline: 2, StopTimeline: 2, Started: archivetest.Day(2), Stopped: archivetest.Day(2)}}
 	return c
 }
 
@@ -52,7 +53,7 @@ func TestARestoreInPlaceHasInCommonWhatItGoesOnFrom(t *testing.T) {
 			if parent, ok := Parent(c, on, 8); !ok || parent.ID != b.ID {
 				t.Errorf("the next backup continues %q", parent.ID)
 			}
-			after := retention{c}.without(Retain(c, Policy{Count: 1, Now: day(20)}).Names)
+			after := retention{c}.without(Retain(c, Policy{Count: 1, Now: archivetest.Day(20)}).Names)
 			if to, gap := after.Covered(on, b.StartLSN); to < inSegment(9, 0) || gap != nil {
 				t.Errorf("after retention there is WAL up to %s, %v", to, gap)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -55,12 +56,12 @@ func (w *world) restoreInPlace() {
 	}
 	newest := slices.Max(slices.Collect(maps.Keys(c.Terms)))
 	for _, l := range w.leaders {
-		newest = max(newest, l.history[len(l.history)-1].Term)
+		newest = max(newest, l.Terms[len(l.Terms)-1].Term)
 	}
 	history = append(history, ha.TermStart{Term: newest + ha.RestoreTerms + 1, LSN: at, Timeline: timeline + 1})
 	oldest := format.SegmentStart(format.NumberAt(at))
 	l := &leader{
-		testSource: &testSource{history: history, flushed: at + 100, oldest: oldest}, from: choice.Backup.StartLSN,
+		Source: &archivetest.Source{Terms: history, End: at + 100, Begin: oldest}, from: choice.Backup.StartLSN,
 	}
 	l.begun = len(stretches(onlyOf(c, history), history)) > 0
 	w.leaders = append(w.leaders, l)

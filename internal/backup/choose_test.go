@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -25,7 +26,7 @@ func chooseFrom() Catalogue {
 	add := func(term uint64, timeline wal.Timeline, number uint64) {
 		s := format.SegmentOf(timeline, number)
 		c.Terms[term].WAL = append(c.Terms[term].WAL,
-			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(int(number) + 1)}})
+			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: archivetest.Hour(int(number) + 1)}})
 	}
 	for number := uint64(3); number < 6; number++ {
 		add(1, 1, number)
@@ -36,7 +37,7 @@ func chooseFrom() Catalogue {
 		lsn := wal.LSN(at) * wal.SegmentSize
 		c.Backups = append(c.Backups, format.Backup{
 			ID: fmt.Sprintf("b%d", at), Type: format.TypeFull, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
-			Started: hour(at), Stopped: hour(at),
+			Started: archivetest.Hour(at), Stopped: archivetest.Hour(at),
 		})
 	}
 	return c
@@ -49,11 +50,11 @@ func TestWhatIsChosenToRestoreFrom(t *testing.T) {
 		to     wal.LSN
 	}{
 		"the end":                                {Wanted{}, "b5", 0x7000000},
-		"a time between the backups":             {Wanted{Target: Target{Time: hour(4)}}, "b3", 0x7000000},
-		"a time after the last WAL":              {Wanted{Target: Target{Time: hour(20)}}, "b5", 0x7000000},
-		"now":                                    {Wanted{Target: Target{Time: hour(22)}}, "b5", 0x7000000},
-		"the future":                             {Wanted{Target: Target{Time: hour(23)}}, "", 0},
-		"a time before the first backup":         {Wanted{Target: Target{Time: hour(2)}}, "", 0},
+		"a time between the backups":             {Wanted{Target: Target{Time: archivetest.Hour(4)}}, "b3", 0x7000000},
+		"a time after the last WAL":              {Wanted{Target: Target{Time: archivetest.Hour(20)}}, "b5", 0x7000000},
+		"now":                                    {Wanted{Target: Target{Time: archivetest.Hour(22)}}, "b5", 0x7000000},
+		"the future":                             {Wanted{Target: Target{Time: archivetest.Hour(23)}}, "", 0},
+		"a time before the first backup":         {Wanted{Target: Target{Time: archivetest.Hour(2)}}, "", 0},
 		"an LSN before the second backup's stop": {Wanted{Target: Target{LSN: 0x50000F0}}, "b3", 0x7000000},
 		"an LSN beyond the end":                  {Wanted{Target: Target{LSN: 0x7000001}}, "", 0},
 		"a transaction":                          {Wanted{Target: Target{XID: "7"}}, "b3", 0x7000000},
@@ -61,11 +62,11 @@ func TestWhatIsChosenToRestoreFrom(t *testing.T) {
 		"a backup as it was": {
 			Wanted{Target: Target{Immediate: true}, Backup: "b3"}, "b3", 0x3000100,
 		},
-		"a backup that is too late":  {Wanted{Target: Target{Time: hour(4)}, Backup: "b5"}, "", 0},
+		"a backup that is too late":  {Wanted{Target: Target{Time: archivetest.Hour(4)}, Backup: "b5"}, "", 0},
 		"a backup that is not there": {Wanted{Target: Target{Immediate: true}, Backup: "b9"}, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.want.Now = hour(22)
+			c.want.Now = archivetest.Hour(22)
 			got, err := chooseFrom().Choose(c.want)
 			if c.backup == "" {
 				if !errors.Is(err, ErrOutside) ||
@@ -82,7 +83,7 @@ func TestWhatIsChosenToRestoreFrom(t *testing.T) {
 	// With a gap at the end nobody knows what was written after it.
 	gap := chooseFrom()
 	gap.Terms[2].WAL[1].Piece.Segment.Number = 8
-	if got, err := gap.Choose(Wanted{Target: Target{Time: hour(20)}, Now: hour(22)}); err == nil {
+	if got, err := gap.Choose(Wanted{Target: Target{Time: archivetest.Hour(20)}, Now: archivetest.Hour(22)}); err == nil {
 		t.Errorf("chose %s beyond a gap", got.Backup.ID)
 	}
 }
@@ -97,20 +98,20 @@ func restoredInPlace() Catalogue {
 		TermHistory: next, Histories: map[wal.Timeline]bucket.Object{2: {Name: "wal/000003EA/00000002.history.zst"}},
 	}}}
 	for n := 3; n < 20; n++ {
-		writeTo(&c, 1, 1, n, hour(n+1))
+		writeTo(&c, 1, 1, n, archivetest.Hour(n+1))
 	}
 	for n := 5; n < 14; n++ {
-		writeTo(&c, 1002, 2, n, hour(21).Add(time.Duration(n)*time.Minute))
+		writeTo(&c, 1002, 2, n, archivetest.Hour(21).Add(time.Duration(n)*time.Minute))
 	}
-	c.Terms[1002].Note.Modified = hour(21).Add(20 * time.Second)
-	backUp(&c, "b3", "", 1, 3, hour(3))
-	backUp(&c, "b15", "", 1, 15, hour(15))
-	backUp(&c, "new", "", 1002, 8, hour(21).Add(10*time.Minute))
+	c.Terms[1002].Note.Modified = archivetest.Hour(21).Add(20 * time.Second)
+	backUp(&c, "b3", "", 1, 3, archivetest.Hour(3))
+	backUp(&c, "b15", "", 1, 15, archivetest.Hour(15))
+	backUp(&c, "new", "", 1002, 8, archivetest.Hour(21).Add(10*time.Minute))
 	return c
 }
 
 func TestTheBranchThatWasLeftCanBeRestored(t *testing.T) {
-	now := hour(22)
+	now := archivetest.Hour(22)
 	for name, c := range map[string]struct {
 		want   Wanted
 		branch uint64
@@ -119,29 +120,29 @@ func TestTheBranchThatWasLeftCanBeRestored(t *testing.T) {
 		error  string
 	}{
 		"a time before the place where they part": {
-			Wanted{Target: Target{Time: hour(4)}}, 1, "b3", 0x14000000, "",
+			Wanted{Target: Target{Time: archivetest.Hour(4)}}, 1, "b3", 0x14000000, "",
 		},
 		"a time of the branch that was left": {
-			Wanted{Target: Target{Time: hour(14)}}, 1, "b3", 0x14000000, "",
+			Wanted{Target: Target{Time: archivetest.Hour(14)}}, 1, "b3", 0x14000000, "",
 		},
 		"a later one": {
-			Wanted{Target: Target{Time: hour(16)}}, 1, "b15", 0x14000000, "",
+			Wanted{Target: Target{Time: archivetest.Hour(16)}}, 1, "b15", 0x14000000, "",
 		},
 		"with a backup": {
-			Wanted{Target: Target{Time: hour(16)}, Backup: "b3"}, 1, "b3", 0x14000000, "",
+			Wanted{Target: Target{Time: archivetest.Hour(16)}, Backup: "b3"}, 1, "b3", 0x14000000, "",
 		},
 		"a time of the newer one": {
-			Wanted{Target: Target{Time: hour(21).Add(time.Minute)}}, 1002, "b3", 0xE000000, "",
+			Wanted{Target: Target{Time: archivetest.Hour(21).Add(time.Minute)}}, 1002, "b3", 0xE000000, "",
 		},
 		"now": {Wanted{Target: Target{Time: now}}, 1002, "new", 0xE000000, ""},
 		"a time between them": {
-			Wanted{Target: Target{Time: hour(21)}}, 0, "", 0, "name it without a moment",
+			Wanted{Target: Target{Time: archivetest.Hour(21)}}, 0, "", 0, "name it without a moment",
 		},
 		"one that is named, before": {
-			Wanted{Target: Target{Time: hour(4)}, Branch: 1002}, 1002, "b3", 0xE000000, "",
+			Wanted{Target: Target{Time: archivetest.Hour(4)}, Branch: 1002}, 1002, "b3", 0xE000000, "",
 		},
 		"a time after the end of one that is named": {
-			Wanted{Target: Target{Time: hour(21)}, Branch: 1}, 0, "", 0, "branch 1 from 0/3000100",
+			Wanted{Target: Target{Time: archivetest.Hour(21)}, Branch: 1}, 0, "", 0, "branch 1 from 0/3000100",
 		},
 		"an LSN before they part": {Wanted{Target: Target{LSN: 0x5000100}}, 1002, "b3", 0xE000000, ""},
 		"an LSN of both":          {Wanted{Target: Target{LSN: 0xA000000}}, 0, "", 0, "--branch"},
@@ -190,7 +191,7 @@ func TestTheBranchThatWasLeftCanBeRestored(t *testing.T) {
 }
 
 func TestTheWordsOfAMomentOnSeveralBranches(t *testing.T) {
-	_, err := restoredInPlace().Choose(Wanted{Target: Target{LSN: 0xA000000}, Now: hour(22)})
+	_, err := restoredInPlace().Choose(Wanted{Target: Target{LSN: 0xA000000}, Now: archivetest.Hour(22)})
 	want := "restore to LSN 0/A000000: it is on several branches, with other data on each. " +
 		"Name the one that is meant, with branch in the target (--branch of kubectl toban restore): " +
 		"branch 1002 from 0/5000100 (2026-11-20T21:00:20Z) to 0/E000000 (2026-11-20T21:13:00Z); " +
@@ -202,10 +203,10 @@ func TestTheWordsOfAMomentOnSeveralBranches(t *testing.T) {
 	copied := restoredInPlace()
 	for _, term := range copied.Terms {
 		for i := range term.WAL {
-			term.WAL[i].Object.Modified = hour(23)
+			term.WAL[i].Object.Modified = archivetest.Hour(23)
 		}
 	}
-	c, err := copied.Choose(Wanted{Target: Target{Time: hour(22)}, Now: hour(23)})
+	c, err := copied.Choose(Wanted{Target: Target{Time: archivetest.Hour(22)}, Now: archivetest.Hour(23)})
 	if err != nil || c.Branch != 1002 {
 		t.Errorf("where both seem to have a time it goes along branch %d: %v", c.Branch, err)
 	}
@@ -242,7 +243,7 @@ func TestWhatABranchIs(t *testing.T) {
 				}
 				own := history[len(history)-1]
 				archive.Terms[own.Term] = &Term{TermHistory: history}
-				writeTo(&archive, own.Term, own.Timeline, int(own.LSN/wal.SegmentSize), hour(3))
+				writeTo(&archive, own.Term, own.Timeline, int(own.LSN/wal.SegmentSize), archivetest.Hour(3))
 			}
 			var got []uint64
 			for _, b := range archive.Branches() {
@@ -262,14 +263,14 @@ func TestATermIsReadAsItsLeaderHadIt(t *testing.T) {
 	for n := uint64(6); n < 9; n++ {
 		s.Number = n
 		archive.Terms[1].WAL = append(archive.Terms[1].WAL,
-			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(6)}})
+			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: archivetest.Hour(6)}})
 	}
 	archive.Terms[2].WAL = append(archive.Terms[2].WAL,
-		WAL{format.Piece{Segment: format.SegmentOf(2, 7), From: 0, To: wal.SegmentSize}, bucket.Object{Name: "x", Modified: hour(8)}},
-		WAL{format.Piece{Segment: format.SegmentOf(2, 8), From: 0, To: wal.SegmentSize}, bucket.Object{Name: "y", Modified: hour(9)}})
+		WAL{format.Piece{Segment: format.SegmentOf(2, 7), From: 0, To: wal.SegmentSize}, bucket.Object{Name: "x", Modified: archivetest.Hour(8)}},
+		WAL{format.Piece{Segment: format.SegmentOf(2, 8), From: 0, To: wal.SegmentSize}, bucket.Object{Name: "y", Modified: archivetest.Hour(9)}})
 	lsn := Target{LSN: 0x8000100}
 	for branch, want := range map[uint64]int{0: 2, 1: 2, 2: 2} {
-		got, err := archive.Choose(Wanted{Target: lsn, Branch: branch, Now: hour(22)})
+		got, err := archive.Choose(Wanted{Target: lsn, Branch: branch, Now: archivetest.Hour(22)})
 		if err != nil || len(got.TermHistory) != want {
 			t.Errorf("branch %d goes along %v: %v", branch, got.TermHistory, err)
 		}
@@ -277,11 +278,11 @@ func TestATermIsReadAsItsLeaderHadIt(t *testing.T) {
 	// The first term is the name of the branch, whose newest leader goes before; another's is the leader's own.
 	archive.Terms[3] = &Term{TermHistory: append(slices.Clone(archive.Terms[2].TermHistory),
 		ha.TermStart{Term: 3, LSN: 0x6000100, Timeline: 3})}
-	writeTo(&archive, 3, 3, 6, hour(10))
-	if got, err := archive.Choose(Wanted{Branch: 2, Now: hour(22)}); err != nil || got.To != 0x9000000 {
+	writeTo(&archive, 3, 3, 6, archivetest.Hour(10))
+	if got, err := archive.Choose(Wanted{Branch: 2, Now: archivetest.Hour(22)}); err != nil || got.To != 0x9000000 {
 		t.Errorf("as the leader of term 2 had it: to %s, %v", got.To, err)
 	}
-	if got, err := archive.Choose(Wanted{Now: hour(22)}); err != nil || got.To != 0x7000000 {
+	if got, err := archive.Choose(Wanted{Now: archivetest.Hour(22)}); err != nil || got.To != 0x7000000 {
 		t.Errorf("as it is: to %s, %v", got.To, err)
 	}
 }
@@ -289,10 +290,10 @@ func TestATermIsReadAsItsLeaderHadIt(t *testing.T) {
 // An archive that has had more than it has is not the one that was meant, or has lost objects.
 func TestAnArchiveThatHasHadMoreIsNotRestored(t *testing.T) {
 	archive := restoredInPlace()
-	if _, err := archive.Choose(Wanted{AtLeast: 0xE000000, Now: hour(22)}); err != nil {
+	if _, err := archive.Choose(Wanted{AtLeast: 0xE000000, Now: archivetest.Hour(22)}); err != nil {
 		t.Errorf("with all that it has had: %v", err)
 	}
-	_, err := archive.Choose(Wanted{AtLeast: 0xE000001, Now: hour(22)})
+	_, err := archive.Choose(Wanted{AtLeast: 0xE000001, Now: archivetest.Hour(22)})
 	words := "only to 0/E000000, and it has had WAL up to 0/E000001"
 	if !errors.Is(err, ErrOutside) || !strings.Contains(err.Error(), words) {
 		t.Errorf("with less: %v", err)
@@ -303,11 +304,11 @@ func TestAnArchiveThatHasHadMoreIsNotRestored(t *testing.T) {
 func TestNoBranchTakesThePlaceOfAnother(t *testing.T) {
 	archive := restoredInPlace()
 	archive.Backups = slices.DeleteFunc(archive.Backups, func(b format.Backup) bool { return b.ID != "b15" })
-	if got, err := archive.Choose(Wanted{Now: hour(22)}); !errors.Is(err, ErrOutside) ||
+	if got, err := archive.Choose(Wanted{Now: archivetest.Hour(22)}); !errors.Is(err, ErrOutside) ||
 		!strings.Contains(err.Error(), "branch 1002 has no backup") {
 		t.Errorf("the end is read along branch %d: %v", got.Branch, err)
 	}
-	if got, err := archive.Choose(Wanted{Branch: 1, Now: hour(22)}); err != nil || got.Backup.ID != "b15" {
+	if got, err := archive.Choose(Wanted{Branch: 1, Now: archivetest.Hour(22)}); err != nil || got.Backup.ID != "b15" {
 		t.Errorf("the end of branch 1 is read from %s: %v", got.Backup.ID, err)
 	}
 	// The newest has no backup of its own, and a gap where it begins. The other's last WAL came late.
@@ -315,9 +316,9 @@ func TestNoBranchTakesThePlaceOfAnother(t *testing.T) {
 	archive.Backups = slices.DeleteFunc(archive.Backups, func(b format.Backup) bool { return b.ID == "new" })
 	archive.Terms[1002].WAL = archive.Terms[1002].WAL[3:]
 	for i := range archive.Terms[1].WAL {
-		archive.Terms[1].WAL[i].Object.Modified = hour(23)
+		archive.Terms[1].WAL[i].Object.Modified = archivetest.Hour(23)
 	}
-	if got, err := archive.Choose(Wanted{Target: Target{Time: hour(22)}, Now: hour(23)}); !errors.Is(err, ErrOutside) {
+	if got, err := archive.Choose(Wanted{Target: Target{Time: archivetest.Hour(22)}, Now: archivetest.Hour(23)}); !errors.Is(err, ErrOutside) {
 		t.Errorf("a time of the newest is read along branch %d: %v", got.Branch, err)
 	}
 }
@@ -333,16 +334,16 @@ func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
 		TermHistory: next, Histories: map[wal.Timeline]bucket.Object{2: {Name: "wal/000003EC/00000002.history.zst"}},
 	}}}
 	for n := 3; n < 5; n++ {
-		writeTo(&archive, 2, 1, n, hour(n+1))
-		writeTo(&archive, 3, 1, n, hour(9))
+		writeTo(&archive, 2, 1, n, archivetest.Hour(n+1))
+		writeTo(&archive, 3, 1, n, archivetest.Hour(9))
 	}
-	writeTo(&archive, 2, 2, 5, hour(6))
-	writeTo(&archive, 3, 3, 6, hour(10))
-	writeTo(&archive, 1004, 2, 4, hour(21))
-	writeTo(&archive, 1004, 2, 5, hour(21))
-	backUp(&archive, "b3", "", 1, 3, hour(3))
+	writeTo(&archive, 2, 2, 5, archivetest.Hour(6))
+	writeTo(&archive, 3, 3, 6, archivetest.Hour(10))
+	writeTo(&archive, 1004, 2, 4, archivetest.Hour(21))
+	writeTo(&archive, 1004, 2, 5, archivetest.Hour(21))
+	backUp(&archive, "b3", "", 1, 3, archivetest.Hour(3))
 	for range 20 { // whatever the order of a map
-		got, err := archive.Choose(Wanted{Now: hour(22)})
+		got, err := archive.Choose(Wanted{Now: archivetest.Hour(22)})
 		if err != nil || got.Branch != 1004 || got.To != 0x6000000 {
 			t.Fatalf("the end is read along branch %d to %s: %v", got.Branch, got.To, err)
 		}
@@ -354,7 +355,7 @@ func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
 	}
 	// What they wrote after the place of the restore is not taken.
 	archive.Terms[1004].WAL = nil
-	writeTo(&archive, 1004, 2, 5, hour(21))
+	writeTo(&archive, 1004, 2, 5, archivetest.Hour(21))
 	if to, missing := archive.Covered(next, 0x3000028); to != 0x4800000 || missing == nil {
 		t.Errorf("it is covered to %s, what is missing is %v", to, missing)
 	}
@@ -364,18 +365,18 @@ func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
 func TestATermThatCantBeUnderstoodIsNotPassedOver(t *testing.T) {
 	archive := restoredInPlace()
 	spoilTerm(&archive, 1002)
-	archive.Terms[1002].Note.Modified = hour(21)
+	archive.Terms[1002].Note.Modified = archivetest.Hour(21)
 	for name, c := range map[string]struct {
 		want  Wanted
 		error string
 	}{
 		"the end":          {Wanted{}, "wal/000003EA/lineage.json can't be understood"},
-		"a time since":     {Wanted{Target: Target{Time: hour(21)}}, "wal/000003EA/lineage.json can't be understood"},
-		"a time before":    {Wanted{Target: Target{Time: hour(14)}}, ""},
+		"a time since":     {Wanted{Target: Target{Time: archivetest.Hour(21)}}, "wal/000003EA/lineage.json can't be understood"},
+		"a time before":    {Wanted{Target: Target{Time: archivetest.Hour(14)}}, ""},
 		"a branch":         {Wanted{Branch: 1}, ""},
 		"a backup as such": {Wanted{Backup: "b15", Target: Target{Immediate: true}}, ""},
 	} {
-		c.want.Now = hour(22)
+		c.want.Now = archivetest.Hour(22)
 		got, err := archive.Choose(c.want)
 		if c.error == "" && (err != nil || got.Branch != 1) ||
 			c.error != "" && (!errors.Is(err, ErrOutside) || !strings.Contains(err.Error(), c.error)) {
@@ -388,13 +389,13 @@ func TestATermThatCantBeUnderstoodIsNotPassedOver(t *testing.T) {
 // term, nor one whose term history is known from elsewhere.
 func TestATermThatCantBeUnderstoodAndIsNotTheNewestIsNoObstacle(t *testing.T) {
 	archive := restoredInPlace()
-	archive.Terms[1].Note.Modified = hour(21)
+	archive.Terms[1].Note.Modified = archivetest.Hour(21)
 	archive.Unread = append(archive.Unread, Unread{Name: "wal/00000001/lineage.json", Term: 1, Problem: "spoilt"})
-	if got, err := archive.Choose(Wanted{Now: hour(22)}); err != nil || got.Branch != 1002 {
+	if got, err := archive.Choose(Wanted{Now: archivetest.Hour(22)}); err != nil || got.Branch != 1002 {
 		t.Errorf("the end is read along branch %d: %v", got.Branch, err)
 	}
 	archive.Unread[0].Term = 1003 // of which nothing else is known
-	if got, err := archive.Choose(Wanted{Now: hour(22)}); err != nil || got.Branch != 1002 {
+	if got, err := archive.Choose(Wanted{Now: archivetest.Hour(22)}); err != nil || got.Branch != 1002 {
 		t.Errorf("the end is read along branch %d: %v", got.Branch, err)
 	}
 }

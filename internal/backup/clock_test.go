@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -22,10 +23,10 @@ type timed struct {
 }
 
 func newTimed(t *testing.T) timed {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	a := timed{t, buckettest.NewMemory()}
-	a.bucket.Clock = hour(8)
-	if err := format.Claim(t.Context(), a.bucket, testOwner); err != nil {
+	a.bucket.Clock = archivetest.Hour(8)
+	if err := format.Claim(t.Context(), a.bucket, archivetest.Owner); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -79,7 +80,7 @@ func (a timed) copied(at time.Time) *buckettest.Memory {
 	a.Helper()
 	second := buckettest.NewMemory()
 	second.Clock = at
-	state, err := CopyToSecond(a.Context(), SecondOptions{First: a.bucket, Second: second, Owner: testOwner.UID,
+	state, err := CopyToSecond(a.Context(), SecondOptions{First: a.bucket, Second: second, Owner: archivetest.Owner.UID,
 		Policy: Policy{Count: 7, Now: at}})
 	if err != nil || len(state.Problems) > 0 || state.Until.IsZero() {
 		a.Fatalf("%+v %v", state, err)
@@ -100,18 +101,18 @@ func (a timed) synced(at time.Time) *buckettest.Memory {
 // written from 11:01 on.
 func gapAtNoon(t *testing.T, noted bool) timed {
 	a := newTimed(t)
-	a.begin(hour(8), ha.TermStart{Term: 1, Timeline: 1})
-	a.segment(1, 1, 3, hour(8))
-	a.back("b1", 3, hour(9))
-	a.segment(1, 1, 4, hour(10))
-	a.segment(1, 1, 5, hour(11))
+	a.begin(archivetest.Hour(8), ha.TermStart{Term: 1, Timeline: 1})
+	a.segment(1, 1, 3, archivetest.Hour(8))
+	a.back("b1", 3, archivetest.Hour(9))
+	a.segment(1, 1, 4, archivetest.Hour(10))
+	a.segment(1, 1, 5, archivetest.Hour(11))
 	if noted {
-		a.note(1, format.ClockNote{LSN: format.SegmentStart(6) + 100, At: hour(11).Add(time.Minute)})
+		a.note(1, format.ClockNote{LSN: format.SegmentStart(6) + 100, At: archivetest.Hour(11).Add(time.Minute)})
 	}
-	a.put(format.TermFolder(1)+format.Gap{From: format.SegmentStart(6), To: format.SegmentStart(20)}.Name(), "gap", hour(13))
-	a.segment(1, 1, 20, hour(13))
-	a.segment(1, 1, 21, hour(13).Add(20*time.Minute))
-	a.back("b2", 21, hour(14))
+	a.put(format.TermFolder(1)+format.Gap{From: format.SegmentStart(6), To: format.SegmentStart(20)}.Name(), "gap", archivetest.Hour(13))
+	a.segment(1, 1, 20, archivetest.Hour(13))
+	a.segment(1, 1, 21, archivetest.Hour(13).Add(20*time.Minute))
+	a.back("b2", 21, archivetest.Hour(14))
 	return a
 }
 
@@ -119,20 +120,20 @@ func gapAtNoon(t *testing.T, noted bool) timed {
 func inPlaceAtNoon(t *testing.T, noted bool) timed {
 	a := newTimed(t)
 	first, fork := ha.TermStart{Term: 1, Timeline: 1}, format.SegmentStart(5)+0x100
-	a.begin(hour(8), first)
-	a.segment(1, 1, 3, hour(8))
-	a.back("b1", 3, hour(9))
-	a.segment(1, 1, 4, hour(10))
-	a.segment(1, 1, 5, hour(11))
-	a.segment(1, 1, 6, hour(12).Add(-time.Second))
-	a.begin(hour(12), first, ha.TermStart{Term: 1002, LSN: fork, Timeline: 2})
+	a.begin(archivetest.Hour(8), first)
+	a.segment(1, 1, 3, archivetest.Hour(8))
+	a.back("b1", 3, archivetest.Hour(9))
+	a.segment(1, 1, 4, archivetest.Hour(10))
+	a.segment(1, 1, 5, archivetest.Hour(11))
+	a.segment(1, 1, 6, archivetest.Hour(12).Add(-time.Second))
+	a.begin(archivetest.Hour(12), first, ha.TermStart{Term: 1002, LSN: fork, Timeline: 2})
 	if noted {
-		a.note(1, format.ClockNote{LSN: format.SegmentStart(7), At: hour(12).Add(-time.Second)})
-		a.note(1002, format.ClockNote{Began: true, LSN: fork, At: hour(12)})
+		a.note(1, format.ClockNote{LSN: format.SegmentStart(7), At: archivetest.Hour(12).Add(-time.Second)})
+		a.note(1002, format.ClockNote{Began: true, LSN: fork, At: archivetest.Hour(12)})
 	}
-	a.segment(1002, 2, 5, hour(12).Add(time.Minute))
-	a.segment(1002, 2, 6, hour(12).Add(6*time.Minute))
-	a.segment(1002, 2, 7, hour(12).Add(7*time.Minute))
+	a.segment(1002, 2, 5, archivetest.Hour(12).Add(time.Minute))
+	a.segment(1002, 2, 6, archivetest.Hour(12).Add(6*time.Minute))
+	a.segment(1002, 2, 7, archivetest.Hour(12).Add(7*time.Minute))
 	return a
 }
 
@@ -144,7 +145,7 @@ func outcome(t *testing.T, b *buckettest.Memory, at time.Time) (first string, op
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Choose(Wanted{Target: Target{Time: at}, Now: hour(20).AddDate(0, 2, 0)})
+	got, err := c.Choose(Wanted{Target: Target{Time: at}, Now: archivetest.Hour(20).AddDate(0, 2, 0)})
 	if err != nil {
 		return fmt.Sprint("refused: ", errors.Is(err, ErrOutside)), false
 	}
@@ -159,12 +160,12 @@ func TestACopyLeadsWhereTheOriginalDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := make(t, true)
 			copies := map[string]*buckettest.Memory{
-				"copied at once":                a.copied(hour(14).Add(8 * time.Minute)),
-				"copied a month later":          a.copied(hour(8).AddDate(0, 1, 0)),
-				"synced with times of the past": a.synced(hour(1)),
-				"synced a year later":           a.synced(hour(1).AddDate(1, 0, 0)),
+				"copied at once":                a.copied(archivetest.Hour(14).Add(8 * time.Minute)),
+				"copied a month later":          a.copied(archivetest.Hour(8).AddDate(0, 1, 0)),
+				"synced with times of the past": a.synced(archivetest.Hour(1)),
+				"synced a year later":           a.synced(archivetest.Hour(1).AddDate(1, 0, 0)),
 			}
-			for at := hour(8); at.Before(hour(16)); at = at.Add(5 * time.Minute) {
+			for at := archivetest.Hour(8); at.Before(archivetest.Hour(16)); at = at.Add(5 * time.Minute) {
 				want, open := outcome(t, a.bucket, at)
 				for how, b := range copies {
 					if got, stillOpen := outcome(t, b, at); got != want || open != stillOpen {
@@ -179,7 +180,7 @@ func TestACopyLeadsWhereTheOriginalDoes(t *testing.T) {
 
 // Where each of these moments leads, in the archive and in a copy.
 func TestAMomentThatMayBeMissing(t *testing.T) {
-	minute := func(h, m int) time.Time { return hour(h).Add(time.Duration(m) * time.Minute) }
+	minute := func(h, m int) time.Time { return archivetest.Hour(h).Add(time.Duration(m) * time.Minute) }
 	for name, c := range map[string]struct {
 		archive timed
 		at      time.Time
@@ -187,8 +188,8 @@ func TestAMomentThatMayBeMissing(t *testing.T) {
 		open    bool
 	}{
 		"before a gap":      {gapAtNoon(t, true), minute(10, 30), "b1 on branch 1 to 0/30000", false},
-		"in a gap":          {gapAtNoon(t, true), hour(12), "refused: true", false},
-		"in a gap, unnoted": {gapAtNoon(t, false), hour(12), "refused: true", false},
+		"in a gap":          {gapAtNoon(t, true), archivetest.Hour(12), "refused: true", false},
+		"in a gap, unnoted": {gapAtNoon(t, false), archivetest.Hour(12), "refused: true", false},
 		"after a gap":       {gapAtNoon(t, true), minute(14, 30), "b2 on branch 1 to 0/B0000", true},
 		"of the branch that was left": {
 			inPlaceAtNoon(t, true), minute(11, 30), "b1 on branch 1 to 0/38000", false,
@@ -201,7 +202,7 @@ func TestAMomentThatMayBeMissing(t *testing.T) {
 				t.Errorf("it is %s (open %v), expected %s", got, open, c.want)
 			}
 			// A copy of what has no notes may look for it, and does not take it for reached where it is not.
-			for _, at := range []time.Time{hour(14).Add(8 * time.Minute), hour(8).AddDate(0, 1, 0)} {
+			for _, at := range []time.Time{archivetest.Hour(14).Add(8 * time.Minute), archivetest.Hour(8).AddDate(0, 1, 0)} {
 				got, open := outcome(t, c.archive.copied(at), c.at)
 				if open && got != c.want {
 					t.Errorf("copied at %s it is %s, expected %s", at, got, c.want)
@@ -213,16 +214,16 @@ func TestAMomentThatMayBeMissing(t *testing.T) {
 
 // All WAL is replayed, and no later commit has come.
 func TestWhereATimeIsReachedAtTheEnd(t *testing.T) {
-	short := &ShortError{Target: Target{Time: hour(12)}, Reached: Recovered{LSN: 0x5000000, Commit: hour(11)}}
+	short := &ShortError{Target: Target{Time: archivetest.Hour(12)}, Reached: Recovered{LSN: 0x5000000, Commit: archivetest.Hour(11)}}
 	gap, missing := Window{Missing: &format.Gap{From: 0x5000000, To: 0x6000000}}, "no WAL from 0/5000000 to 0/6000000"
 	for name, c := range map[string]struct {
 		choice Choice
 		target Target
 		error  string
 	}{
-		"at the end of the archive":      {Choice{Open: true}, Target{Time: hour(12)}, ""},
-		"before a gap":                   {Choice{Window: gap}, Target{Time: hour(12)}, missing},
-		"on a branch that was left":      {Choice{Branch: 7}, Target{Time: hour(12)}, "branch 7 was left"},
+		"at the end of the archive":      {Choice{Open: true}, Target{Time: archivetest.Hour(12)}, ""},
+		"before a gap":                   {Choice{Window: gap}, Target{Time: archivetest.Hour(12)}, missing},
+		"on a branch that was left":      {Choice{Branch: 7}, Target{Time: archivetest.Hour(12)}, "branch 7 was left"},
 		"a position before a gap":        {Choice{Window: gap}, Target{LSN: 0x5000000}, ""},
 		"a position that is not there":   {Choice{Open: true}, Target{LSN: 0x5000001}, "was not reached"},
 		"a transaction, at the very end": {Choice{Open: true}, Target{XID: "7"}, "was not reached"},
@@ -247,20 +248,20 @@ func TestAnUnreadTermLeavesNoWindowOpen(t *testing.T) {
 		},
 		"lost": func(b *buckettest.Memory) { delete(b.Objects, name) },
 	} {
-		b := a.synced(hour(12).AddDate(0, 1, 0))
+		b := a.synced(archivetest.Hour(12).AddDate(0, 1, 0))
 		spoil(b)
-		if got, open := outcome(t, b, hour(12).Add(5*time.Minute)); open {
+		if got, open := outcome(t, b, archivetest.Hour(12).Add(5*time.Minute)); open {
 			t.Errorf("%s: it is %s", problem, got)
 		}
 	}
 }
 
 func TestWhatALeaderNotesOfItsClock(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	source := &testSource{history: history, flushed: 1000}
+	source := &archivetest.Source{Terms: history, End: 1000}
 	b := buckettest.NewMemory()
-	at := hour(8)
+	at := archivetest.Hour(8)
 	begin := func() *Archiver {
 		a := newTestArchiver(t, b, source, history)
 		a.Now = func() time.Time { return at }
@@ -284,35 +285,35 @@ func TestWhatALeaderNotesOfItsClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Fault = func(bool) error { return nil }
-	at = hour(9) // it began at 8
-	source.flushed = 2000
+	at = archivetest.Hour(9) // it began at 8
+	source.End = 2000
 	mustStep(t, a)
 	began := "began-00000000000003E8-20261120T080000.000000Z"
 	want(began)
-	at = hour(10)
+	at = archivetest.Hour(10)
 	a = begin() // another process
 	mustStep(t, a)
 	want(began)
 
 	b.Fault = func(bool) error { return buckettest.ErrInjected }
-	for ; at.Before(hour(12)); at = at.Add(time.Hour) {
-		source.flushed += wal.LSN(format.SegmentSize)
+	for ; at.Before(archivetest.Hour(12)); at = at.Add(time.Hour) {
+		source.End += wal.LSN(format.SegmentSize)
 		if _, err := a.Step(t.Context()); !errors.Is(err, buckettest.ErrInjected) {
 			t.Fatal(err)
 		}
 	}
 	b.Fault = func(bool) error { return nil }
-	source.oldest = format.SegmentStart(2)
-	source.flushed += wal.LSN(format.SegmentSize)
+	source.Begin = format.SegmentStart(2)
+	source.End += wal.LSN(format.SegmentSize)
 	mustStep(t, a)
 	if a.State().Gap == nil {
 		t.Fatal("there is no gap")
 	}
 	waited := fmt.Sprintf("reached-%016X-20261120T100000.000000Z", 2000+format.SegmentSize)
 	want(began, waited)
-	at = hour(13)
-	if err := a.Finish(t.Context(), source.flushed); err != nil {
+	at = archivetest.Hour(13)
+	if err := a.Finish(t.Context(), source.End); err != nil {
 		t.Fatal(err)
 	}
-	want(began, waited, fmt.Sprintf("reached-%016X-20261120T130000.000000Z", uint64(source.flushed)))
+	want(began, waited, fmt.Sprintf("reached-%016X-20261120T130000.000000Z", uint64(source.End)))
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -75,7 +76,7 @@ func archiveFor(
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: encoder, Source: s, MaxLag: maxLag,
+	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: encoder, Source: s, MaxLag: maxLag,
 		TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}}})
 	if err != nil {
 		t.Fatal(err)
@@ -297,13 +298,13 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 	}
 	end := history[terms].LSN
 	b := generatedBucket{&countingBucket{Memory: buckettest.NewMemory()}, terms, each}
-	source := &testSource{history: history, flushed: end + 100, oldest: end - local*wal.SegmentSize}
+	source := &archivetest.Source{Terms: history, End: end + 100, Begin: end - local*wal.SegmentSize}
 	a := newTestArchiver(t, b, source, history)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	began := time.Now()
-	if err := a.open(t.Context(), source.flushed); err != nil {
+	if err := a.open(t.Context(), source.End); err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
@@ -317,13 +318,13 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 		t.Errorf("%d listings gave %d names", b.lists.Load(), b.listed.Load())
 	}
 	// Where nothing joins, the end is looked for among all names, and none is kept.
-	source.oldest = end + 10*wal.SegmentSize
-	source.flushed = source.oldest + 100
+	source.Begin = end + 10*wal.SegmentSize
+	source.End = source.Begin + 100
 	a = newTestArchiver(t, b, source, history)
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	began = time.Now()
-	if err := a.open(t.Context(), source.flushed); err != nil {
+	if err := a.open(t.Context(), source.End); err != nil {
 		t.Fatal(err)
 	}
 	took = time.Since(began)
@@ -331,7 +332,7 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	more := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 10
 	t.Logf("... and a gap before it: %s, %d KiB more in use", took, more)
-	if want := (format.Gap{From: end, To: source.oldest}); a.State().Gap == nil || *a.State().Gap != want {
+	if want := (format.Gap{From: end, To: source.Begin}); a.State().Gap == nil || *a.State().Gap != want {
 		t.Errorf("the gap is %v, want %v", a.State().Gap, want)
 	}
 	names := slices.Collect(func(yield func(string) bool) {
@@ -349,30 +350,30 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 // vanishing is a leader's pg_wal of which a checkpoint removes the first segments, right after somebody has looked
 // which is the oldest.
 type vanishing struct {
-	*testSource
+	*archivetest.Source
 
 	left wal.LSN
 }
 
 func (s *vanishing) Oldest(context.Context) (wal.LSN, error) {
-	was := s.oldest
-	s.oldest = s.left
+	was := s.Begin
+	s.Begin = s.left
 	return was, nil
 }
 
 // A new archive begins where the server still has WAL, and lacks nothing. One that has some has a gap then.
 func TestWALThatVanishesWhileAnArchiverStarts(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	const segment = 32768
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
 	b := buckettest.NewMemory()
-	source := &testSource{history: history, flushed: 3*segment + 100}
+	source := &archivetest.Source{Terms: history, End: 3*segment + 100}
 	a := newTestArchiver(t, b, &vanishing{source, 2 * segment}, history)
 	mustStep(t, a)
-	if s := a.State(); s.Gap != nil || s.Archived != source.flushed {
+	if s := a.State(); s.Gap != nil || s.Archived != source.End {
 		t.Errorf("a new archive goes to %s, and has a gap %v", s.Archived, s.Gap)
 	}
-	source.flushed = 9*segment + 100
+	source.End = 9*segment + 100
 	a = newTestArchiver(t, b, &vanishing{source, 8 * segment}, history)
 	mustStep(t, a)
 	if want := (format.Gap{From: 3*segment + 100, To: 8 * segment}); a.State().Gap == nil || *a.State().Gap != want {
@@ -382,14 +383,14 @@ func TestWALThatVanishesWhileAnArchiverStarts(t *testing.T) {
 
 // Each leader takes over the gap that the one before it knew of, until it has the WAL itself.
 func TestAGapIsKnownToTheNextLeaders(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	const segment = 32768
 	first := []ha.TermStart{{Term: 1, Timeline: 1}}
 	b := buckettest.NewMemory()
-	source := &testSource{history: first, flushed: 2*segment + 100}
+	source := &archivetest.Source{Terms: first, End: 2*segment + 100}
 	a := newTestArchiver(t, b, source, first)
 	mustStep(t, a)
-	source.flushed, source.oldest = 100*segment+5, 60*segment // the bucket was away for long
+	source.End, source.Begin = 100*segment+5, 60*segment // the bucket was away for long
 	mustStep(t, a)
 	gap := format.Gap{From: 2*segment + 100, To: 60 * segment}
 	for _, c := range []struct {
@@ -400,7 +401,7 @@ func TestAGapIsKnownToTheNextLeaders(t *testing.T) {
 		{5, 100 * segment, &format.Gap{From: 2*segment + 100, To: 30 * segment}}, {6, 0, nil}, {7, 100 * segment, nil}} {
 		start := ha.TermStart{Term: c.term, Timeline: wal.Timeline(c.term), LSN: 100*segment + 5}
 		history := append(slices.Clone(first), start)
-		a := newTestArchiver(t, b, &testSource{history: history, flushed: 101 * segment, oldest: c.oldest}, history)
+		a := newTestArchiver(t, b, &archivetest.Source{Terms: history, End: 101 * segment, Begin: c.oldest}, history)
 		mustStep(t, a)
 		got := a.State().Gap
 		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {

@@ -13,11 +13,12 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/wal"
 )
 
 func (r *Recovery) putHistory(ctx context.Context, object string) error {
-	stored, err := download(ctx, r.Bucket, object, historyLimit)
+	stored, err := transfer.Download(ctx, r.Bucket, object, historyLimit)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func isMissing(err error) bool {
 }
 
 func (r segmentReader) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
-	stored, err := download(ctx, r.Bucket, o.Name, format.SealedLimit)
+	stored, err := transfer.Download(ctx, r.Bucket, o.Name, format.SealedLimit)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -38,9 +39,9 @@ func storedBackup(t *testing.T, in bucket.Bucket, encoder *format.Encoder, id st
 	t.Helper()
 	b := format.Backup{ID: id, ServerVersion: "17.6", Stopped: time.Unix(1_800_000_000, 0).UTC()}
 	if manifest != nil {
-		b.SampleDB = putObject(t, in, encoder, id, format.FileSampleDB, manifest)
+		b.SampleDB = archivetest.PutObject(t, in, encoder, id, format.FileSampleDB, manifest)
 	}
-	putBackup(t, in, b)
+	archivetest.PutBackup(t, in, b)
 	for n := range 50 {
 		putAll(t, in, map[string]string{format.FolderBase + id + "/" + format.PieceName(format.BaseTar, n) + format.EndCompressed: "a piece"})
 	}

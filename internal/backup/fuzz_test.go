@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 )
@@ -14,7 +15,7 @@ import (
 // archiveOf is what an archive has by a text: a line is the name of an object, and after a blank what is in it.
 func archiveOf(text string) (objects []bucket.Object, contents map[string][]byte) {
 	contents = map[string][]byte{}
-	at := day(1)
+	at := archivetest.Day(1)
 	for line := range strings.Lines(text) {
 		name, content, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if _, twice := contents[name]; !twice && len(contents) < 40 {
@@ -72,7 +73,7 @@ func FuzzCatalogue(f *testing.F) {
 				t.Errorf("%q is in the catalogue %d times", o.Name, known[o.Name])
 			}
 		}
-		d := Retain(c, Policy{Count: 1, Now: day(28)})
+		d := Retain(c, Policy{Count: 1, Now: archivetest.Day(28)})
 		for _, name := range d.Names {
 			stranger := slices.ContainsFunc(c.Strangers, func(o bucket.Object) bool { return o.Name == name })
 			unread := slices.ContainsFunc(c.Unread, func(u Unread) bool { return u.Name == name })
@@ -82,7 +83,7 @@ func FuzzCatalogue(f *testing.F) {
 				t.Errorf("%q is deleted: stranger %v, unread %v, listed %v", name, stranger, unread, listed)
 			}
 		}
-		_, _ = c.Choose(Wanted{Target: Target{}, Now: day(28)})
+		_, _ = c.Choose(Wanted{Target: Target{}, Now: archivetest.Day(28)})
 		for _, history := range c.TermHistories() {
 			if to, missing := c.Covered(history, 0); missing != nil && missing.From > missing.To || to > 1<<63 {
 				t.Errorf("%v covers up to %s, then lacks %v", history, to, missing)

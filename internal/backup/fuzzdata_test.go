@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/wal"
 )
 
@@ -117,7 +118,7 @@ func FuzzUnpack(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		u := &unpacking{meter: newMeter(nil, 0)}
+		u := &unpacking{meter: transfer.NewMeter(nil, 0)}
 		u.Workers, u.Bucket, u.Decoder = 2, buckettest.NewMemory(), &format.Decoder{}
 		var b format.Backup
 		at := min(int(cut)*tarBlock, len(text))

@@ -19,6 +19,7 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -26,15 +27,9 @@ import (
 	"toban.dev/internal/wal"
 )
 
-// smallSegments makes segments of four pages, so that thousands of histories can be gone through.
-func smallSegments(t testing.TB) {
-	format.SegmentSize = 4 * wal.PageSize
-	t.Cleanup(func() { format.SegmentSize = wal.SegmentSize })
-}
-
 // leader is one with its pg_wal and archiver. from is from where on its archive has no gap that is known.
 type leader struct {
-	*testSource
+	*archivetest.Source
 	archiver *Archiver
 	from     wal.LSN
 	begun    bool // the archive had WAL of this term history
@@ -66,19 +61,6 @@ type world struct {
 	counts  map[string]int
 }
 
-// archiveKeys are for archives that are encrypted.
-var archiveKeys = []*age.X25519Identity{newArchiveKey(), newArchiveKey(), newArchiveKey()}
-
-func newArchiveKey() *age.X25519Identity {
-	key, err := age.GenerateX25519Identity()
-	if err != nil {
-		panic(err)
-	}
-	return key
-}
-
-var testOwner = format.Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
-
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)),
 		others: rand.New(rand.NewPCG(seed, 3)), former: rand.New(rand.NewPCG(seed, 5)),
@@ -88,15 +70,15 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.keys = rand.New(rand.NewPCG(seed, 4))
 		w.rotate()
 		var keys strings.Builder
-		for _, key := range archiveKeys {
+		for _, key := range archivetest.Keys {
 			keys.WriteString(key.String() + "\n")
 		}
 		w.decoder, _ = format.NewDecoder(keys.String())
 	}
 	begin := wal.LSN(3 * format.SegmentSize)
 	w.leaders = []*leader{
-		{testSource: &testSource{
-			history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin,
+		{Source: &archivetest.Source{
+			Terms: []ha.TermStart{{Term: 1, Timeline: 1}}, End: begin + 100, Begin: begin,
 		}, from: begin},
 	}
 	w.restart(w.leaders[0])
@@ -115,7 +97,7 @@ func (w *world) fatal(format string, args ...any) {
 
 // rotate encrypts from now on for another key, or for the same.
 func (w *world) rotate() {
-	key := archiveKeys[w.keys.IntN(len(archiveKeys))]
+	key := archivetest.Keys[w.keys.IntN(len(archivetest.Keys))]
 	w.encoder, _ = format.NewEncoder(key.Recipient().String())
 	w.note("encrypts for %s", key.Recipient())
 }
@@ -134,7 +116,7 @@ func (w *world) checkKeys() {
 		for _, p := range t.WAL {
 			told := recipientsOf(notes, p.Piece)
 			w.counts["keys told"] += min(1, len(notes))
-			if !slices.Contains(told, "") && !slices.ContainsFunc(archiveKeys, func(key *age.X25519Identity) bool {
+			if !slices.Contains(told, "") && !slices.ContainsFunc(archivetest.Keys, func(key *age.X25519Identity) bool {
 				_, err := age.Decrypt(bytes.NewReader(w.bucket.Objects[p.Object.Name].Content), key)
 				return err == nil && slices.Contains(told, key.Recipient().String())
 			}) {
@@ -149,8 +131,8 @@ func (w *world) restart(l *leader) {
 		w.rotate()
 	}
 	l.dismissed = false // it writes its notes again
-	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Encoder: w.encoder,
-		Secret: []byte("nonce"), Source: l.testSource, TermHistory: l.history,
+	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: archivetest.Owner, Encoder: w.encoder,
+		Secret: []byte("nonce"), Source: l.Source, TermHistory: l.Terms,
 		Now: func() time.Time { return w.bucket.Clock }})
 }
 
@@ -162,24 +144,24 @@ func (w *world) elect() {
 	if w.random.IntN(4) == 0 {
 		p = w.leaders[w.random.IntN(len(w.leaders))]
 	}
-	start := p.flushed - wal.LSN(w.random.Uint64N(uint64(min(p.flushed-p.oldest, wal.LSN(2*format.SegmentSize)))+1))
+	start := p.End - wal.LSN(w.random.Uint64N(uint64(min(p.End-p.Begin, wal.LSN(2*format.SegmentSize)))+1))
 	if w.random.IntN(6) == 0 {
-		start = max(p.oldest, format.SegmentStart(format.NumberAt(start)))
+		start = max(p.Begin, format.SegmentStart(format.NumberAt(start)))
 	}
 	var timeline wal.Timeline
-	for i, s := range p.history {
+	for i, s := range p.Terms {
 		// Of a leader's WAL that it never had it knows no timeline.
-		if s.LSN < min(start, format.Cutoff(p.history, i)) || i == 0 {
+		if s.LSN < min(start, format.Cutoff(p.Terms, i)) || i == 0 {
 			timeline = max(timeline, s.Timeline)
 		}
 	}
-	history := append(slices.Clone(p.history),
-		ha.TermStart{Term: w.newest().history[len(w.newest().history)-1].Term + 1, LSN: start, Timeline: timeline + 1})
+	history := append(slices.Clone(p.Terms),
+		ha.TermStart{Term: w.newest().Terms[len(w.newest().Terms)-1].Term + 1, LSN: start, Timeline: timeline + 1})
 	l := &leader{
-		testSource: &testSource{history: history, flushed: start + 100, oldest: p.oldest}, from: p.from, begun: p.begun,
+		Source: &archivetest.Source{Terms: history, End: start + 100, Begin: p.Begin}, from: p.from, begun: p.begun,
 	}
 	w.leaders = append(w.leaders, l)
-	w.note("term %d from %s, oldest %s: %v", history[len(history)-1].Term, start, l.oldest, history)
+	w.note("term %d from %s, oldest %s: %v", history[len(history)-1].Term, start, l.Begin, history)
 	w.restart(l)
 }
 
@@ -202,7 +184,7 @@ func (w *world) archive(l *leader) {
 		w.fatal("step: %v", err)
 	}
 	w.note("term %d: archived %s of %s: %v",
-		l.history[len(l.history)-1].Term, l.archiver.State().Archived, l.flushed, err)
+		l.Terms[len(l.Terms)-1].Term, l.archiver.State().Archived, l.End, err)
 	if state := l.archiver.State(); state.Gap != nil {
 		l.from = max(l.from, state.Gap.To)
 		w.counts["gaps"]++
@@ -224,7 +206,7 @@ func (w *world) check(l *leader) {
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
-	if all := stretches(onlyOf(c, l.history), l.history); !l.begun {
+	if all := stretches(onlyOf(c, l.Terms), l.Terms); !l.begun {
 		if len(all) == 0 {
 			return
 		}
@@ -232,7 +214,7 @@ func (w *world) check(l *leader) {
 		l.from, l.begun = max(l.from, all[0].From), true
 	}
 	if l.from < to {
-		w.restore(c, l.history, l.from, to)
+		w.restore(c, l.Terms, l.from, to)
 	}
 }
 
@@ -289,7 +271,7 @@ func (w *world) restore(c Catalogue, history []ha.TermStart, from, to wal.LSN) {
 			w.fatal("the server finds no segment %d of %v (timeline %d)", number, history, plan.Timeline)
 		}
 		want := make([]byte, end-at)
-		testWAL(history, at, want)
+		archivetest.WriteWAL(history, at, want)
 		offset := at - format.SegmentStart(number)
 		if got := got[offset : offset+end-at]; !bytes.Equal(got, want) {
 			w.fatal("%v: WAL from %s to %s is not what it was", history, at, end)
@@ -319,7 +301,7 @@ func (w *world) backup(l *leader) {
 		return
 	}
 	w.backups++
-	b := format.Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: format.TypeFull, Term: l.history[len(l.history)-1].Term,
+	b := format.Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: format.TypeFull, Term: l.Terms[len(l.Terms)-1].Term,
 		Started: w.bucket.Clock, Stopped: w.bucket.Clock, Trigger: []string{"", "schedule", "request"}[w.backups%3]}
 	b.StopLSN = to - wal.LSN(w.random.Uint64N(uint64(to-l.from)))
 	if w.branches {
@@ -329,7 +311,7 @@ func (w *world) backup(l *leader) {
 	b.Pieces = []format.Object{{Name: "base.tar.00000.zst", Size: 3,
 		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}}
 	c, _ := Read(w.t.Context(), w.bucket)
-	if window, ok := c.Window(l.history); ok && w.random.IntN(3) == 0 {
+	if window, ok := c.Window(l.Terms); ok && w.random.IntN(3) == 0 {
 		parent := window.Backups[len(window.Backups)-1]
 		b.Type, b.Parent, b.Started, b.Stopped = format.TypeIncremental, parent.ID, b.Started.Add(time.Second),
 			b.Started.Add(time.Second)
@@ -340,7 +322,7 @@ func (w *world) backup(l *leader) {
 	if w.random.IntN(5) > 0 {
 		_ = w.bucket.Put(w.t.Context(), b.Folder()+format.FileBackup, text)
 	}
-	w.note("backup %s of %v from %s to %s (%s)", b.ID, l.history, b.StartLSN, b.StopLSN, b.Parent)
+	w.note("backup %s of %v from %s to %s (%s)", b.ID, l.Terms, b.StartLSN, b.StopLSN, b.Parent)
 }
 
 // reach is up to where a backup leads along a term history.
@@ -395,7 +377,7 @@ func (w *world) retain() {
 	w.counts["deleted"] += len(names)
 	for _, l := range w.leaders {
 		note := func(name string) bool {
-			return strings.HasPrefix(name, format.TermFolder(l.history[len(l.history)-1].Term)) &&
+			return strings.HasPrefix(name, format.TermFolder(l.Terms[len(l.Terms)-1].Term)) &&
 				(strings.HasSuffix(name, "/"+format.FileLineage) || strings.Contains(name, ".history"))
 		}
 		l.dismissed = l.dismissed || slices.ContainsFunc(names, note)
@@ -568,15 +550,15 @@ func (w *world) forget(c Catalogue) {
 	newest := c.NewestTermHistory()
 	for _, l := range w.leaders {
 		first := wal.LSN(math.MaxUint64)
-		wal := c.along(l.history)
+		wal := c.along(l.Terms)
 		for _, b := range c.Backups {
 			// One that is kept alone does not lead to the end; what has to lead there leadAsFar has seen to.
-			if to, _ := wal.covered(b.StartLSN); c.In(b, l.history) && to >= l.archiver.State().Archived {
+			if to, _ := wal.covered(b.StartLSN); c.In(b, l.Terms) && to >= l.archiver.State().Archived {
 				first = min(first, b.StartLSN)
 			}
 		}
 		// Without a backup of its own, only the newest leader's WAL is sure to be kept.
-		if first < math.MaxUint64 || len(newest) > 0 && l.history[len(l.history)-1] != newest[len(newest)-1] {
+		if first < math.MaxUint64 || len(newest) > 0 && l.Terms[len(l.Terms)-1] != newest[len(newest)-1] {
 			l.from = max(l.from, first)
 		}
 	}
@@ -622,24 +604,24 @@ func (w *world) scrub() {
 // more: nothing may be written then, whatever the server writes.
 func (w *world) goBack() {
 	l := w.newest()
-	first := max(l.oldest, l.history[len(l.history)-1].LSN) + 1
-	if l.flushed <= first {
+	first := max(l.Begin, l.Terms[len(l.Terms)-1].LSN) + 1
+	if l.End <= first {
 		return
 	}
-	back := first + wal.LSN(w.random.Uint64N(uint64(l.flushed-first)))
+	back := first + wal.LSN(w.random.Uint64N(uint64(l.End-first)))
 	c, _ := Read(w.t.Context(), w.bucket)
 	end := wal.LSN(0)
-	if own := c.Terms[l.history[len(l.history)-1].Term]; own != nil {
+	if own := c.Terms[l.Terms[len(l.Terms)-1].Term]; own != nil {
 		for _, p := range own.WAL {
 			end = max(end, p.Segment.Start()+wal.LSN(p.To))
 		}
 	}
 	before := maps.Clone(w.bucket.Objects)
-	l.lost, l.flushed = back, back
-	w.note("term %d goes back to %s; its archive ends at %s", l.history[len(l.history)-1].Term, back, end)
+	l.Lost, l.End = back, back
+	w.note("term %d goes back to %s; its archive ends at %s", l.Terms[len(l.Terms)-1].Term, back, end)
 	for range 4 {
 		w.restart(l)
-		l.flushed += wal.LSN(w.random.Uint64N(2 * format.SegmentSize))
+		l.End += wal.LSN(w.random.Uint64N(2 * format.SegmentSize))
 		_, err := l.archiver.Step(w.t.Context())
 		ahead := (*AheadError)(nil)
 		switch noticed := errors.As(err, &ahead); {
@@ -662,9 +644,9 @@ func (w *world) step() {
 	w.bucket.Clock = w.bucket.Clock.Add(time.Duration(w.random.IntN(120)) * time.Minute)
 	switch n := w.random.IntN(20); {
 	case n < 7:
-		l.flushed += wal.LSN(w.random.Uint64N(format.SegmentSize) + 1)
+		l.End += wal.LSN(w.random.Uint64N(format.SegmentSize) + 1)
 		if w.random.IntN(5) == 0 {
-			l.flushed += wal.LSN(4 * format.SegmentSize)
+			l.End += wal.LSN(4 * format.SegmentSize)
 		}
 	case n < 14:
 		w.archive(l)
@@ -704,10 +686,10 @@ func stretches(c Catalogue, history []ha.TermStart) []format.Gap {
 func (w *world) recycle(l *leader) {
 	keep := l.archiver.State().Slot()
 	if w.random.IntN(5) == 0 {
-		keep = format.SegmentStart(format.NumberAt(l.flushed))
+		keep = format.SegmentStart(format.NumberAt(l.End))
 	}
-	l.oldest = max(l.oldest, min(keep, format.SegmentStart(format.NumberAt(l.flushed))))
-	w.note("term %d: oldest %s", l.history[len(l.history)-1].Term, l.oldest)
+	l.Begin = max(l.Begin, min(keep, format.SegmentStart(format.NumberAt(l.End))))
+	w.note("term %d: oldest %s", l.Terms[len(l.Terms)-1].Term, l.Begin)
 }
 
 // Seeds that have found something.
@@ -740,7 +722,7 @@ var foundBranches = []uint64{
 var schedules = flag.Uint64("schedules", 200, "how many schedules TestHistories goes through")
 
 func TestHistories(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	for _, seed := range foundSeeds {
 		t.Run(fmt.Sprintf("found %d", seed), func(t *testing.T) { newWorld(t, seed).live() })
 	}

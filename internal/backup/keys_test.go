@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -16,14 +17,14 @@ import (
 // rotated is an archive in which the leader of term 1 has begun to encrypt for a second key, and has failed while it
 // wrote segments side by side for the first.
 func rotated(t *testing.T) (b *buckettest.Memory, first, second *format.Encoder) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	first, second = mustEncoder(t, 0), mustEncoder(t, 1)
 	b = buckettest.NewMemory()
 	begin := wal.LSN(3 * format.SegmentSize)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	source := &testSource{history: history, flushed: begin + wal.LSN(3*format.SegmentSize) + 100, oldest: begin}
+	source := &archivetest.Source{Terms: history, End: begin + wal.LSN(3*format.SegmentSize) + 100, Begin: begin}
 	for _, e := range []*format.Encoder{first, second} {
-		a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: e, Source: source,
+		a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: e, Source: source,
 			TermHistory: history, Secret: []byte("nonce"), Now: func() time.Time { return b.Clock }})
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +32,7 @@ func rotated(t *testing.T) (b *buckettest.Memory, first, second *format.Encoder)
 		if _, err := a.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		source.flushed += wal.LSN(2 * format.SegmentSize)
+		source.End += wal.LSN(2 * format.SegmentSize)
 		if _, err := a.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,7 @@ func rotated(t *testing.T) (b *buckettest.Memory, first, second *format.Encoder)
 }
 
 func mustEncoder(t *testing.T, key int) *format.Encoder {
-	e, err := format.NewEncoder(archiveKeys[key].Recipient().String())
+	e, err := format.NewEncoder(archivetest.Keys[key].Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +109,10 @@ func TestTheKeyIsNotedOfWALThatIsArchivedOnceMore(t *testing.T) {
 			delete(b.Objects, name) // as retention does
 		}
 	}
-	source := &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: wal.LSN(11 * format.SegmentSize),
-		oldest: wal.LSN(3 * format.SegmentSize)}
-	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: second, Source: source,
-		TermHistory: source.history, Secret: []byte("nonce"), Now: func() time.Time { return b.Clock }})
+	source := &archivetest.Source{Terms: []ha.TermStart{{Term: 1, Timeline: 1}}, End: wal.LSN(11 * format.SegmentSize),
+		Begin: wal.LSN(3 * format.SegmentSize)}
+	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: second, Source: source,
+		TermHistory: source.Terms, Secret: []byte("nonce"), Now: func() time.Time { return b.Clock }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -151,16 +152,16 @@ func takeGenerated(t *testing.T, pieces int) (*taking, *generated) {
 // how much memory.
 func TestABackupOfAnySize(t *testing.T) {
 	smallLists(t)
-	peak := watchMemory(t)
+	peak := archivetest.WatchMemory(t)
 	var g *generated
-	measured(t, peak, "write", func() { _, g = takeGenerated(t, *largePieces) })
+	archivetest.Measured(t, peak, "write", func() { _, g = takeGenerated(t, *largePieces) })
 	for o, err := range g.Bucket.List(t.Context(), "") {
 		if err != nil || o.Size > bucket.MaxObject {
 			t.Errorf("%s has %d bytes, %v", o.Name, o.Size, err)
 		}
 	}
 	var c Catalogue
-	measured(t, peak, "list", func() {
+	archivetest.Measured(t, peak, "list", func() {
 		var err error
 		if c, err = Read(t.Context(), g); err != nil || len(c.Backups) != 1 || len(c.Unread) > 0 {
 			t.Fatalf("%v, %d backups, %v", err, len(c.Backups), c.Unread)
@@ -170,19 +171,19 @@ func TestABackupOfAnySize(t *testing.T) {
 	if b.ID != "20261120T031500Z-3f2a" || b.Layout != format.LayoutLists || len(b.Pieces) > 0 || len(b.Lists) < 2 {
 		t.Errorf("it is %s in layout %d, with %d pieces and %d lists", b.ID, b.Layout, len(b.Pieces), len(b.Lists))
 	}
-	measured(t, peak, "look for what is lost", func() {
+	archivetest.Measured(t, peak, "look for what is lost", func() {
 		if chain, err := c.Chain(b.ID); err != nil || len(chain) != 1 {
 			t.Errorf("the chain is %v, %v", chain, err)
 		}
 	})
-	measured(t, peak, "read", func() {
+	archivetest.Measured(t, peak, "read", func() {
 		for tar, want := range g.tars {
 			if n := readPieces(t, g, b, tar); n != want {
 				t.Errorf("%s has %d pieces of %d", tar, n, want)
 			}
 		}
 	})
-	measured(t, peak, "name all for the removal", func() {
+	archivetest.Measured(t, peak, "name all for the removal", func() {
 		names := c.contentsOf(b)
 		if want := *largePieces + len(b.Lists) + 2; len(names) != want {
 			t.Errorf("%d objects are to be removed, of %d", len(names), want)
@@ -266,21 +267,21 @@ func TestAManifestOfAnySize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			smallLists(t)
 			encoder, decoder := coders(t, encrypted)
-			peak := watchMemory(t)
+			peak := archivetest.WatchMemory(t)
 			o := TakeOptions{Bucket: bucket.OpenFolder(t.TempDir()), Encoder: encoder}
 			w := &taking{TakeOptions: o, ctx: t.Context()}
 			w.backup = format.Backup{ID: "20261120T031500Z-3f2a"}
-			measured(t, peak, "write", func() {
-				must(t, w.manifest(), generatedManifest(w.text, *largeFiles))
+			archivetest.Measured(t, peak, "write", func() {
+				archivetest.Must(t, w.manifest(), archivetest.WriteManifest(w.text, *largeFiles))
 				if len(w.text.parts) == 0 && !encrypted { // age keeps 64 KiB, which a short one does not have
 					t.Errorf("%d bytes are in memory, and no part is written", w.text.stored.Len())
 				}
-				must(t, w.text.end(&w.backup))
+				archivetest.Must(t, w.text.end(&w.backup))
 			})
 			if parts := w.backup.ManifestParts; len(parts) < 3 || w.backup.Layout != format.LayoutLists {
 				t.Errorf("it is in %d parts, in layout %d", len(parts), w.backup.Layout)
 			}
-			measured(t, peak, "read", func() { must(t, readThrough(t, w, decoder)) })
+			archivetest.Measured(t, peak, "read", func() { archivetest.Must(t, readThrough(t, w, decoder)) })
 			spoilManifest(t, w, decoder)
 		})
 	}
@@ -291,12 +292,12 @@ func coders(t *testing.T, encrypted bool) (*format.Encoder, *format.Decoder) {
 	t.Helper()
 	key, recipient := "", ""
 	if encrypted {
-		key, recipient = archiveKeys[0].String(), archiveKeys[0].Recipient().String()
+		key, recipient = archivetest.Keys[0].String(), archivetest.Keys[0].Recipient().String()
 	}
 	encoder, err := format.NewEncoder(recipient)
-	must(t, err)
+	archivetest.Must(t, err)
 	decoder, err := format.NewDecoder(key)
-	must(t, err)
+	archivetest.Must(t, err)
 	return encoder, decoder
 }
 
@@ -344,7 +345,7 @@ func TestAManifestThatFitsIsOneObject(t *testing.T) {
 	}
 	b := buckettest.NewMemory()
 	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}, ctx: t.Context(), backup: format.Backup{ID: "x"}}
-	if err := errors.Join(w.manifest(), generatedManifest(w.text, 100), w.text.end(&w.backup)); err != nil {
+	if err := errors.Join(w.manifest(), archivetest.WriteManifest(w.text, 100), w.text.end(&w.backup)); err != nil {
 		t.Fatal(err)
 	}
 	if w.backup.Layout != 0 || w.backup.Manifest.Name != "backup_manifest.zst" || len(b.Objects) != 1 {

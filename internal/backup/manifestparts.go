@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 )
 
 // How large the objects of a manifest are; less in tests.
@@ -80,7 +81,7 @@ func (w *manifestWriter) end(b *format.Backup) (err error) {
 // manifestReader is a manifest as PostgreSQL wrote it. Each object is checked before any of it is given.
 type manifestReader struct {
 	io.ReadCloser
-	stored *inOrder
+	stored *transfer.InOrder
 	cancel context.CancelFunc
 }
 
@@ -92,13 +93,13 @@ func openManifest(ctx context.Context, from bucket.Bucket, decoder *format.Decod
 	if len(b.ManifestParts) > 0 {
 		name = name[:strings.LastIndexByte(name, '.')]
 	}
-	stored := &inOrder{ordered: readOrdered(ctx, each(objects), 2, func(ctx context.Context, o format.Object) ([]byte, error) {
+	stored := &transfer.InOrder{Ordered: transfer.ReadOrdered(ctx, transfer.Each(objects), 2, func(ctx context.Context, o format.Object) ([]byte, error) {
 		return readStored(ctx, from, b.Folder(), o)
 	})}
 	content, err := decoder.Decode(b.Folder()+name, stored)
 	if err != nil {
 		cancel()
-		return nil, stored.because(err)
+		return nil, stored.Because(err)
 	}
 	return &manifestReader{content, stored, cancel}, nil
 }
@@ -107,7 +108,7 @@ func openManifest(ctx context.Context, from bucket.Bucket, decoder *format.Decod
 func (m *manifestReader) Read(p []byte) (int, error) {
 	n, err := m.ReadCloser.Read(p)
 	if err != nil && err != io.EOF { //nolint:errorlint // what wraps it is another error
-		err = m.stored.because(err)
+		err = m.stored.Because(err)
 	}
 	return n, err
 }

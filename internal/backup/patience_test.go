@@ -11,6 +11,7 @@ import (
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 )
 
 // taker is a backup under way that writes to a bucket.
@@ -41,7 +42,7 @@ func awayFor(m *buckettest.Memory, d time.Duration, err error) (tries *int) {
 // holds sees that an object is there.
 func holds(ctx context.Context, t *testing.T, b bucket.Bucket, name string) {
 	t.Helper()
-	if content, err := download(ctx, b, name, 100); err != nil {
+	if content, err := transfer.Download(ctx, b, name, 100); err != nil {
 		t.Errorf("%q, %v", content, err)
 	}
 }
@@ -66,7 +67,7 @@ func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, begin, told := buckettest.NewMemory(), time.Now(), 0
 				tries := awayFor(b, c.away, c.err)
-				ctx := WithWaits(t.Context(), func(err error) {
+				ctx := transfer.WithWaits(t.Context(), func(err error) {
 					if told++; !errors.Is(err, buckettest.ErrInjected) {
 						t.Errorf("who waits is told %v", err)
 					}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 )
 
 // castagnoli is of the polynomial of CRC-32C, which processors compute themselves.
@@ -65,7 +66,7 @@ func (u *unpacking) unpackTar(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the downloads, whatever ended this
 	pieces := p.bounded(ctx, piecesOf(ctx, b, u.Bucket, tar))
-	err = p.placeAll(ctx, group, readOrdered(ctx, pieces, u.Workers, p.fetch))
+	err = p.placeAll(ctx, group, transfer.ReadOrdered(ctx, pieces, u.Workers, p.fetch))
 	if failed := group.Wait(); failed != nil {
 		return failed // it is why the downloads ended
 	}
@@ -148,9 +149,9 @@ func (p *placing) fetch(ctx context.Context, o format.Object) (fetched, error) {
 }
 
 // placeAll goes through the pieces in their order, and has them written.
-func (p *placing) placeAll(ctx context.Context, group *errgroup.Group, pieces *ordered[fetched]) error {
+func (p *placing) placeAll(ctx context.Context, group *errgroup.Group, pieces *transfer.Ordered[fetched]) error {
 	for {
-		piece, err := pieces.next()
+		piece, err := pieces.Next()
 		if errors.Is(err, io.EOF) {
 			return p.at.end()
 		}
@@ -174,7 +175,7 @@ func (p *placing) placeAll(ctx context.Context, group *errgroup.Group, pieces *o
 // pass goes over a piece that is on the volume.
 func (p *placing) pass(kept unpacked) {
 	for _, e := range kept.Extents {
-		p.meter.add(int(e.Length))
+		p.meter.Add(int(e.Length))
 	}
 	p.at = kept.To
 	p.written()
@@ -252,7 +253,7 @@ func (p *placing) write(e *extent, end place) error {
 	if closed := file.Close(); err == nil {
 		err = closed
 	}
-	p.meter.add(len(e.content))
+	p.meter.Add(len(e.content))
 	e.content = nil
 	return err
 }

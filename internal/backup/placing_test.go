@@ -17,9 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 )
 
 // putPiece writes a piece of a backup as Take does it.
@@ -29,7 +31,7 @@ func putPiece(t *testing.T, to bucket.Bucket, b format.Backup, name string, cont
 	if err != nil {
 		t.Fatal(err)
 	}
-	return putObject(t, to, encoder, b.ID, name, content)
+	return archivetest.PutObject(t, to, encoder, b.ID, name, content)
 }
 
 // counting is a bucket that counts what is read of it, and has each Get seen before.
@@ -88,7 +90,7 @@ func newCutBackup(t *testing.T) *cutBackup {
 	c := &cutBackup{format.Backup{ID: "20261120T031500Z-3f2a", Type: format.TypeFull}, buckettest.NewMemory(), map[string][]byte{}}
 	var text bytes.Buffer
 	w := tar.NewWriter(&text)
-	must(t, w.WriteHeader(&tar.Header{Name: "base", Typeflag: tar.TypeDir, Mode: 0o700}))
+	archivetest.Must(t, w.WriteHeader(&tar.Header{Name: "base", Typeflag: tar.TypeDir, Mode: 0o700}))
 	random := rand.New(rand.NewPCG(1, 2))
 	// The third fills pieces of its own, the others share them; one is empty.
 	for i, size := range []int{8192, 700, 3*cutPiece + 77, 0, 8192, 512, cutPiece, 40, 4 * cutPiece, 9000} {
@@ -98,11 +100,11 @@ func newCutBackup(t *testing.T) *cutBackup {
 		}
 		name := fmt.Sprintf("base/%d", i)
 		c.files[name] = content
-		must(t, w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(size)}))
+		archivetest.Must(t, w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(size)}))
 		_, err := w.Write(content)
-		must(t, err)
+		archivetest.Must(t, err)
 	}
-	must(t, w.Close())
+	archivetest.Must(t, w.Close())
 	for i := 0; text.Len() > 0; i++ {
 		c.backup.Pieces = append(c.backup.Pieces,
 			putPiece(t, c.bucket, c.backup, format.PieceName(format.BaseTar, i), bytes.Clone(text.Next(cutPiece))))
@@ -177,7 +179,7 @@ func TestWhatWasUnpackedIsNotFetchedAgain(t *testing.T) {
 			t.Helper()
 			file := filepath.Join(folder, name)
 			content, err := os.ReadFile(file)
-			must(t, err, os.WriteFile(file, change(content), 0o600))
+			archivetest.Must(t, err, os.WriteFile(file, change(content), 0o600))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -193,14 +195,16 @@ func TestWhatWasUnpackedIsNotFetchedAgain(t *testing.T) {
 			write("data/base/0", func(b []byte) []byte { clear(b[:4096]); return b }), []int{0},
 		},
 		"an empty file is gone": {
-			func(t *testing.T, folder string) { must(t, os.Remove(filepath.Join(folder, "data/base/3"))) }, []int{3},
+			func(t *testing.T, folder string) {
+				archivetest.Must(t, os.Remove(filepath.Join(folder, "data/base/3")))
+			}, []int{3},
 		},
 		"a server has run since": {
 			func(t *testing.T, folder string) {
 				t.Helper()
 				data := filepath.Join(folder, "data")
 				long, err := os.ReadFile(filepath.Join(data, "base/1"))
-				must(t, err, os.WriteFile(filepath.Join(data, "base/1"), append(long, 1, 2, 3), 0o600),
+				archivetest.Must(t, err, os.WriteFile(filepath.Join(data, "base/1"), append(long, 1, 2, 3), 0o600),
 					os.Mkdir(filepath.Join(data, "new"), 0o700),
 					os.WriteFile(filepath.Join(data, "new/1"), nil, 0o600),
 					os.WriteFile(filepath.Join(data, "base/1_fsm"), nil, 0o600),
@@ -211,7 +215,7 @@ func TestWhatWasUnpackedIsNotFetchedAgain(t *testing.T) {
 			write("unpacked", func(b []byte) []byte { return b[:len(b)-10] }), []int{-1},
 		},
 		"the note is gone": {
-			func(t *testing.T, folder string) { must(t, os.Remove(filepath.Join(folder, "unpacked"))) },
+			func(t *testing.T, folder string) { archivetest.Must(t, os.Remove(filepath.Join(folder, "unpacked"))) },
 			[]int{0, 1, 2, 3, 4, 5, 6},
 		},
 		"a power loss left zeros in the note": {
@@ -223,7 +227,7 @@ func TestWhatWasUnpackedIsNotFetchedAgain(t *testing.T) {
 			all.cutOff(t, folder, 7)
 			c.harm(t, folder)
 			from := &counting{Bucket: all.bucket}
-			must(t, all.unpack(t.Context(), from, folder))
+			archivetest.Must(t, all.unpack(t.Context(), from, folder))
 			all.check(t, folder)
 			read, sum := from.piecesRead()
 			want := append(slices.Clone(c.read), 7, 8)
@@ -248,9 +252,9 @@ func TestAPieceOfAnotherBackupIsFetched(t *testing.T) {
 		0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0) // a skippable frame of zstd
 	sum := sha256.Sum256(stored)
 	other.backup.Pieces[1].Size, other.backup.Pieces[1].SHA256 = int64(len(stored)), hex.EncodeToString(sum[:])
-	must(t, c.bucket.Put(t.Context(), c.backup.Folder()+c.backup.Pieces[1].Name, stored))
+	archivetest.Must(t, c.bucket.Put(t.Context(), c.backup.Folder()+c.backup.Pieces[1].Name, stored))
 	from := &counting{Bucket: c.bucket}
-	must(t, other.unpack(t.Context(), from, folder))
+	archivetest.Must(t, other.unpack(t.Context(), from, folder))
 	other.check(t, folder)
 	if read, _ := from.piecesRead(); !slices.Equal(read, []int{1, 7, 8}) {
 		t.Errorf("it read %v", read)
@@ -264,7 +268,7 @@ func TestPiecesInMemoryAreBounded(t *testing.T) {
 		p := newPlacing(&unpacking{UnpackOptions: UnpackOptions{Workers: 3}}, c.backup)
 		begun := 0
 		go func() {
-			for _, err := range p.bounded(t.Context(), each(c.backup.Pieces)) {
+			for _, err := range p.bounded(t.Context(), transfer.Each(c.backup.Pieces)) {
 				if err == nil {
 					begun++
 				}
@@ -278,29 +282,4 @@ func TestPiecesInMemoryAreBounded(t *testing.T) {
 			p.written()
 		}
 	})
-}
-
-func TestStreams(t *testing.T) {
-	for name, c := range map[string]struct {
-		processors int
-		free       uint64
-		limit      string
-		want       int
-	}{
-		"a large machine":              {64, 256 << 30, "max\n", mostStreams},
-		"two processors":               {2, 64 << 30, "max\n", leastStreams},
-		"six processors":               {6, 64 << 30, "max\n", 12},
-		"with less memory":             {6, 8 << 30, "max\n", 10},
-		"a small machine":              {2, 1 << 30, "max\n", 2},
-		"a container of 1 GiB":         {64, 256 << 30, "1073741824\n", 2},
-		"a container of 256 MiB":       {64, 256 << 30, "268435456\n", 1},
-		"a small machine's container":  {2, 1 << 30, "17179869184\n", 2},
-		"a machine that does not tell": {2, 0, "", 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if n := streams(c.processors, c.free, []byte(c.limit)); n != c.want {
-				t.Errorf("%d streams, expected %d", n, c.want)
-			}
-		})
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -13,10 +14,10 @@ import (
 )
 
 // timelined is WAL whose pages say that they are of timeline 1, as a server's do.
-type timelined struct{ *testSource }
+type timelined struct{ *archivetest.Source }
 
 func (s timelined) Open(name string) (File, error) {
-	f, err := s.testSource.Open(name)
+	f, err := s.Source.Open(name)
 	return timelinedFile{f}, err
 }
 
@@ -35,15 +36,15 @@ func (f timelinedFile) ReadAt(p []byte, off int64) (int, error) {
 // unfinished is a backup whose pieces, manifest and WAL are in the bucket, and whose backup.json is not.
 func unfinished(t *testing.T, recipient string) (*taking, *buckettest.Memory) {
 	t.Helper()
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	encoder, err := format.NewEncoder(recipient)
 	if err != nil {
 		t.Fatal(err)
 	}
 	history, b := []ha.TermStart{{Term: 1, Timeline: 1}}, buckettest.NewMemory()
 	a, err := NewArchiver(ArchiverOptions{
-		Bucket: b, Owner: testOwner, Encoder: encoder, TermHistory: history,
-		Source: timelined{&testSource{history: history, flushed: 3*32768 + 500}},
+		Bucket: b, Owner: archivetest.Owner, Encoder: encoder, TermHistory: history,
+		Source: timelined{&archivetest.Source{Terms: history, End: 3*32768 + 500}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +75,8 @@ func unfinished(t *testing.T, recipient string) (*taking, *buckettest.Memory) {
 
 // What a restore would begin with is read before the backup counts: an object that can't be read is named.
 func TestProve(t *testing.T) {
-	key, recipient := archiveKeys[0].String(), archiveKeys[0].Recipient().String()
-	other := archiveKeys[1].String()
+	key, recipient := archivetest.Keys[0].String(), archivetest.Keys[0].Recipient().String()
+	other := archivetest.Keys[1].String()
 	folder := format.FolderBase + "20261120T031500Z-3f2a/"
 	for name, c := range map[string]struct {
 		key   string

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -89,7 +90,7 @@ func (bytesFile) Close() error                             { return nil }
 
 // oneFile is a source whose files are all the same.
 type oneFile struct {
-	*testSource
+	*archivetest.Source
 	content []byte
 }
 
@@ -102,7 +103,7 @@ func TestATailOfASegmentThatWasLeftIsArchivedAsZeros(t *testing.T) {
 	junk(content, 96*wal.PageSize)
 	history := []ha.TermStart{{Term: 2, Timeline: 2}, {Term: 3, Timeline: 3, LSN: s.End()}}
 	a := newTestArchiver(t, buckettest.NewMemory(),
-		oneFile{&testSource{history: history, flushed: s.End()}, content}, history)
+		oneFile{&archivetest.Source{Terms: history, End: s.End()}, content}, history)
 	read, err := a.readWAL(format.Piece{Segment: s, From: 0, To: wal.SegmentSize})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/wal"
 )
 
@@ -54,9 +55,9 @@ type Recovered struct {
 }
 
 // since is how much is replayed of the WAL from an LSN on.
-func (r Recovered) since(start wal.LSN) Progress {
+func (r Recovered) since(start wal.LSN) transfer.Progress {
 	replayed, all := min(r.LSN.Since(start), math.MaxInt64), min(r.End.Since(start), math.MaxInt64)
-	return Progress{Done: int64(replayed), Total: int64(all)}
+	return transfer.Progress{Done: int64(replayed), Total: int64(all)}
 }
 
 // ShortError says that all WAL was replayed, and that the target is not in it. PostgreSQL then waits
@@ -104,7 +105,7 @@ func NewRecovery(o RecoverOptions) *Recovery {
 		o.Ahead = 32
 	}
 	if o.Workers <= 0 {
-		o.Workers = Streams()
+		o.Workers = transfer.Streams()
 	}
 	r := &Recovery{RecoverOptions: o, moved: make(chan struct{}), done: map[int]bool{}}
 	for r.next < len(o.Plan.Segments) && o.Plan.Segments[r.next].Segment.End() <= o.From {

@@ -14,6 +14,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
@@ -49,7 +50,7 @@ type RestoreOptions struct {
 	Log io.Writer
 	// Chosen, if set, is told from what it is restored; Progress how far a step is.
 	Chosen   func(Choice)
-	Progress func(step string, p Progress)
+	Progress func(step string, p transfer.Progress)
 }
 
 // Restored is what a restore has led to.
@@ -101,7 +102,7 @@ type restoring struct {
 // the caller's to remove.
 func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	if o.Workers <= 0 {
-		o.Workers = Streams()
+		o.Workers = transfer.Streams()
 	}
 	r := &restoring{RestoreOptions: o, scratch: newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)}
 	r.scratch.tablespaces, r.server.Data.WALVolume = o.Tablespaces, o.WALVolume
@@ -201,8 +202,8 @@ func (r *restoring) fetch(ctx context.Context) error {
 	return r.server.Data.MoveWAL(r.server.Data.Path())
 }
 
-func (r *restoring) stepped(step string) func(Progress) {
-	return func(p Progress) {
+func (r *restoring) stepped(step string) func(transfer.Progress) {
+	return func(p transfer.Progress) {
 		if r.Progress != nil {
 			r.Progress(step, p)
 		}

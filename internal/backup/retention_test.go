@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -22,10 +23,10 @@ func aMonth(today int, backups ...int) Catalogue {
 		Contents: map[string][]bucket.Object{},
 	}
 	for d := 1; d <= today; d++ {
-		addWAL(&c, 1, 1, d, day(d))
+		addWAL(&c, 1, 1, d, archivetest.Day(d))
 	}
 	for _, d := range backups {
-		addBackup(&c, fmt.Sprintf("b%d", d), "", 1, d, day(d))
+		addBackup(&c, fmt.Sprintf("b%d", d), "", 1, d, archivetest.Day(d))
 	}
 	return c
 }
@@ -148,9 +149,9 @@ func leftBranch() Catalogue {
 		TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: 5*wal.SegmentSize + 0x100, Timeline: 2}},
 	}
 	for n := 5; n < 23; n++ {
-		addWAL(&c, 1002, 2, n, day(21))
+		addWAL(&c, 1002, 2, n, archivetest.Day(21))
 	}
-	addBackup(&c, "new", "", 1002, 22, day(21))
+	addBackup(&c, "new", "", 1002, 22, archivetest.Day(21))
 	return c
 }
 
@@ -167,9 +168,9 @@ func TestABranchThatWasLeftIsKeptAsTheOtherIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := leftBranch()
-			now := day(21).Add(2 * time.Hour)
+			now := archivetest.Day(21).Add(2 * time.Hour)
 			if c.days == 1 {
-				now = day(24)
+				now = archivetest.Day(24)
 			}
 			d := byRules(t, archive, Policy{Count: c.count, Age: time.Duration(c.days) * 24 * time.Hour, Now: now})
 			backups, _ := gone(d)
@@ -179,7 +180,7 @@ func TestABranchThatWasLeftIsKeptAsTheOtherIs(t *testing.T) {
 		})
 	}
 	// The WAL that leads from a kept backup to the end of its branch stays.
-	if _, wal := gone(Retain(leftBranch(), Policy{Count: 7, Now: day(22)})); strings.Join(wal, " ") != "1 2" {
+	if _, wal := gone(Retain(leftBranch(), Policy{Count: 7, Now: archivetest.Day(22)})); strings.Join(wal, " ") != "1 2" {
 		t.Errorf("it removes WAL of the days %v", wal)
 	}
 }
@@ -199,9 +200,9 @@ func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := aMonth(5)
 			for i, trigger := range strings.Split(c.triggers, " ") {
-				addBackup(&archive, fmt.Sprintf("b%d", i+1), trigger, 1, i+1, day(i+1))
+				addBackup(&archive, fmt.Sprintf("b%d", i+1), trigger, 1, i+1, archivetest.Day(i+1))
 			}
-			d := Retain(archive, Policy{Count: 2, Now: day(6)})
+			d := Retain(archive, Policy{Count: 2, Now: archivetest.Day(6)})
 			if backups, wal := gone(d); strings.Join(backups, " ") != c.backups || strings.Join(wal, " ") != c.wal {
 				t.Errorf("it removes %v and WAL of the days %v; kept is %v", backups, wal, d.Kept)
 			}
@@ -234,7 +235,7 @@ func TestRetentionThatWouldRemoveMoreThanItKeepsRemovesNothing(t *testing.T) {
 			for i := 1; i < len(archive.Backups) && archive.Backups[i-1].ID != c.child && c.child != ""; i++ {
 				archive.Backups[i].Type, archive.Backups[i].Parent = format.TypeIncremental, archive.Backups[i-1].ID
 			}
-			d := Retain(archive, Policy{Count: c.count, Now: day(11)})
+			d := Retain(archive, Policy{Count: c.count, Now: archivetest.Day(11)})
 			if held := len(d.Held) == 1 && strings.Contains(d.Held[0], "in steps"); held != c.held ||
 				held && (len(d.Names) > 0 || len(d.Deleted) > 0) {
 				t.Errorf("it holds back %v and removes %v", d.Held, d.Deleted)
@@ -246,7 +247,7 @@ func TestRetentionThatWouldRemoveMoreThanItKeepsRemovesNothing(t *testing.T) {
 // What decides is wrong here: the last look must notice.
 func TestRetentionLooksAtWhatItWouldLeave(t *testing.T) {
 	archive := leftBranch()
-	p := Policy{Count: 7, Age: 20 * 24 * time.Hour, Now: day(22)}
+	p := Policy{Count: 7, Age: 20 * 24 * time.Hour, Now: archivetest.Day(22)}
 	_, kept := retention{archive}.retain(p)
 	wal := func(number uint64, days ...int) (names []string) {
 		for _, w := range archive.Terms[number].WAL {
@@ -284,7 +285,7 @@ func TestRetentionLooksAtWhatItWouldLeave(t *testing.T) {
 
 func TestAPinnedBackupStaysAsItWasWhenItEnded(t *testing.T) {
 	archive := aMonth(10, 2, 4, 6, 8, 10)
-	p := Policy{Count: 3, Now: day(11), Pinned: []string{"b2"}}
+	p := Policy{Count: 3, Now: archivetest.Day(11), Pinned: []string{"b2"}}
 	d := byRules(t, archive, p)
 	if backups, wal := gone(d); strings.Join(backups, " ") != "b4" || strings.Join(wal, " ") != "1 3 4 5" {
 		t.Errorf("it removes %v and WAL of the days %v", backups, wal)
@@ -312,7 +313,7 @@ func TestAPinnedBackupStaysAsItWasWhenItEnded(t *testing.T) {
 
 // Without a policy nothing is too old.
 func TestWithoutAPolicyNothingGoes(t *testing.T) {
-	d := Retain(aMonth(10, 2, 4, 6, 8, 10), Policy{Now: day(28)})
+	d := Retain(aMonth(10, 2, 4, 6, 8, 10), Policy{Now: archivetest.Day(28)})
 	if backups, _ := gone(d); len(backups) > 0 || len(d.Kept) < 5 || d.Kept[0].Reason != KeptNoPolicy {
 		t.Errorf("it removes %v; kept is %v", backups, d.Kept)
 	}
@@ -325,7 +326,7 @@ func TestParentsGoWithTheirChildren(t *testing.T) {
 	for _, i := range []int{1, 3} {
 		archive.Backups[i].Type, archive.Backups[i].Parent = format.TypeIncremental, archive.Backups[i-1].ID
 	}
-	d := byRules(t, archive, Policy{Count: 1, Now: day(11)})
+	d := byRules(t, archive, Policy{Count: 1, Now: archivetest.Day(11)})
 	if backups, wal := gone(d); strings.Join(backups, " ") != "b2 b3" || strings.Join(wal, " ") != "1 2 3 4 5" {
 		t.Errorf("it removes %v and WAL of the days %v; kept is %v", backups, wal, d.Kept)
 	}
@@ -340,7 +341,7 @@ func TestAWindowThatEndedJustBeforeThePromisedTimeIsKept(t *testing.T) {
 	} {
 		archive := aMonth(17, 2, 17)
 		loseWAL(&archive, 11, 12, 13, 14, 15, 16)
-		d := byRules(t, archive, Policy{Age: age, Now: day(17)})
+		d := byRules(t, archive, Policy{Age: age, Now: archivetest.Day(17)})
 		if backups, _ := gone(d); strings.Join(backups, " ") != want {
 			t.Errorf("of the last %s it removes %v, expected %s; kept is %v", age, backups, want, d.Kept)
 		}
@@ -364,9 +365,9 @@ func TestWhatCantBeUnderstoodKeepsWhatItMayNeed(t *testing.T) {
 		backups, wal string
 	}{
 		"all is understood":                               {month(), func(*Catalogue) {}, "b2 b4", "1 2 3 4 5"},
-		"the oldest backup":                               {month(), spoiltBackup(2, day(2)), "b4", ""},
-		"one in the middle":                               {month(), spoiltBackup(6, day(6)), "", ""},
-		"the newest backup":                               {month(), spoiltBackup(10, day(10)), "", ""},
+		"the oldest backup":                               {month(), spoiltBackup(2, archivetest.Day(2)), "b4", ""},
+		"one in the middle":                               {month(), spoiltBackup(6, archivetest.Day(6)), "", ""},
+		"the newest backup":                               {month(), spoiltBackup(10, archivetest.Day(10)), "", ""},
 		"the history of the term":                         {month(), spoiltTerm(1), "", ""},
 		"the history of a later term":                     {leftBranch(), spoiltTerm(1002), "", ""},
 		"the history of a term that another goes on with": {leftBranch(), spoiltTerm(1), "b11 b13 b7 b9", "1 2"},
@@ -376,7 +377,7 @@ func TestWhatCantBeUnderstoodKeepsWhatItMayNeed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.spoil(&c.archive)
-			d := byRules(t, c.archive, Policy{Count: 3, Now: day(22)})
+			d := byRules(t, c.archive, Policy{Count: 3, Now: archivetest.Day(22)})
 			if backups, wal := gone(d); strings.Join(backups, " ") != c.backups || strings.Join(wal, " ") != c.wal {
 				t.Errorf("it removes %v and WAL of the days %v; kept is %v", backups, wal, d.Kept)
 			}
@@ -409,16 +410,16 @@ func TestForgedBackupsTakeNothingOfThePromisedDays(t *testing.T) {
 	c := aMonth(26, 16, 18, 20, 22, 24, 26)
 	taken := slices.Clone(c.Backups)
 	for i := range 50 {
-		addBackup(&c, fmt.Sprintf("forged%d", i), "", 1, 26, day(26).Add(time.Duration(i)*time.Minute))
+		addBackup(&c, fmt.Sprintf("forged%d", i), "", 1, 26, archivetest.Day(26).Add(time.Duration(i)*time.Minute))
 	}
 	c.Terms[9] = &Term{TermHistory: []ha.TermStart{
 		{Term: 1, Timeline: 1}, {Term: 9, LSN: 5 * wal.SegmentSize, Timeline: 2},
 	}}
 	for n := 5; n < 60; n++ {
-		addWAL(&c, 9, 2, n, day(26))
+		addWAL(&c, 9, 2, n, archivetest.Day(26))
 	}
-	addBackup(&c, "forged", "", 9, 59, day(26).Add(2*time.Hour))
-	d, _ := retention{c}.retain(Policy{Count: 1, Age: 7 * 24 * time.Hour, Now: day(26).Add(3 * time.Hour)})
+	addBackup(&c, "forged", "", 9, 59, archivetest.Day(26).Add(2*time.Hour))
+	d, _ := retention{c}.retain(Policy{Count: 1, Age: 7 * 24 * time.Hour, Now: archivetest.Day(26).Add(3 * time.Hour)})
 	lost, wal := gone(d)
 	for _, b := range taken[1:] { // from the last before the seven days on
 		if slices.Contains(lost, b.ID) {

@@ -18,6 +18,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/wal"
 )
 
@@ -245,7 +246,7 @@ func (s *scrubbing) confirm(ctx context.Context, problem error) error {
 // backup.json, which goes first; WAL is still in the listing.
 func (s *scrubbing) stillNeeded(ctx context.Context, name string) (bool, error) {
 	if id, ok := format.BackupOf(name); ok {
-		_, err := download(ctx, s.Bucket, format.FolderBase+id+"/"+format.FileBackup, format.SmallLimit)
+		_, err := transfer.Download(ctx, s.Bucket, format.FolderBase+id+"/"+format.FileBackup, format.SmallLimit)
 		var object *format.ObjectError
 		if errors.As(err, &object) {
 			return false, nil
@@ -350,7 +351,7 @@ func (s *scrubbing) checkWAL(ctx context.Context, w WAL) error {
 
 // open reads an object that is compressed, and compares its stamp if it has one.
 func (s *scrubbing) open(ctx context.Context, name, plain string) ([]byte, error) {
-	stored, err := download(ctx, s.Bucket, name, format.SealedLimit)
+	stored, err := transfer.Download(ctx, s.Bucket, name, format.SealedLimit)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -35,14 +36,14 @@ const scrubPeriod = 30 * 24 * time.Hour
 
 // newScrubbed makes one, encrypted where there is a key.
 func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	s := &scrubbed{T: t, bucket: buckettest.NewMemory()}
 	begin := wal.LSN(3 * format.SegmentSize)
-	source := &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin}
+	source := &archivetest.Source{Terms: []ha.TermStart{{Term: 1, Timeline: 1}}, End: begin + 100, Begin: begin}
 	archiver := scrubbedArchiver(t, s.bucket, source, key)
 	for range 8 {
 		archiveAll(t, archiver)
-		source.flushed += wal.LSN(format.SegmentSize)
+		source.End += wal.LSN(format.SegmentSize)
 	}
 	archiveAll(t, archiver)
 	s.backup(archiver.Encoder, "b1", 3)
@@ -52,23 +53,23 @@ func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
 	if key != nil {
 		var err error
 		s.options.Decoder, err = format.NewDecoder(key.String())
-		must(t, err)
+		archivetest.Must(t, err)
 	}
 	return s
 }
 
 // scrubbedArchiver is one whose archive is encrypted, if there is a key, and that knows a secret.
-func scrubbedArchiver(t *testing.T, b *buckettest.Memory, s *testSource, key *age.X25519Identity) *Archiver {
+func scrubbedArchiver(t *testing.T, b *buckettest.Memory, s *archivetest.Source, key *age.X25519Identity) *Archiver {
 	t.Helper()
 	recipient := ""
 	if key != nil {
 		recipient = key.Recipient().String()
 	}
 	encoder, err := format.NewEncoder(recipient)
-	must(t, err)
-	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: encoder, Source: s,
-		TermHistory: s.history, Secret: []byte("nonce")})
-	must(t, err)
+	archivetest.Must(t, err)
+	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: encoder, Source: s,
+		TermHistory: s.Terms, Secret: []byte("nonce")})
+	archivetest.Must(t, err)
 	return a
 }
 
@@ -78,7 +79,7 @@ func archiveAll(t *testing.T, a *Archiver) {
 	for behind := true; behind; {
 		var err error
 		behind, err = a.Step(t.Context())
-		must(t, err)
+		archivetest.Must(t, err)
 	}
 }
 
@@ -90,13 +91,13 @@ func (s *scrubbed) backup(encoder *format.Encoder, id string, number uint64) {
 	b := format.Backup{ID: id, Type: format.TypeFull, Term: 1, StartLSN: start + 0x28, StopLSN: start + 0x100,
 		Started: s.bucket.Clock, Stopped: s.bucket.Clock, StartTimeline: 1, StopTimeline: 1}
 	put := func(name string) format.Object {
-		return putObject(s.T, s.bucket, encoder, id, name, bytes.Repeat([]byte(id+name), 100))
+		return archivetest.PutObject(s.T, s.bucket, encoder, id, name, bytes.Repeat([]byte(id+name), 100))
 	}
 	for i := range 3 {
 		b.Pieces = append(b.Pieces, put(format.PieceName(format.BaseTar, i)))
 	}
 	b.Manifest = put(format.FileManifest)
-	putBackup(s.T, s.bucket, b)
+	archivetest.PutBackup(s.T, s.bucket, b)
 }
 
 // run reads on, a week after the last time.
@@ -168,7 +169,7 @@ func TestWhatAScrubFinds(t *testing.T) {
 		"WAL that a backup needs":          {lost("wal/00000001/000000010000000000000003"), "b1 needs", false},
 		"a backup.json that can't be read": {damaged("base/b1/backup.json", cut), "understood", false},
 	} {
-		for kind, key := range map[string]*age.X25519Identity{"plain": nil, "encrypted": archiveKeys[0]} {
+		for kind, key := range map[string]*age.X25519Identity{"plain": nil, "encrypted": archivetest.Keys[0]} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				s := newScrubbed(t, key)
 				want := c.damage(s)
@@ -209,11 +210,11 @@ func lost(name string) func(*scrubbed) string {
 
 // Who has only the public half of the key can encrypt, but not stamp.
 func TestEncryptedWALFromSomebodyElseIsFound(t *testing.T) {
-	s := newScrubbed(t, archiveKeys[0])
+	s := newScrubbed(t, archivetest.Keys[0])
 	name := s.names("000000010000000000000004")[0]
 	content := make([]byte, format.SegmentSize)
-	testWAL([]ha.TermStart{{Term: 9, Timeline: 1}}, format.SegmentStart(4), content)
-	encoder, err := format.NewEncoder(archiveKeys[0].Recipient().String())
+	archivetest.WriteWAL([]ha.TermStart{{Term: 9, Timeline: 1}}, format.SegmentStart(4), content)
+	encoder, err := format.NewEncoder(archivetest.Keys[0].Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +323,7 @@ func (s *scrubbed) addPieces(id string, pieces int) {
 	b := format.Backup{ID: id, Term: 1}
 	for i := range pieces {
 		b.Pieces = append(b.Pieces,
-			putObject(s.T, s.bucket, encoder, id, format.PieceName(format.BaseTar, i), []byte(fmt.Sprint(id, i))))
+			archivetest.PutObject(s.T, s.bucket, encoder, id, format.PieceName(format.BaseTar, i), []byte(fmt.Sprint(id, i))))
 	}
 	text, _ := json.Marshal(b)
 	_ = s.bucket.Put(s.Context(), format.FolderBase+id+"/"+format.FileBackup, text)
@@ -403,9 +404,9 @@ func TestHolesOfRetentionAreNone(t *testing.T) {
 		"the schedule's leads on":          {func(*Catalogue) {}, nil, 1},
 		"one that is pinned":               {func(*Catalogue) {}, []string{"b2"}, 0},
 		"one that was asked for":           {func(c *Catalogue) { c.Backups[0].Trigger = "request" }, nil, 0},
-		"one asked for beside a scheduled": {func(c *Catalogue) { addBackup(c, "r", "request", 1, 3, day(3)) }, nil, 1},
+		"one asked for beside a scheduled": {func(c *Catalogue) { addBackup(c, "r", "request", 1, 3, archivetest.Day(3)) }, nil, 1},
 		"the parent of one that is pinned": {func(c *Catalogue) {
-			addBackup(c, "child", "", 1, 3, day(3))
+			addBackup(c, "child", "", 1, 3, archivetest.Day(3))
 			c.Backups[1].Parent, c.Backups[1].Type = "b2", format.TypeIncremental
 		}, []string{"child"}, 0},
 		"a gap that is noted": {func(c *Catalogue) {
@@ -418,7 +419,7 @@ func TestHolesOfRetentionAreNone(t *testing.T) {
 			catalogue := aMonth(10, 2, 7)
 			loseWAL(&catalogue, 5)
 			c.change(&catalogue)
-			if holes := (scrubList{catalogue}).holes(day(10), c.pinned); len(holes) != c.holes {
+			if holes := (scrubList{catalogue}).holes(archivetest.Day(10), c.pinned); len(holes) != c.holes {
 				t.Errorf("found %+v", holes)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -141,7 +142,7 @@ type copying struct {
 
 func newCopying(t *testing.T) *copying {
 	s := newScrubbed(t, nil)
-	if err := format.Claim(t.Context(), s.bucket, testOwner); err != nil {
+	if err := format.Claim(t.Context(), s.bucket, archivetest.Owner); err != nil {
 		t.Fatal(err)
 	}
 	c := &copying{s, buckettest.NewMemory(), Policy{Count: 2, Now: s.bucket.Clock.Add(2 * slack)}}
@@ -151,7 +152,7 @@ func newCopying(t *testing.T) *copying {
 
 func (c *copying) run() (SecondState, error) {
 	return CopyToSecond(c.Context(), SecondOptions{
-		First: c.bucket, Second: c.copy, Owner: testOwner.UID, Policy: c.policy,
+		First: c.bucket, Second: c.copy, Owner: archivetest.Owner.UID, Policy: c.policy,
 	})
 }
 
@@ -220,7 +221,7 @@ func cutOff(t *testing.T, cut int, after bool) bool {
 	counting := &writing{
 		Memory: c.copy, wrote: map[string]int{}, before: func() { writes.Add(1) }, after: after,
 	}
-	options := SecondOptions{First: c.bucket, Second: counting, Owner: testOwner.UID, Policy: c.policy}
+	options := SecondOptions{First: c.bucket, Second: counting, Owner: archivetest.Owner.UID, Policy: c.policy}
 	_, err := CopyToSecond(t.Context(), options)
 	reach := reachOf(seeRestorable(t, c.copy))
 	c.copy.Fault = func(bool) error { return nil }
@@ -364,7 +365,7 @@ func TestAStoreThatDoesNotLetBeRemovedKeepsNothingFromBeingCopied(t *testing.T) 
 		}
 	}
 	state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: guardedCopy{c.copy},
-		Owner: testOwner.UID, Policy: c.policy})
+		Owner: archivetest.Owner.UID, Policy: c.policy})
 	if err != nil || state.Refused == "" || state.Until.IsZero() || len(missing(c.bucket, c.copy)) > 0 {
 		t.Errorf("%+v, %v", state, err)
 	}
@@ -390,7 +391,7 @@ func TestACopyThatIsFullMakesRoom(t *testing.T) {
 			}
 		}
 		limited := &fullCopy{c.copy, len(c.copy.Objects)}
-		state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: limited, Owner: testOwner.UID,
+		state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: limited, Owner: archivetest.Owner.UID,
 			Policy: c.policy})
 		if there := len(seeRestorable(t, c.copy).Backups); there != 2 || kept != errors.Is(err, bucket.ErrFull) ||
 			kept == (len(missing(c.bucket, c.copy)) == 0) {
@@ -423,7 +424,7 @@ func (guardedCopy) Delete(context.Context, ...string) error { return bucket.ErrD
 
 func TestWhereNoCopyIsMade(t *testing.T) {
 	c := newCopying(t)
-	if _, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: c.bucket, Owner: testOwner.UID,
+	if _, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: c.bucket, Owner: archivetest.Owner.UID,
 		Policy: c.policy}); !errors.Is(err, ErrNoCopy) {
 		t.Errorf("the first store is taken for its copy: %v", err)
 	}
@@ -431,7 +432,7 @@ func TestWhereNoCopyIsMade(t *testing.T) {
 		t.Error("something was written there, or removed")
 	}
 	other := newCopying(t)
-	owner := testOwner
+	owner := archivetest.Owner
 	owner.UID = "another"
 	c.copy.Objects[FileCopy] = buckettest.Stored{Content: []byte(`{"format":1,"uid":"another","systemIdentifier":"7"}`)}
 	if _, err := c.run(); !errors.Is(err, ErrNoCopy) {
@@ -481,8 +482,8 @@ func TestWhatIsBrokenIsNotCopied(t *testing.T) {
 
 // An archive that is encrypted is copied as it is, without a key.
 func TestAnEncryptedArchiveIsCopiedAsItIs(t *testing.T) {
-	s := newScrubbed(t, archiveKeys[0])
-	if err := format.Claim(t.Context(), s.bucket, testOwner); err != nil {
+	s := newScrubbed(t, archivetest.Keys[0])
+	if err := format.Claim(t.Context(), s.bucket, archivetest.Owner); err != nil {
 		t.Fatal(err)
 	}
 	c := &copying{s, buckettest.NewMemory(), Policy{Count: 2, Now: s.bucket.Clock.Add(2 * slack)}}
@@ -521,7 +522,7 @@ func TestACopyOfAFormerArchive(t *testing.T) {
 
 // TestCopiesOfHistories copies an archive while leaders come and go, retention removes and a run is cut off at random.
 func TestCopiesOfHistories(t *testing.T) {
-	smallSegments(t)
+	archivetest.SmallSegments(t)
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { copyHistory(t, seed) })
 	}
@@ -529,7 +530,7 @@ func TestCopiesOfHistories(t *testing.T) {
 
 func copyHistory(t *testing.T, seed uint64) {
 	w := newWorld(t, seed)
-	if err := format.Claim(t.Context(), w.bucket, testOwner); err != nil {
+	if err := format.Claim(t.Context(), w.bucket, archivetest.Owner); err != nil {
 		t.Fatal(err)
 	}
 	second, random := buckettest.NewMemory(), rand.New(rand.NewPCG(seed, 7))
@@ -546,7 +547,7 @@ func copyHistory(t *testing.T, seed uint64) {
 			}
 			return nil
 		}
-		options := SecondOptions{First: w.bucket.Without(), Second: second, Owner: testOwner.UID,
+		options := SecondOptions{First: w.bucket.Without(), Second: second, Owner: archivetest.Owner.UID,
 			Policy: Policy{Count: 2, Now: w.bucket.Clock}}
 		_, _ = CopyToSecond(t.Context(), options)
 		seeRestorable(t, second)

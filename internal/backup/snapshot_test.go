@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
@@ -15,10 +16,10 @@ import (
 func TestRetentionKeepsTheWALOfASnapshotAndCountsOnNone(t *testing.T) {
 	lsn := wal.LSN(3) * wal.SegmentSize
 	snapshot := format.Backup{
-		ID: "s3", Type: format.TypeSnapshot, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100, Stopped: day(3),
+		ID: "s3", Type: format.TypeSnapshot, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100, Stopped: archivetest.Day(3),
 	}
 	young := snapshot
-	young.ID, young.StartLSN, young.StopLSN, young.Stopped = "s10", lsn*3+0x28, lsn*3+0x100, day(9)
+	young.ID, young.StartLSN, young.StopLSN, young.Stopped = "s10", lsn*3+0x28, lsn*3+0x100, archivetest.Day(9)
 	for name, c := range map[string]struct {
 		snapshots    []format.Backup
 		backups, wal string
@@ -28,7 +29,7 @@ func TestRetentionKeepsTheWALOfASnapshotAndCountsOnNone(t *testing.T) {
 		"a younger": {[]format.Backup{young}, "b2 b4", "1 2 3 4 5"},
 	} {
 		archive := aMonth(10, 2, 4, 6, 8, 10)
-		d := byRules(t, archive, Policy{Count: 3, Now: day(11), Snapshots: c.snapshots})
+		d := byRules(t, archive, Policy{Count: 3, Now: archivetest.Day(11), Snapshots: c.snapshots})
 		backups, segments := gone(d)
 		if strings.Join(backups, " ") != c.backups || strings.Join(segments, " ") != c.wal {
 			t.Errorf("%s: it removes %v and WAL of %v, expected %s and %s", name, backups, segments, c.backups, c.wal)

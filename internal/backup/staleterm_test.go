@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -17,7 +18,7 @@ func TestABackupWithATermOfTheBranchThatWasLeftIsOfTheOther(t *testing.T) {
 	fork := wal.LSN(3*wal.SegmentSize + 0x2080)
 	on := []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: fork, Timeline: 2}}
 	c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: left}, 1002: {TermHistory: on}}}
-	addWAL(&c, 1002, 2, 3, day(1))
+	addWAL(&c, 1002, 2, 3, archivetest.Day(1))
 	b := format.Backup{ID: "b", Term: 1, StartLSN: fork + 0x100, StopLSN: fork + 0x200, StartTimeline: 2, StopTimeline: 2}
 	if c.In(b, left) || !c.In(b, on) {
 		t.Errorf("it is of the branch that was left: %v, of the other: %v", c.In(b, left), c.In(b, on))
@@ -40,15 +41,15 @@ func twiceTheSameTimeline() Catalogue {
 		2003: {TermHistory: []ha.TermStart{first, {Term: 2003, LSN: fork, Timeline: 2}}},
 	}}
 	for number := 1; number <= 6; number++ {
-		addWAL(&c, 1, 1, number, day(1))
+		addWAL(&c, 1, 1, number, archivetest.Day(1))
 		if number >= 3 {
-			addWAL(&c, 1002, 2, number, day(2))
-			addWAL(&c, 2003, 2, number, day(3))
+			addWAL(&c, 1002, 2, number, archivetest.Day(2))
+			addWAL(&c, 2003, 2, number, archivetest.Day(3))
 		}
 	}
 	at := wal.LSN(4 * wal.SegmentSize)
 	c.Backups = []format.Backup{{ID: "stale", Type: format.TypeFull, Term: 1, StartLSN: at + 0x28, StopLSN: at + 0x100,
-		StartTimeline: 2, StopTimeline: 2, Started: day(2), Stopped: day(2)}}
+		StartTimeline: 2, StopTimeline: 2, Started: archivetest.Day(2), Stopped: archivetest.Day(2)}}
 	return c
 }
 
@@ -78,12 +79,12 @@ func TestABackupWithAStaleTermIsOfTheFirstLeaderSince(t *testing.T) {
 func TestRetentionKeepsWhatTellsOfAStaleTerm(t *testing.T) {
 	c := twiceTheSameTimeline()
 	for term := range c.Terms {
-		c.Terms[term].Note = bucket.Object{Name: format.TermFolder(term) + format.FileLineage, Modified: day(1)}
+		c.Terms[term].Note = bucket.Object{Name: format.TermFolder(term) + format.FileLineage, Modified: archivetest.Day(1)}
 	}
 	stale := c.Backups[0]
-	addBackup(&c, "newer", "", 2003, 5, day(4))
+	addBackup(&c, "newer", "", 2003, 5, archivetest.Day(4))
 	for range 3 {
-		d := Retain(c, Policy{Count: 2, Now: day(20)})
+		d := Retain(c, Policy{Count: 2, Now: archivetest.Day(20)})
 		c = retention{c}.without(d.Names).Catalogue
 	}
 	if all := c.Terms[1].WAL; len(all) > 0 {
@@ -106,7 +107,7 @@ func TestWALOfABranchThatWasLeftIsFoundForACopy(t *testing.T) {
 	at := wal.LSN(5 * wal.SegmentSize)
 	c.Terms[1004] = &Term{TermHistory: append(slices.Clone(c.Terms[1002].TermHistory),
 		ha.TermStart{Term: 1003, LSN: at, Timeline: 3}, ha.TermStart{Term: 1004, LSN: at + 0x4000, Timeline: 4})}
-	addWAL(&c, 1004, 4, 5, day(2))
+	addWAL(&c, 1004, 4, 5, archivetest.Day(2))
 	unwritten := format.Backup{ID: "unwritten", Term: 1003, StartLSN: at + 0x100, StopLSN: at + 0x200, StopTimeline: 3}
 	if lacks := lacksWAL(c, unwritten); lacks != "" {
 		t.Errorf("of a leader that has archived nothing it lacks %s", lacks)

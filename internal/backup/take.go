@@ -19,6 +19,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/wal"
 )
 
@@ -60,7 +61,7 @@ type TakeOptions struct {
 	// Clock, if set, is that by which transactions are committed. Where it does not answer, it is this machine's.
 	Clock func(ctx context.Context) (time.Time, error)
 	// Progress, if set, is called at most five times a second, not by several at once.
-	Progress func(Progress)
+	Progress func(transfer.Progress)
 	// At, if set, is called at each of PointsOfTake; an error ends the backup there. For
 	// tests; "piece" comes from several at once.
 	At func(point string) error
@@ -70,7 +71,7 @@ type TakeOptions struct {
 type taking struct {
 	TakeOptions
 	backup format.Backup
-	meter  *meter
+	meter  *transfer.Meter
 
 	buffers chan []byte // free ones; their number bounds the memory
 	group   *errgroup.Group
@@ -93,7 +94,7 @@ type taking struct {
 // Clean.
 func Take(ctx context.Context, o TakeOptions) (format.Backup, error) {
 	if o.Workers <= 0 {
-		o.Workers = Streams()
+		o.Workers = transfer.Streams()
 	}
 	t := &taking{TakeOptions: o, wantsTar: true, buffers: make(chan []byte, o.Workers+1)}
 	t.pieces.put = func(name string, text []byte) (format.Object, error) { return t.store(t.ctx, name, text) }
@@ -177,7 +178,7 @@ func (t *taking) receive(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err == nil {
-		t.meter.end()
+		t.meter.End()
 	}
 	return err
 }
@@ -260,7 +261,7 @@ func (t *taking) start(s *stream) (err error) {
 		kib, _ := strconv.ParseInt(row[2], 10, 64) // an estimate; it may be unknown
 		total += kib << 10
 	}
-	t.meter = newMeter(t.Progress, total)
+	t.meter = transfer.NewMeter(t.Progress, total)
 	return t.point("started")
 }
 
@@ -313,7 +314,7 @@ func (t *taking) clock(own time.Time) time.Time {
 // finish writes backup.json, if everything is still there: a later backup may have
 // taken this one for one that did not end, and cleaned it away.
 func (t *taking) finish(ctx context.Context) error {
-	if err := Patiently(ctx, func() error { return t.seeAll(ctx) }); err != nil {
+	if err := transfer.Patiently(ctx, func() error { return t.seeAll(ctx) }); err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(t.backup, "", "  ")
@@ -322,7 +323,7 @@ func (t *taking) finish(ctx context.Context) error {
 	}
 	text = append(text, '\n')
 	name := t.backup.Folder() + format.FileBackup
-	err = Patiently(ctx, func() error { return t.Bucket.Create(ctx, name, text) })
+	err = transfer.Patiently(ctx, func() error { return t.Bucket.Create(ctx, name, text) })
 	if errors.Is(err, bucket.ErrExists) { // maybe by a try whose answer was lost
 		if there, read := format.ReadWhole(ctx, t.Bucket, name); read == nil && bytes.Equal(there, text) {
 			return nil

@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 )
 
 // archive begins a tar file.
@@ -52,7 +53,7 @@ func (t *taking) data(content []byte) error {
 	if t.tar == "" {
 		return errors.New("the server sends data of no archive")
 	}
-	t.meter.add(len(content))
+	t.meter.Add(len(content))
 	for len(content) > 0 {
 		if t.current == nil {
 			if err := t.acquireBuffer(); err != nil {
@@ -152,7 +153,7 @@ func (t *taking) store(ctx context.Context, name string, stored []byte) (format.
 	sum := sha256.Sum256(stored)
 	object := format.Object{Name: name, Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
 	full := t.backup.Folder() + name
-	if err := Patiently(ctx, func() error { return t.create(ctx, full, stored) }); err != nil {
+	if err := transfer.Patiently(ctx, func() error { return t.create(ctx, full, stored) }); err != nil {
 		return format.Object{}, fmt.Errorf("write %s: %w", full, err)
 	}
 	t.mutex.Lock()

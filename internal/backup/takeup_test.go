@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/postgres"
 )
@@ -39,15 +40,15 @@ func TestWhatARestoreTakesUp(t *testing.T) {
 					RestoreOptions: RestoreOptions{Folder: folder, Tablespaces: filepath.Join(volume, spaces)},
 					scratch:        newScratch(postgres.Programs{}, folder, "", nil, nil),
 				}
-				must(t, os.MkdirAll(folder, 0o700), r.takeUp(t.Context(), chain))
+				archivetest.Must(t, os.MkdirAll(folder, 0o700), r.takeUp(t.Context(), chain))
 			}
 			begin("spaces", chain("one", "1"))
 			data := []string{filepath.Join(volume, "restore/data"), filepath.Join(volume, c.spaces, "16400")}
 			for _, folder := range data {
-				must(t, os.MkdirAll(folder, 0o700))
+				archivetest.Must(t, os.MkdirAll(folder, 0o700))
 			}
 			if c.harm != nil {
-				must(t, c.harm(filepath.Join(volume, "restore", fileBegun)))
+				archivetest.Must(t, c.harm(filepath.Join(volume, "restore", fileBegun)))
 			}
 			begin(c.spaces, c.chain)
 			for _, folder := range data {

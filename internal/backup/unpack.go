@@ -15,6 +15,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/postgres"
 )
 
@@ -43,7 +44,7 @@ type UnpackOptions struct {
 	// is there is removed.
 	Journal string
 	// Progress, if set, is called at most five times a second.
-	Progress func(Progress)
+	Progress func(transfer.Progress)
 }
 
 // Unpack makes a data directory of a base backup, and brings it to disk. It is
@@ -51,7 +52,7 @@ type UnpackOptions struct {
 // is an *ObjectError. What is half done after an error is the caller's to remove.
 func Unpack(ctx context.Context, o UnpackOptions) error {
 	if o.Workers <= 0 {
-		o.Workers = Streams()
+		o.Workers = transfer.Streams()
 	}
 	if len(o.Chain) == 0 {
 		return errors.New("unpack: there is no backup")
@@ -60,13 +61,13 @@ func Unpack(ctx context.Context, o UnpackOptions) error {
 	for _, b := range o.Chain {
 		total += b.RawBytes
 	}
-	u := &unpacking{UnpackOptions: o, meter: newMeter(o.Progress, total)}
+	u := &unpacking{UnpackOptions: o, meter: transfer.NewMeter(o.Progress, total)}
 	err := u.openJournal()
 	if err == nil {
 		err = u.run(ctx)
 		u.journal.close()
 	}
-	u.meter.end()
+	u.meter.End()
 	if err != nil {
 		return fmt.Errorf("unpack base backup %s: %w", o.Chain[len(o.Chain)-1].ID, err)
 	}
@@ -75,7 +76,7 @@ func Unpack(ctx context.Context, o UnpackOptions) error {
 
 type unpacking struct {
 	UnpackOptions
-	meter   *meter
+	meter   *transfer.Meter
 	journal *journal // nil for none
 	// resumed says that a process before this one may have begun, and that its notes may be lost.
 	resumed bool

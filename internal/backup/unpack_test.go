@@ -10,6 +10,7 @@ import (
 
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 )
 
 func tarOf(t *testing.T, headers ...tar.Header) *bytes.Reader {
@@ -61,7 +62,7 @@ func TestNothingIsUnpackedOutsideOfItsFolder(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			u := &unpacking{meter: newMeter(nil, 0)}
+			u := &unpacking{meter: transfer.NewMeter(nil, 0)}
 			u.Workers, u.Bucket, u.Decoder = 2, buckettest.NewMemory(), &format.Decoder{}
 			content, err := io.ReadAll(tarOf(t, c.headers...))
 			if err != nil {

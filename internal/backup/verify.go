@@ -10,6 +10,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
 )
@@ -84,7 +85,7 @@ type VerifyOptions struct {
 	// Log gets what the server says.
 	Log io.Writer
 	// Progress, if set, says how far a step is.
-	Progress func(step string, p Progress)
+	Progress func(step string, p transfer.Progress)
 }
 
 type verifying struct {
@@ -99,7 +100,7 @@ type verifying struct {
 // found; the report has what was found until then. The folder is left to the caller.
 func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	if o.Workers <= 0 {
-		o.Workers = Streams()
+		o.Workers = transfer.Streams()
 	}
 	if len(o.Chain) == 0 {
 		return Report{}, errors.New("verify: there is no backup")
@@ -161,7 +162,7 @@ func (v *verifying) unpack(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Decoder: v.Decoder, Chain: v.Chain,
-		Workers: v.Workers, Check: true, Progress: func(p Progress) {
+		Workers: v.Workers, Check: true, Progress: func(p transfer.Progress) {
 			if v.Progress != nil {
 				v.Progress(StepUnpack, p)
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/format"
 )
 
@@ -80,10 +81,10 @@ var manifestFiles = flag.Int("through", 3000, "files of the manifest in TestAMan
 func TestAManifestIsGoneThrough(t *testing.T) {
 	name := filepath.Join(t.TempDir(), format.FileManifest)
 	file, err := os.Create(name)
-	must(t, err)
-	must(t, generatedManifest(file, *manifestFiles), file.Close())
-	peak := watchMemory(t)
-	measured(t, peak, "go through", func() { goThrough(t, name) })
+	archivetest.Must(t, err)
+	archivetest.Must(t, archivetest.WriteManifest(file, *manifestFiles), file.Close())
+	peak := archivetest.WatchMemory(t)
+	archivetest.Measured(t, peak, "go through", func() { goThrough(t, name) })
 }
 
 // goThrough finds all files in a manifest.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
@@ -68,7 +68,7 @@ func readSettings(path string, into any) error {
 
 // telling is a context in which it is told when the store is away, and waited for.
 func (p *pod) telling(ctx context.Context) context.Context {
-	return backup.WithWaits(ctx, func(err error) {
+	return transfer.WithWaits(ctx, func(err error) {
 		p.progress.step("waits for the store: " + err.Error())
 		p.log.Warn("waits for the store", "error", err.Error())
 	})

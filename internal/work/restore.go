@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -247,7 +248,7 @@ func (r *restoring) options(ctx context.Context) (backup.RestoreOptions, error) 
 		},
 		Folder: volume.RestoreFolder(r.volume), WALVolume: r.walVolume, Run: r.Run,
 		Tablespaces: r.tablespaces(), Programs: programs,
-		Parameters: s.Parameters, Workers: backup.Streams(), Log: os.Stderr,
+		Parameters: s.Parameters, Workers: transfer.Streams(), Log: os.Stderr,
 		Chosen: r.chosen, Progress: r.report,
 	}, nil
 }
@@ -326,7 +327,7 @@ func (r *restoring) chosen(c backup.Choice) {
 }
 
 // report says how far a step is.
-func (r *restoring) report(step string, p backup.Progress) {
+func (r *restoring) report(step string, p transfer.Progress) {
 	words := map[string]string{
 		backup.StepUnpack: "fetches backup " + r.result.Backup, backup.StepRecover: "replays WAL",
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -25,7 +26,7 @@ func (v *verify) scrub(ctx context.Context) {
 	state, err := backup.Scrub(ctx, backup.ScrubOptions{
 		Bucket: v.archive, Decoder: v.decoder, Secret: v.secret(ctx),
 		Period: time.Duration(s.Days) * 24 * time.Hour, Budget: s.Budget, Pinned: v.settings.Keep.Pinned,
-		Now: begin, Workers: backup.Streams(),
+		Now: begin, Workers: transfer.Streams(),
 	}, last)
 	v.result.Scrub = scrubResult(state, err)
 	v.log.Info("read the archive again", "took", time.Since(begin).String(), "found", v.result.Scrub)

@@ -11,6 +11,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -220,7 +221,7 @@ func storeConfig(ctx context.Context, config bucket.Config, own *issuer, run str
 // usable is an error where the archive does not have all WAL that a backup needs.
 func (t *taking) usable(ctx context.Context, b format.Backup) error {
 	var catalogue backup.Catalogue
-	if err := backup.Patiently(ctx, func() (err error) {
+	if err := transfer.Patiently(ctx, func() (err error) {
 		catalogue, err = backup.Read(ctx, t.archive)
 		return err
 	}); err != nil {
@@ -340,12 +341,12 @@ func (t *taking) takeFrom(
 		Parent:   parent,
 		Decoder:  decoder,
 		Prove:    t.prove,
-		Workers:  backup.Streams(),
+		Workers:  transfer.Streams(),
 		Archived: func(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) (uint64, error) {
 			return t.awaitWAL(ctx, parent, timeline, lsn)
 		},
 		Clock: t.clock,
-		Progress: func(p backup.Progress) {
+		Progress: func(p transfer.Progress) {
 			t.progress.set(protocol.BackupProgress{
 				Instance: t.result.Instance, Step: step, Done: p.Done, Total: p.Total, Rate: int64(p.Rate),
 			})
@@ -399,7 +400,7 @@ func (t *taking) awaitWAL(
 	}
 	for began, pause := time.Now(), archivedPoll; ; pause = min(2*pause, archivedPollMost) {
 		var catalogue backup.Catalogue
-		if err := backup.Patiently(ctx, func() (err error) {
+		if err := transfer.Patiently(ctx, func() (err error) {
 			catalogue, err = backup.ReadWAL(ctx, t.archive)
 			return err
 		}); err != nil {

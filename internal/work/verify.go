@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
@@ -169,12 +170,12 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 	return backup.VerifyOptions{
 		Bucket: v.archive, Decoder: v.decoder, Chain: chain, Plan: plan, Again: backup.Replan(v.archive, choice),
 		Folder: scratchFolder(v.volume), Run: v.Run, Programs: programs, Parameters: s.Parameters,
-		Workers: backup.Streams(), Log: os.Stderr, Progress: v.report,
+		Workers: transfer.Streams(), Log: os.Stderr, Progress: v.report,
 	}, nil
 }
 
 // report says how far a step is.
-func (v *verify) report(step string, p backup.Progress) {
+func (v *verify) report(step string, p transfer.Progress) {
 	words := map[string]string{backup.StepUnpack: "fetches the backup", backup.StepRecover: "replays WAL"}
 	v.progress.set(protocol.BackupProgress{Step: words[step], Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
 }

@@ -22,6 +22,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
@@ -289,7 +290,7 @@ type archive struct {
 	onlyParts    bool
 	copiedUntil  wal.LSN
 	waitedForWAL int
-	lastProgress backup.Progress
+	lastProgress transfer.Progress
 }
 
 func newArchive(t *testing.T, source *node, key string) *archive {
@@ -331,7 +332,7 @@ func (a *archive) replication() *pgconn.Config {
 func (a *archive) options() backup.TakeOptions {
 	return backup.TakeOptions{Server: a.replication(), Bucket: a, Encoder: a.encoder, Term: a.term, Workers: 3,
 		PieceSize: pieceSize,
-		Progress:  func(p backup.Progress) { a.lastProgress = p },
+		Progress:  func(p transfer.Progress) { a.lastProgress = p },
 		Archived: func(context.Context, wal.Timeline, wal.LSN) (uint64, error) {
 			a.waitedForWAL++
 			a.archiveWAL()

@@ -14,6 +14,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
 )
 
@@ -54,7 +55,7 @@ func (c *counting) read(b format.Backup) (sum int64) {
 
 // restoreInto is a whole restore into the volume of a node.
 func (a *archive) restoreInto(
-	ctx context.Context, n *node, from bucket.Bucket, progress func(string, backup.Progress),
+	ctx context.Context, n *node, from bucket.Bucket, progress func(string, transfer.Progress),
 ) error {
 	_, err := backup.Restore(ctx, backup.RestoreOptions{Bucket: from, Decoder: a.decoder,
 		Wanted: backup.Wanted{Now: time.Now()}, Folder: n.Data.Volume, Run: n.Server.Run, Programs: n.Programs,
@@ -138,7 +139,7 @@ func (a *archive) cutOffReplaying(n *node) *counting {
 	ctx, cancel := context.WithCancel(a.Context())
 	defer cancel()
 	from := &counting{Bucket: a, bytes: map[string]int64{}}
-	if err := a.restoreInto(ctx, n, from, func(step string, _ backup.Progress) {
+	if err := a.restoreInto(ctx, n, from, func(step string, _ transfer.Progress) {
 		if step == backup.StepRecover {
 			cancel()
 		}

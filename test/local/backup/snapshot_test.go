@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
@@ -75,7 +76,7 @@ func (a *archive) snapshot(to string) (s format.Snapshot, rows int) {
 
 // ofSnapshot restores a node whose volume has the data of a snapshot.
 func (a *archive) ofSnapshot(
-	ctx context.Context, n *node, s format.Snapshot, target backup.Target, progress func(string, backup.Progress),
+	ctx context.Context, n *node, s format.Snapshot, target backup.Target, progress func(string, transfer.Progress),
 ) (backup.Restored, error) {
 	return backup.Restore(ctx, backup.RestoreOptions{Bucket: a, Decoder: a.decoder, Present: &s,
 		Wanted: backup.Wanted{Now: time.Now(), Target: target}, Folder: n.Data.Volume, Run: n.Server.Run,
@@ -169,7 +170,7 @@ func TestASnapshotIsUsedOnce(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := a.ofSnapshot(ctx, n, s, backup.Target{}, func(step string, _ backup.Progress) {
+	if _, err := a.ofSnapshot(ctx, n, s, backup.Target{}, func(step string, _ transfer.Progress) {
 		if step == backup.StepRecover {
 			cancel()
 		}

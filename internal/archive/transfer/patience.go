@@ -1,4 +1,6 @@
-package backup
+// Package transfer brings objects of an archive from and to its bucket: patiently where that is away, so many side by side
+// as a machine can take, in order where the order matters, and with the progress of it.
+package transfer
 
 import (
 	"context"

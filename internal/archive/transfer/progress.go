@@ -1,4 +1,4 @@
-package backup
+package transfer
 
 import (
 	"sync"
@@ -16,20 +16,21 @@ type Progress struct {
 // progressInterval is how often progress is reported at most.
 const progressInterval = 200 * time.Millisecond
 
-// meter counts bytes and reports them. It may be used by several at once.
-type meter struct {
+// Meter counts bytes and reports them. It may be used by several at once.
+type Meter struct {
 	mutex       sync.Mutex
 	report      func(Progress)
 	begin, last time.Time
 	done, total int64
 }
 
-func newMeter(report func(Progress), total int64) *meter {
-	return &meter{report: report, begin: time.Now(), total: total}
+// NewMeter makes one for so many bytes, 0 where that is not known.
+func NewMeter(report func(Progress), total int64) *Meter {
+	return &Meter{report: report, begin: time.Now(), total: total}
 }
 
-// add counts n bytes more.
-func (m *meter) add(n int) {
+// Add counts n bytes more.
+func (m *Meter) Add(n int) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.done += int64(n)
@@ -38,14 +39,14 @@ func (m *meter) add(n int) {
 	}
 }
 
-// end reports the last state.
-func (m *meter) end() {
+// End reports the last state.
+func (m *Meter) End() {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.reportProgress(time.Now())
 }
 
-func (m *meter) reportProgress(now time.Time) {
+func (m *Meter) reportProgress(now time.Time) {
 	m.last = now
 	if m.report == nil {
 		return

@@ -1,4 +1,4 @@
-package backup
+package archivetest
 
 import (
 	"crypto/sha256"
@@ -16,39 +16,40 @@ import (
 	"toban.dev/internal/archive/format"
 )
 
-// hour is one of the day of most tests, day one of its month.
-func hour(h int) time.Time { return time.Date(2026, 11, 20, h, 0, 0, 0, time.UTC) }
+// Hour is one of the day of most tests.
+func Hour(h int) time.Time { return time.Date(2026, 11, 20, h, 0, 0, 0, time.UTC) }
 
-func day(d int) time.Time { return time.Date(2026, 11, d, 3, 0, 0, 0, time.UTC) }
+// Day is one of the month of most tests.
+func Day(d int) time.Time { return time.Date(2026, 11, d, 3, 0, 0, 0, time.UTC) }
 
-// putObject puts an object of a backup there as it is put when one is taken, and is what its backup.json says of it.
-func putObject(t *testing.T, to bucket.Bucket, encoder *format.Encoder, id, name string, content []byte) format.Object {
+// PutObject puts an object of a backup there as it is put when one is taken, and is what its backup.json says of it.
+func PutObject(t *testing.T, to bucket.Bucket, encoder *format.Encoder, id, name string, content []byte) format.Object {
 	t.Helper()
 	stored, err := encoder.Encode(content)
-	must(t, err)
+	Must(t, err)
 	sum := sha256.Sum256(stored)
 	o := format.Object{Name: encoder.Name(name), Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
-	must(t, to.Create(t.Context(), format.FolderBase+id+"/"+o.Name, stored))
+	Must(t, to.Create(t.Context(), format.FolderBase+id+"/"+o.Name, stored))
 	return o
 }
 
-// putBackup puts the backup.json of a backup there.
-func putBackup(t *testing.T, to bucket.Bucket, b format.Backup) {
+// PutBackup puts the backup.json of a backup there.
+func PutBackup(t *testing.T, to bucket.Bucket, b format.Backup) {
 	t.Helper()
 	text, err := json.MarshalIndent(b, "", "  ")
-	must(t, err, to.Create(t.Context(), format.FolderBase+b.ID+"/"+format.FileBackup, append(text, '\n')))
+	Must(t, err, to.Create(t.Context(), format.FolderBase+b.ID+"/"+format.FileBackup, append(text, '\n')))
 }
 
-// must stops the test where something has failed.
-func must(t *testing.T, errs ...error) {
+// Must stops the test where something has failed.
+func Must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// generatedManifest writes a manifest as PostgreSQL does, of files of one byte.
-func generatedManifest(to io.Writer, files int) error {
+// WriteManifest writes a manifest as PostgreSQL does, of files of one byte.
+func WriteManifest(to io.Writer, files int) error {
 	sum := sha256.New()
 	out := io.MultiWriter(to, sum)
 	fmt.Fprint(out, "{ \"PostgreSQL-Backup-Manifest-Version\": 1,\n\"Files\": [\n")
@@ -70,8 +71,8 @@ func generatedManifest(to io.Writer, files int) error {
 	return err
 }
 
-// watchMemory follows how much memory is in use, and gives the most since it was asked before.
-func watchMemory(t *testing.T) (peak func() uint64) {
+// WatchMemory follows how much memory is in use, and gives the most since it was asked before.
+func WatchMemory(t *testing.T) (peak func() uint64) {
 	t.Helper()
 	var most atomic.Uint64
 	look := func() {
@@ -98,8 +99,8 @@ func watchMemory(t *testing.T) (peak func() uint64) {
 	}
 }
 
-// measured says how long something takes, and how much memory was in use at most.
-func measured(t *testing.T, peak func() uint64, what string, do func()) {
+// Measured says how long something takes, and how much memory was in use at most.
+func Measured(t *testing.T, peak func() uint64, what string, do func()) {
 	t.Helper()
 	runtime.GC()
 	peak()
