@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -117,19 +118,19 @@ func TestUnreadDeletesNothing(t *testing.T) {
 		_ = b.Put(t.Context(), name, []byte(text))
 	}
 	policy := Policy{Count: 1, Now: b.Clock}
-	c, err := Read(t.Context(), b)
+	c, err := book.Read(t.Context(), b)
 	if err != nil || len(c.Strangers) != 3 || len(Retain(c, policy).Names) == 0 {
 		t.Fatalf("%+v: %v", c, err)
 	}
 	for _, name := range []string{"wal/00000001/lineage.json", "base/c/backup.json", format.FileArchive} {
 		spoilt := b.Without()
 		_ = spoilt.Put(t.Context(), name, []byte("{"))
-		if c, err := Read(t.Context(), spoilt); err != nil || len(Retain(c, policy).Names) > 0 {
+		if c, err := book.Read(t.Context(), spoilt); err != nil || len(Retain(c, policy).Names) > 0 {
 			t.Errorf("%s can't be read: %+v, %v", name, Retain(c, policy), err)
 		}
 	}
 	b.Fault = func(bool) error { return buckettest.ErrInjected }
-	if _, err := Read(t.Context(), b); !errors.Is(err, buckettest.ErrInjected) {
+	if _, err := book.Read(t.Context(), b); !errors.Is(err, buckettest.ErrInjected) {
 		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
@@ -14,8 +15,8 @@ func inSegment(number int, offset wal.LSN) wal.LSN { return wal.LSN(number*wal.S
 // restoredFrom is an archive of a database that went on with a term history, of terms 1 to 4, until it was restored in
 // place to where it goes on with another. Term 3 has archived nothing; the leader of term 4 has done that for it. There
 // is a backup of term 3.
-func restoredFrom(left, on []ha.TermStart) Catalogue {
-	c := Catalogue{Terms: map[uint64]*Term{
+func restoredFrom(left, on []ha.TermStart) book.Catalogue {
+	c := book.Catalogue{Terms: map[uint64]*book.Term{
 		1: {TermHistory: left[:1]}, 3: {TermHistory: left[:3]}, 4: {TermHistory: left}, 1005: {TermHistory: on},
 	}}
 	for number := 1; number <= 3; number++ {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -20,7 +21,7 @@ func (w *world) stepAside() {
 	case n < 2:
 		w.restoreInPlace()
 	case n < 4:
-		c, _ := Read(w.t.Context(), w.bucket.Without())
+		c, _ := book.Read(w.t.Context(), w.bucket.Without())
 		if len(c.Backups) > 0 {
 			w.pinned = append(w.pinned, c.Backups[w.others.IntN(len(c.Backups))].ID)
 			w.note("pinned: %v", w.pinned)
@@ -32,18 +33,18 @@ func (w *world) stepAside() {
 
 // restoreInPlace goes back to a moment of a window, and on from there.
 func (w *world) restoreInPlace() {
-	c, err := Read(w.t.Context(), w.bucket.Without())
+	c, err := book.Read(w.t.Context(), w.bucket.Without())
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
-	branches := slices.DeleteFunc(c.Branches(), func(b Branch) bool { return len(b.Windows) == 0 })
+	branches := slices.DeleteFunc(c.Branches(), func(b book.Branch) bool { return len(b.Windows) == 0 })
 	if len(branches) == 0 {
 		return
 	}
 	b := branches[w.others.IntN(len(branches))]
 	window := b.Windows[w.others.IntN(len(b.Windows))]
 	at := window.From + wal.LSN(w.others.Uint64N(uint64(window.To-window.From)+1))
-	choice, err := c.Choose(Wanted{Target: Target{LSN: at}, Branch: b.Name, Now: w.bucket.Clock})
+	choice, err := c.Choose(book.Wanted{Target: book.Target{LSN: at}, Branch: b.Name, Now: w.bucket.Clock})
 	if err != nil {
 		w.fatal("restore in place: %v", err)
 	}
@@ -71,7 +72,7 @@ func (w *world) restoreInPlace() {
 }
 
 // lookAtBranches looks whether every moment that the windows show can be restored.
-func (w *world) lookAtBranches(b *buckettest.Memory, c Catalogue) {
+func (w *world) lookAtBranches(b *buckettest.Memory, c book.Catalogue) {
 	branches := c.Branches()
 	if len(branches) > 1 {
 		w.counts["several branches"]++
@@ -89,15 +90,15 @@ func (w *world) lookAtBranches(b *buckettest.Memory, c Catalogue) {
 	}
 }
 
-func (w *world) lookAtLSN(b *buckettest.Memory, c Catalogue, branch Branch, at wal.LSN) {
+func (w *world) lookAtLSN(b *buckettest.Memory, c book.Catalogue, branch book.Branch, at wal.LSN) {
 	w.counts["moments of branches"]++
-	want := Wanted{Target: Target{LSN: at}, Branch: branch.Name, Now: w.bucket.Clock}
+	want := book.Wanted{Target: book.Target{LSN: at}, Branch: branch.Name, Now: w.bucket.Clock}
 	choice, err := c.Choose(want)
 	if err != nil {
 		w.fatal("branch %d shows %s: %v", branch.Name, at, err)
 	}
 	if choice.Branch != branch.Name || choice.To < at || choice.Backup.StopLSN > at ||
-		!slices.Equal(format.UpTo(choice.TermHistory, at), format.UpTo(branch.histories[0], at)) {
+		!slices.Equal(format.UpTo(choice.TermHistory, at), format.UpTo(branch.Histories[0], at)) {
 		w.fatal("%s of branch %d is read along %v, from %s", at, branch.Name, choice.TermHistory, choice.Backup.ID)
 	}
 	if b == w.bucket {
@@ -106,14 +107,14 @@ func (w *world) lookAtLSN(b *buckettest.Memory, c Catalogue, branch Branch, at w
 	want.Branch = 0
 	other, err := c.Choose(want)
 	same := err == nil && slices.Equal(format.UpTo(choice.TermHistory, at), format.UpTo(other.TermHistory, at))
-	if !same && !errors.Is(err, ErrSeveral) {
+	if !same && !errors.Is(err, book.ErrSeveral) {
 		w.fatal("%s is on branch %d, and without a name is read along %v: %v", at, branch.Name, other.TermHistory, err)
 	}
 }
 
 // lookAtTime also looks whether a time that one branch alone shows needs no name.
-func (w *world) lookAtTime(c Catalogue, branches []Branch, n int, at time.Time) {
-	want := Wanted{Target: Target{Time: at}, Branch: branches[n].Name, Now: w.bucket.Clock}
+func (w *world) lookAtTime(c book.Catalogue, branches []book.Branch, n int, at time.Time) {
+	want := book.Wanted{Target: book.Target{Time: at}, Branch: branches[n].Name, Now: w.bucket.Clock}
 	choice, err := c.Choose(want)
 	goesOn := n == 0 && choice.Window.Missing == nil && choice.Window.To == branches[0].Windows[0].To
 	if err != nil || choice.Branch != branches[n].Name || choice.Backup.Stopped.After(at) ||
@@ -122,17 +123,17 @@ func (w *world) lookAtTime(c Catalogue, branches []Branch, n int, at time.Time) 
 	}
 	want.Branch = 0
 	choice, err = c.Choose(want)
-	begun := slices.DeleteFunc(slices.Clone(branches), func(b Branch) bool { return at.Before(b.Since) })
-	last := slices.MaxFunc(begun, func(a, b Branch) int { return a.Since.Compare(b.Since) }).Name == branches[n].Name
-	several := slices.ContainsFunc(begun, func(b Branch) bool {
+	begun := slices.DeleteFunc(slices.Clone(branches), func(b book.Branch) bool { return at.Before(b.Since) })
+	last := slices.MaxFunc(begun, func(a, b book.Branch) int { return a.Since.Compare(b.Since) }).Name == branches[n].Name
+	several := slices.ContainsFunc(begun, func(b book.Branch) bool {
 		_, has := c.On(b, want)
 		return b.Name != branches[n].Name && has
 	})
 	right := err == nil && choice.Branch == branches[n].Name
 	if several {
-		right = errors.Is(err, ErrSeveral)
+		right = errors.Is(err, book.ErrSeveral)
 	} else if !last {
-		right = errors.Is(err, ErrOutside)
+		right = errors.Is(err, book.ErrOutside)
 	}
 	if !right {
 		w.fatal("%s is on branch %d, the last %v, on several %v, and is read along %d: %v", at, branches[n].Name, last,
@@ -162,10 +163,10 @@ func (w *world) retainUnread(policy Policy) {
 	if name == "" {
 		return
 	}
-	whole, _ := Read(w.t.Context(), spoilt)
+	whole, _ := book.Read(w.t.Context(), spoilt)
 	before, text := reaches(whole), spoilt.Objects[name]
 	spoilt.Objects[name] = buckettest.Stored{Content: []byte("{"), Modified: text.Modified}
-	c, err := Read(w.t.Context(), spoilt)
+	c, err := book.Read(w.t.Context(), spoilt)
 	if err != nil || len(c.Unread) != 1 {
 		w.fatal("%s is cut off: %v, %v", name, c.Unread, err)
 	}
@@ -179,7 +180,7 @@ func (w *world) retainUnread(policy Policy) {
 	}
 	_ = spoilt.Delete(w.t.Context(), d.Names...)
 	spoilt.Objects[name] = text
-	after, err := Read(w.t.Context(), spoilt)
+	after, err := book.Read(w.t.Context(), spoilt)
 	if err != nil {
 		w.fatal("%v", err)
 	}

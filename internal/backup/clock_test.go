@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -141,13 +142,13 @@ func inPlaceAtNoon(t *testing.T, noted bool) timed {
 // is not. A choice that is not open is refused when its end is reached.
 func outcome(t *testing.T, b *buckettest.Memory, at time.Time) (first string, open bool) {
 	t.Helper()
-	c, err := Read(t.Context(), b)
+	c, err := book.Read(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Choose(Wanted{Target: Target{Time: at}, Now: archivetest.Hour(20).AddDate(0, 2, 0)})
+	got, err := c.Choose(book.Wanted{Target: book.Target{Time: at}, Now: archivetest.Hour(20).AddDate(0, 2, 0)})
 	if err != nil {
-		return fmt.Sprint("refused: ", errors.Is(err, ErrOutside)), false
+		return fmt.Sprint("refused: ", errors.Is(err, book.ErrOutside)), false
 	}
 	return fmt.Sprintf("%s on branch %d to %s", got.Backup.ID, got.Branch, got.To), got.Open
 }
@@ -214,25 +215,25 @@ func TestAMomentThatMayBeMissing(t *testing.T) {
 
 // All WAL is replayed, and no later commit has come.
 func TestWhereATimeIsReachedAtTheEnd(t *testing.T) {
-	short := &ShortError{Target: Target{Time: archivetest.Hour(12)}, Reached: Recovered{LSN: 0x5000000, Commit: archivetest.Hour(11)}}
-	gap, missing := Window{Missing: &format.Gap{From: 0x5000000, To: 0x6000000}}, "no WAL from 0/5000000 to 0/6000000"
+	short := &ShortError{Target: book.Target{Time: archivetest.Hour(12)}, Reached: Recovered{LSN: 0x5000000, Commit: archivetest.Hour(11)}}
+	gap, missing := book.Window{Missing: &format.Gap{From: 0x5000000, To: 0x6000000}}, "no WAL from 0/5000000 to 0/6000000"
 	for name, c := range map[string]struct {
-		choice Choice
-		target Target
+		choice book.Choice
+		target book.Target
 		error  string
 	}{
-		"at the end of the archive":      {Choice{Open: true}, Target{Time: archivetest.Hour(12)}, ""},
-		"before a gap":                   {Choice{Window: gap}, Target{Time: archivetest.Hour(12)}, missing},
-		"on a branch that was left":      {Choice{Branch: 7}, Target{Time: archivetest.Hour(12)}, "branch 7 was left"},
-		"a position before a gap":        {Choice{Window: gap}, Target{LSN: 0x5000000}, ""},
-		"a position that is not there":   {Choice{Open: true}, Target{LSN: 0x5000001}, "was not reached"},
-		"a transaction, at the very end": {Choice{Open: true}, Target{XID: "7"}, "was not reached"},
+		"at the end of the archive":      {book.Choice{Open: true}, book.Target{Time: archivetest.Hour(12)}, ""},
+		"before a gap":                   {book.Choice{Window: gap}, book.Target{Time: archivetest.Hour(12)}, missing},
+		"on a branch that was left":      {book.Choice{Branch: 7}, book.Target{Time: archivetest.Hour(12)}, "branch 7 was left"},
+		"a position before a gap":        {book.Choice{Window: gap}, book.Target{LSN: 0x5000000}, ""},
+		"a position that is not there":   {book.Choice{Open: true}, book.Target{LSN: 0x5000001}, "was not reached"},
+		"a transaction, at the very end": {book.Choice{Open: true}, book.Target{XID: "7"}, "was not reached"},
 	} {
 		err := ends(c.choice, c.target, short)
 		if (err == nil) != (c.error == "") || err != nil && !strings.Contains(err.Error(), c.error) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err != nil && !errors.Is(err, ErrOutside) && !errors.As(err, new(*ShortError)) {
+		if err != nil && !errors.Is(err, book.ErrOutside) && !errors.As(err, new(*ShortError)) {
 			t.Errorf("%s: it is tried for ever: %v", name, err)
 		}
 	}

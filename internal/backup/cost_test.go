@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -142,7 +143,7 @@ func TestWhatAnHourCosts(t *testing.T) {
 			if behind > c.maxLag+time.Second {
 				t.Errorf("%s: %s behind, at most %s is wanted", c.name, behind, c.maxLag)
 			}
-			catalogue, err := Read(t.Context(), b.Memory)
+			catalogue, err := book.Read(t.Context(), b.Memory)
 			if err != nil {
 				t.Fatal(err)
 			}

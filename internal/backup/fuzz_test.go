@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 )
@@ -63,7 +64,7 @@ func FuzzCatalogue(f *testing.F) {
 	f.Add(strings.ReplaceAll(fuzzArchive, `000000010000000000000003`, `FFFFFFFFFFFFFFFF000000FF`))
 	f.Fuzz(func(t *testing.T, text string) {
 		objects, contents := archiveOf(text)
-		c := NewCatalogue(objects, contents)
+		c := book.NewCatalogue(objects, contents)
 		known := map[string]int{}
 		for _, name := range namesIn(c) {
 			known[name]++
@@ -76,14 +77,14 @@ func FuzzCatalogue(f *testing.F) {
 		d := Retain(c, Policy{Count: 1, Now: archivetest.Day(28)})
 		for _, name := range d.Names {
 			stranger := slices.ContainsFunc(c.Strangers, func(o bucket.Object) bool { return o.Name == name })
-			unread := slices.ContainsFunc(c.Unread, func(u Unread) bool { return u.Name == name })
+			unread := slices.ContainsFunc(c.Unread, func(u book.Unread) bool { return u.Name == name })
 			_, listed := contents[name]
 			inside := strings.HasPrefix(name, format.FolderBase) && path.Clean(name) == name
 			if stranger || unread || !listed && !inside {
 				t.Errorf("%q is deleted: stranger %v, unread %v, listed %v", name, stranger, unread, listed)
 			}
 		}
-		_, _ = c.Choose(Wanted{Target: Target{}, Now: archivetest.Day(28)})
+		_, _ = c.Choose(book.Wanted{Target: book.Target{}, Now: archivetest.Day(28)})
 		for _, history := range c.TermHistories() {
 			if to, missing := c.Covered(history, 0); missing != nil && missing.From > missing.To || to > 1<<63 {
 				t.Errorf("%v covers up to %s, then lacks %v", history, to, missing)
@@ -93,7 +94,7 @@ func FuzzCatalogue(f *testing.F) {
 }
 
 // names are all that a catalogue knows, by kind.
-func namesIn(c Catalogue) (names []string) {
+func namesIn(c book.Catalogue) (names []string) {
 	add := func(objects ...bucket.Object) {
 		for _, o := range objects {
 			names = append(names, o.Name)

@@ -20,6 +20,7 @@ import (
 	"filippo.io/age"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -107,14 +108,14 @@ func (w *world) checkKeys() {
 	if w.keys == nil {
 		return
 	}
-	c, err := Read(w.t.Context(), w.bucket)
+	c, err := book.Read(w.t.Context(), w.bucket)
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
 	for _, t := range c.Terms {
-		notes := t.keyNotes()
+		notes := t.KeyNotes()
 		for _, p := range t.WAL {
-			told := recipientsOf(notes, p.Piece)
+			told := book.RecipientsOf(notes, p.Piece)
 			w.counts["keys told"] += min(1, len(notes))
 			if !slices.Contains(told, "") && !slices.ContainsFunc(archivetest.Keys, func(key *age.X25519Identity) bool {
 				_, err := age.Decrypt(bytes.NewReader(w.bucket.Objects[p.Object.Name].Content), key)
@@ -202,7 +203,7 @@ func (w *world) check(l *leader) {
 	if l.from >= to || l.dismissed {
 		return
 	}
-	c, err := Read(w.t.Context(), w.bucket.Without())
+	c, err := book.Read(w.t.Context(), w.bucket.Without())
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
@@ -220,9 +221,9 @@ func (w *world) check(l *leader) {
 
 // only is what a leader sees of the archive: the folders of its own term history. What others have archived of the same
 // WAL is as if there were none, and no gap to it is said.
-func onlyOf(c Catalogue, history []ha.TermStart) Catalogue {
+func onlyOf(c book.Catalogue, history []ha.TermStart) book.Catalogue {
 	own := c
-	own.Terms = map[uint64]*Term{}
+	own.Terms = map[uint64]*book.Term{}
 	for _, s := range history {
 		if c.Terms[s.Term] != nil {
 			own.Terms[s.Term] = c.Terms[s.Term]
@@ -232,7 +233,7 @@ func onlyOf(c Catalogue, history []ha.TermStart) Catalogue {
 }
 
 // restore reads WAL back as a server would.
-func (w *world) restore(c Catalogue, history []ha.TermStart, from, to wal.LSN) {
+func (w *world) restore(c book.Catalogue, history []ha.TermStart, from, to wal.LSN) {
 	w.counts["restored"]++
 	plan, err := c.PlanWAL(history, from, to)
 	if err != nil {
@@ -310,7 +311,7 @@ func (w *world) backup(l *leader) {
 	b.StartLSN = l.from + wal.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
 	b.Pieces = []format.Object{{Name: "base.tar.00000.zst", Size: 3,
 		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}}
-	c, _ := Read(w.t.Context(), w.bucket)
+	c, _ := book.Read(w.t.Context(), w.bucket)
 	if window, ok := c.Window(l.Terms); ok && w.random.IntN(3) == 0 {
 		parent := window.Backups[len(window.Backups)-1]
 		b.Type, b.Parent, b.Started, b.Stopped = format.TypeIncremental, parent.ID, b.Started.Add(time.Second),
@@ -341,17 +342,17 @@ func (r reach) leadsTo(o reach) bool {
 	return r.to >= o.to && slices.Equal(format.UpTo(r.history, o.to), format.UpTo(o.history, o.to))
 }
 
-func reaches(c Catalogue) []reach {
+func reaches(c book.Catalogue) []reach {
 	var all []reach
 	for _, history := range c.TermHistories() {
-		wal := c.along(history)
+		wal := c.Along(history)
 		for _, b := range c.Backups {
 			if _, err := c.Chain(b.ID); err != nil || !c.In(b, history) {
 				continue
 			}
-			to, _ := wal.covered(b.StartLSN)
+			to, _ := wal.Covered(b.StartLSN)
 			if to >= b.StopLSN {
-				all = append(all, reach{b, history, to, wal.written(to)})
+				all = append(all, reach{b, history, to, wal.Written(to)})
 			}
 		}
 	}
@@ -400,9 +401,9 @@ func (w *world) retainWithout(policy Policy) {
 // retainIn deletes what a policy allows, or only those that cut leaves of it. It returns what is left.
 func (w *world) retainIn(
 	b *buckettest.Memory, policy Policy, cut func([]string) []string,
-) (after Catalogue, names []string) {
+) (after book.Catalogue, names []string) {
 	ctx := w.t.Context()
-	c, err := Read(ctx, b)
+	c, err := book.Read(ctx, b)
 	if err != nil {
 		w.fatal("%v", err)
 	}
@@ -420,7 +421,7 @@ func (w *world) retainIn(
 	names = cut(d.Names)
 	w.note("retain: %+v deletes %v of %v", policy, names, d.Deleted)
 	_ = b.Delete(ctx, names...)
-	after, err = Read(ctx, b)
+	after, err = book.Read(ctx, b)
 	if err != nil || len(after.Unread) > 0 {
 		w.fatal("after retention: %v %v", err, after.Unread)
 	}
@@ -438,7 +439,7 @@ func (w *world) retainIn(
 }
 
 // needed is how far each backup has to lead after retention: no further than its own end where it stands alone.
-func needed(policy Policy, c Catalogue, before []reach, d Deletions) []reach {
+func needed(policy Policy, c book.Catalogue, before []reach, d Deletions) []reach {
 	alone, out := standingAlone(policy, c, before, d), slices.Clone(before)
 	for i, r := range out {
 		if alone[r.backup.ID] {
@@ -451,7 +452,7 @@ func needed(policy Policy, c Catalogue, before []reach, d Deletions) []reach {
 // standingAlone are the backups that need not lead further than to their own end: one of another kind than the
 // schedule's, older than as many of the schedule's as are wanted; one that is only pinned; and one that is kept only as
 // a parent, if all that it is kept for stand alone.
-func standingAlone(policy Policy, c Catalogue, before []reach, d Deletions) map[string]bool {
+func standingAlone(policy Policy, c book.Catalogue, before []reach, d Deletions) map[string]bool {
 	alone, reasons := map[string]bool{}, map[string]string{}
 	for _, v := range d.Kept {
 		reasons[v.Name] = v.Reason
@@ -480,7 +481,7 @@ func standingAlone(policy Policy, c Catalogue, before []reach, d Deletions) map[
 }
 
 // leadAsFar looks whether each backup that is still there leads as far as before.
-func (w *world) leadAsFar(b *buckettest.Memory, before, still []reach, after Catalogue) {
+func (w *world) leadAsFar(b *buckettest.Memory, before, still []reach, after book.Catalogue) {
 	for _, r := range before {
 		if !slices.ContainsFunc(after.Backups, func(b format.Backup) bool { return b.ID == r.backup.ID }) {
 			continue
@@ -546,14 +547,14 @@ func (w *world) promisedMoments(policy Policy, before, still []reach) {
 }
 
 // forget moves up from where each leader's archive can be expected.
-func (w *world) forget(c Catalogue) {
+func (w *world) forget(c book.Catalogue) {
 	newest := c.NewestTermHistory()
 	for _, l := range w.leaders {
 		first := wal.LSN(math.MaxUint64)
-		wal := c.along(l.Terms)
+		wal := c.Along(l.Terms)
 		for _, b := range c.Backups {
 			// One that is kept alone does not lead to the end; what has to lead there leadAsFar has seen to.
-			if to, _ := wal.covered(b.StartLSN); c.In(b, l.Terms) && to >= l.archiver.State().Archived {
+			if to, _ := wal.Covered(b.StartLSN); c.In(b, l.Terms) && to >= l.archiver.State().Archived {
 				first = min(first, b.StartLSN)
 			}
 		}
@@ -572,7 +573,7 @@ func (w *world) live() {
 			w.stepAside()
 		}
 	}
-	if c, err := Read(w.t.Context(), w.bucket.Without()); err == nil {
+	if c, err := book.Read(w.t.Context(), w.bucket.Without()); err == nil {
 		w.lookAtBranches(w.bucket, c)
 	}
 	if w.bucket.Changed > 0 {
@@ -609,7 +610,7 @@ func (w *world) goBack() {
 		return
 	}
 	back := first + wal.LSN(w.random.Uint64N(uint64(l.End-first)))
-	c, _ := Read(w.t.Context(), w.bucket)
+	c, _ := book.Read(w.t.Context(), w.bucket)
 	end := wal.LSN(0)
 	if own := c.Terms[l.Terms[len(l.Terms)-1].Term]; own != nil {
 		for _, p := range own.WAL {
@@ -664,7 +665,7 @@ func (w *world) step() {
 }
 
 // stretches are the WAL of a term history without gaps, in order.
-func stretches(c Catalogue, history []ha.TermStart) []format.Gap {
+func stretches(c book.Catalogue, history []ha.TermStart) []format.Gap {
 	var all []format.Gap
 	for from := wal.LSN(0); ; {
 		to, missing := c.Covered(history, from)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -54,7 +55,7 @@ func mustEncoder(t *testing.T, key int) *format.Encoder {
 // Each piece of WAL is told to need the key that it needs, and from the moment of a change both at most.
 func TestWhichKeyWALNeeds(t *testing.T) {
 	b, first, second := rotated(t)
-	c, err := Read(t.Context(), b)
+	c, err := book.Read(t.Context(), b)
 	if err != nil || len(c.Strangers) > 0 {
 		t.Fatalf("%v, strangers: %v", err, c.Strangers)
 	}
@@ -66,7 +67,7 @@ func TestWhichKeyWALNeeds(t *testing.T) {
 		if w.Segment.Number == 8 && w.From > 0 {
 			want[8] = []string{second.Recipient()} // behind where the WAL ended when the key was changed
 		}
-		if got := recipientsOf(c.Terms[1].keyNotes(), w.Piece); !slices.Equal(got, want[w.Segment.Number]) {
+		if got := book.RecipientsOf(c.Terms[1].KeyNotes(), w.Piece); !slices.Equal(got, want[w.Segment.Number]) {
 			t.Errorf("%s: %v, want %v", w.Object.Name, got, want[w.Segment.Number])
 		}
 	}
@@ -86,12 +87,12 @@ func TestKeyIsNotedOnce(t *testing.T) {
 			}
 		}
 	}
-	c, err := Read(t.Context(), b)
+	c, err := book.Read(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, n := range c.Terms[1].keyNotes() {
+	for _, n := range c.Terms[1].KeyNotes() {
 		got = append(got, n.Recipient)
 	}
 	f, s := first.Recipient(), second.Recipient()
@@ -117,15 +118,15 @@ func TestTheKeyIsNotedOfWALThatIsArchivedOnceMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustStep(t, a)
-	c, err := Read(t.Context(), b)
+	c, err := book.Read(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(c.Terms[1].WAL, func(w WAL) bool { return w.Segment.Number == 3 })
+	i := slices.IndexFunc(c.Terms[1].WAL, func(w book.WAL) bool { return w.Segment.Number == 3 })
 	if i < 0 {
 		t.Fatal("it was not archived once more")
 	}
-	of := recipientsOf(c.Terms[1].keyNotes(), c.Terms[1].WAL[i].Piece)
+	of := book.RecipientsOf(c.Terms[1].KeyNotes(), c.Terms[1].WAL[i].Piece)
 	if !slices.Contains(of, second.Recipient()) {
 		t.Errorf("it is told to need %v, and needs %s", of, second.Recipient())
 	}
@@ -139,7 +140,7 @@ func TestKeysOfAFormerVersion(t *testing.T) {
 			delete(b.Objects, name)
 		}
 	}
-	c, err := Read(t.Context(), b)
+	c, err := book.Read(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,22 +151,22 @@ func TestKeysOfAFormerVersion(t *testing.T) {
 	if err := a.noteKey(t.Context(), wal.LSN(7*format.SegmentSize), wal.LSN(7*format.SegmentSize)); err != nil {
 		t.Fatal(err)
 	}
-	c, err = Read(t.Context(), b)
+	c, err = book.Read(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes := c.Terms[1].keyNotes()
-	before := recipientsOf(notes, format.Piece{Segment: format.SegmentOf(1, 6), From: 0, To: uint32(format.SegmentSize)})
-	after := recipientsOf(notes, format.Piece{Segment: format.SegmentOf(1, 7), From: 0, To: uint32(format.SegmentSize)})
+	notes := c.Terms[1].KeyNotes()
+	before := book.RecipientsOf(notes, format.Piece{Segment: format.SegmentOf(1, 6), From: 0, To: uint32(format.SegmentSize)})
+	after := book.RecipientsOf(notes, format.Piece{Segment: format.SegmentOf(1, 7), From: 0, To: uint32(format.SegmentSize)})
 	if !slices.Equal(before, []string{""}) || !slices.Equal(after, []string{second.Recipient()}) {
 		t.Errorf("before the note %q, after it %q", before, after)
 	}
-	c = Catalogue{Backups: []format.Backup{
+	c = book.Catalogue{Backups: []format.Backup{
 		{ID: "a", Manifest: format.Object{Name: format.FileManifest + ".zst.age"}},
 		{ID: "b", Manifest: format.Object{Name: format.FileManifest + ".zst.age"}, Recipient: first.Recipient()},
 		{ID: "c", Manifest: format.Object{Name: format.FileManifest + ".zst"}},
 	}}
-	want := []KeyUse{{Recipient: "", Backups: 1}, {Recipient: first.Recipient(), Backups: 1}}
+	want := []book.KeyUse{{Recipient: "", Backups: 1}, {Recipient: first.Recipient(), Backups: 1}}
 	if uses := c.KeyUses(); !slices.Equal(uses, want) {
 		t.Errorf("of backups: %+v, want %+v", uses, want)
 	}
@@ -175,7 +176,7 @@ func TestKeysOfAFormerVersion(t *testing.T) {
 func TestHistoryWithoutKey(t *testing.T) {
 	history := format.TermFolder(2) + wal.Timeline(2).HistoryFile()
 	for _, order := range [][2]string{{".zst", ".zst.age"}, {".zst.age", ".zst"}} {
-		c := NewCatalogue([]bucket.Object{
+		c := book.NewCatalogue([]bucket.Object{
 			{Name: history + order[0]}, {Name: history + order[1]},
 		}, nil)
 		term := c.Terms[2]

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -160,10 +161,10 @@ func TestABackupOfAnySize(t *testing.T) {
 			t.Errorf("%s has %d bytes, %v", o.Name, o.Size, err)
 		}
 	}
-	var c Catalogue
+	var c book.Catalogue
 	archivetest.Measured(t, peak, "list", func() {
 		var err error
-		if c, err = Read(t.Context(), g); err != nil || len(c.Backups) != 1 || len(c.Unread) > 0 {
+		if c, err = book.Read(t.Context(), g); err != nil || len(c.Backups) != 1 || len(c.Unread) > 0 {
 			t.Fatalf("%v, %d backups, %v", err, len(c.Backups), c.Unread)
 		}
 	})
@@ -184,7 +185,7 @@ func TestABackupOfAnySize(t *testing.T) {
 		}
 	})
 	archivetest.Measured(t, peak, "name all for the removal", func() {
-		names := c.contentsOf(b)
+		names := c.ContentsOf(b)
 		if want := *largePieces + len(b.Lists) + 2; len(names) != want {
 			t.Errorf("%d objects are to be removed, of %d", len(names), want)
 		}
@@ -194,11 +195,11 @@ func TestABackupOfAnySize(t *testing.T) {
 // readPieces reads those of a tar file, and says how many they are.
 func readPieces(t *testing.T, g *generated, b format.Backup, tar string) (n int) {
 	t.Helper()
-	for o, err := range piecesOf(t.Context(), b, g, tar) {
+	for o, err := range book.PiecesOf(t.Context(), b, g, tar) {
 		if name := format.PieceName(tar, n) + ".zst"; err != nil || o.Name != name {
 			t.Fatalf("the piece %d of %s is %s, %v", n, tar, o.Name, err)
 		}
-		if _, err := readStored(t.Context(), g, b.Folder(), o); err != nil {
+		if _, err := book.ReadStored(t.Context(), g, b.Folder(), o); err != nil {
 			t.Fatal(err)
 		}
 		n++
@@ -211,7 +212,7 @@ func TestWhatALargeBackupLacks(t *testing.T) {
 	smallLists(t)
 	w, g := takeGenerated(t, *largePieces)
 	find := func() error {
-		c, err := Read(t.Context(), g)
+		c, err := book.Read(t.Context(), g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +230,7 @@ func TestWhatALargeBackupLacks(t *testing.T) {
 	list := w.backup.Folder() + w.backup.Lists[len(w.backup.Lists)-1].Name
 	spoil(t, g, list)
 	var altered *format.ObjectError
-	for _, err := range piecesOf(t.Context(), w.backup, g, format.BaseTar) {
+	for _, err := range book.PiecesOf(t.Context(), w.backup, g, format.BaseTar) {
 		if errors.As(err, &altered) {
 			break
 		}
@@ -304,7 +305,7 @@ func coders(t *testing.T, encrypted bool) (*format.Encoder, *format.Decoder) {
 // readThrough reads a manifest to its end.
 func readThrough(t *testing.T, w *taking, decoder *format.Decoder) error {
 	t.Helper()
-	manifest, err := openManifest(t.Context(), w.Bucket, decoder, w.backup)
+	manifest, err := book.OpenManifest(t.Context(), w.Bucket, decoder, w.backup)
 	if err != nil {
 		return err
 	}

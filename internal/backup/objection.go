@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
@@ -43,10 +44,10 @@ func (r retention) without(names []string) retention {
 	after := r
 	after.Backups = slices.DeleteFunc(slices.Clone(r.Backups),
 		func(b format.Backup) bool { return gone[b.Folder()+format.FileBackup] })
-	after.Terms = map[uint64]*Term{}
+	after.Terms = map[uint64]*book.Term{}
 	for number, term := range r.Terms {
 		left := *term
-		left.WAL = slices.DeleteFunc(slices.Clone(term.WAL), func(w WAL) bool { return gone[w.Object.Name] })
+		left.WAL = slices.DeleteFunc(slices.Clone(term.WAL), func(w book.WAL) bool { return gone[w.Object.Name] })
 		if gone[term.Note.Name] {
 			left.TermHistory = nil
 		}
@@ -60,9 +61,9 @@ func (r retention) without(names []string) retention {
 // moment of the promised time can.
 func (r retention) breaks(p Policy, after retention, kept []keptBackup) string {
 	for n, branch := range r.Branches() {
-		history := branch.histories[0]
-		left := after.windows(history)
-		for i, w := range r.windows(history) {
+		history := branch.Histories[0]
+		left := after.Windows(history)
+		for i, w := range r.Windows(history) {
 			words := fmt.Sprintf("branch %d could not be restored to %s any more", branch.Name, w.To)
 			if n == 0 && i == 0 && p.Newer == nil && !leads(left, w.To, func(format.Backup) bool { return true }) {
 				return words
@@ -84,14 +85,14 @@ func (r retention) breaks(p Policy, after retention, kept []keptBackup) string {
 }
 
 // leads says that windows lead to an LSN from such a backup.
-func leads(windows []Window, to wal.LSN, from func(format.Backup) bool) bool {
-	return slices.ContainsFunc(windows, func(w Window) bool {
+func leads(windows []book.Window, to wal.LSN, from func(format.Backup) bool) bool {
+	return slices.ContainsFunc(windows, func(w book.Window) bool {
 		return w.To >= to && slices.ContainsFunc(w.Backups, from)
 	})
 }
 
 // keptIn is which kept backup of a window does not lead any more to where it has to.
-func keptIn(w Window, left []Window, kept []keptBackup) string {
+func keptIn(w book.Window, left []book.Window, kept []keptBackup) string {
 	var broken []string
 	for _, k := range kept {
 		if !slices.ContainsFunc(w.Backups, func(b format.Backup) bool { return b.ID == k.ID }) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres/sql"
@@ -16,7 +17,7 @@ var ErrNoIncrement = errors.New("no incremental backup can be taken")
 // Parent is the backup that the next one of a term history may be the change from: its last one. It is false
 // where that is, with those that it is the change from, as many as are wanted between two full ones, or where
 // something of them is not there.
-func Parent(c Catalogue, history []ha.TermStart, every int) (format.Backup, bool) {
+func Parent(c book.Catalogue, history []ha.TermStart, every int) (format.Backup, bool) {
 	last := ""
 	for _, b := range c.Backups {
 		if c.In(b, history) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -12,9 +13,9 @@ import (
 func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 	first := []ha.TermStart{{Term: 1, Timeline: 1}}
 	second := append(first, ha.TermStart{Term: 2, LSN: 500, Timeline: 2})
-	make3 := func(modify func(*Catalogue)) Catalogue {
-		c := Catalogue{
-			Terms:    map[uint64]*Term{1: {TermHistory: first}, 2: {TermHistory: second}},
+	make3 := func(modify func(*book.Catalogue)) book.Catalogue {
+		c := book.Catalogue{
+			Terms:    map[uint64]*book.Term{1: {TermHistory: first}, 2: {TermHistory: second}},
 			Contents: map[string][]bucket.Object{},
 		}
 		for i, b := range []format.Backup{
@@ -28,23 +29,23 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 		modify(&c)
 		return c
 	}
-	none := func(*Catalogue) {}
+	none := func(*book.Catalogue) {}
 	for name, c := range map[string]struct {
 		history []ha.TermStart
 		every   int
-		modify  func(*Catalogue)
+		modify  func(*book.Catalogue)
 		want    string
 	}{
 		"the last":                            {first, 4, none, "two"},
 		"the last, in another's lineage":      {second, 4, none, "two"},
 		"its chain has as many as are wanted": {first, 3, none, ""},
 		"it has more":                         {first, 2, none, ""},
-		"there is none":                       {first, 4, func(c *Catalogue) { c.Backups = nil }, ""},
-		"the full one it needs is gone":       {first, 4, func(c *Catalogue) { c.Backups = c.Backups[1:] }, ""},
+		"there is none":                       {first, 4, func(c *book.Catalogue) { c.Backups = nil }, ""},
+		"the full one it needs is gone":       {first, 4, func(c *book.Catalogue) { c.Backups = c.Backups[1:] }, ""},
 		"a piece of it is gone": {
-			first, 4, func(c *Catalogue) { c.Backups[0].Pieces = []format.Object{{Name: "base.tar.00000.zst", Size: 1}} }, "",
+			first, 4, func(c *book.Catalogue) { c.Backups[0].Pieces = []format.Object{{Name: "base.tar.00000.zst", Size: 1}} }, "",
 		},
-		"the last is of a branch that was left": {second, 4, func(c *Catalogue) { c.Backups[2].StopLSN = 600 }, "one"},
+		"the last is of a branch that was left": {second, 4, func(c *book.Catalogue) { c.Backups[2].StopLSN = 600 }, "one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := Parent(make3(c.modify), c.history, c.every)

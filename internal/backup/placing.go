@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
 )
@@ -65,7 +66,7 @@ func (u *unpacking) unpackTar(
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the downloads, whatever ended this
-	pieces := p.bounded(ctx, piecesOf(ctx, b, u.Bucket, tar))
+	pieces := p.bounded(ctx, book.PiecesOf(ctx, b, u.Bucket, tar))
 	err = p.placeAll(ctx, group, transfer.ReadOrdered(ctx, pieces, u.Workers, p.fetch))
 	if failed := group.Wait(); failed != nil {
 		return failed // it is why the downloads ended
@@ -144,7 +145,7 @@ func (p *placing) fetch(ctx context.Context, o format.Object) (fetched, error) {
 	if kept := p.journal.find(p.backup.ID, o); kept != nil && p.fits(kept.Extents) {
 		return fetched{object: o, kept: kept}, nil
 	}
-	content, err := readPiece(ctx, p.Bucket, p.Decoder, p.backup.Folder(), o)
+	content, err := book.ReadPiece(ctx, p.Bucket, p.Decoder, p.backup.Folder(), o)
 	return fetched{object: o, content: content}, err
 }
 
@@ -156,7 +157,7 @@ func (p *placing) placeAll(ctx context.Context, group *errgroup.Group, pieces *t
 			return p.at.end()
 		}
 		if err == nil && piece.kept != nil && piece.kept.From != p.at {
-			piece.content, err = readPiece(ctx, p.Bucket, p.Decoder, p.backup.Folder(), piece.object)
+			piece.content, err = book.ReadPiece(ctx, p.Bucket, p.Decoder, p.backup.Folder(), piece.object)
 			piece.kept = nil
 		}
 		if err != nil {

@@ -3,6 +3,8 @@ package backup
 import (
 	"context"
 	"io"
+
+	"toban.dev/internal/archive/book"
 )
 
 // prove reads from the bucket, with the key, what a restore would begin with: the manifest, the first piece of each tar
@@ -12,23 +14,23 @@ func (t *taking) prove(ctx context.Context) error {
 		return err
 	}
 	for _, o := range t.begins {
-		if _, err := readPiece(ctx, t.Bucket, t.Decoder, t.backup.Folder(), o); err != nil {
+		if _, err := book.ReadPiece(ctx, t.Bucket, t.Decoder, t.backup.Folder(), o); err != nil {
 			return err
 		}
 	}
-	catalogue, err := Read(ctx, t.Bucket)
+	catalogue, err := book.Read(ctx, t.Bucket)
 	if err != nil {
 		return err
 	}
-	choice := Choice{Backup: t.backup, TermHistory: catalogue.NewestTermHistory(), To: t.backup.StopLSN}
+	choice := book.Choice{Backup: t.backup, TermHistory: catalogue.NewestTermHistory(), To: t.backup.StopLSN}
 	plan, err := catalogue.PlanWAL(choice.TermHistory, t.backup.StartLSN, choice.To)
 	if err != nil {
 		return err
 	}
-	r := segmentReader{Bucket: t.Bucket, Decoder: t.Decoder, System: t.backup.SystemIdentifier,
-		Again: Replan(t.Bucket, choice)}
+	r := book.SegmentReader{Bucket: t.Bucket, Decoder: t.Decoder, System: t.backup.SystemIdentifier,
+		Again: book.Replan(t.Bucket, choice)}
 	for _, s := range plan.Segments {
-		if _, err := r.read(ctx, s); err != nil {
+		if _, err := r.Read(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -36,7 +38,7 @@ func (t *taking) prove(ctx context.Context) error {
 }
 
 func (t *taking) proveManifest(ctx context.Context) error {
-	manifest, err := openManifest(ctx, t.Bucket, t.Decoder, t.backup)
+	manifest, err := book.OpenManifest(ctx, t.Bucket, t.Decoder, t.backup)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -23,15 +24,15 @@ type RecoverOptions struct {
 	Bucket  bucket.Bucket
 	Decoder *format.Decoder
 	// Plan is the WAL from the start of the backup to the target.
-	Plan WALPlan
+	Plan book.WALPlan
 	// Again, if set, plans a segment anew of which an object is gone: while the archive is written to, a part
 	// is replaced by a longer one.
-	Again func(ctx context.Context, s wal.Segment) ([]PlannedObject, error)
+	Again func(ctx context.Context, s wal.Segment) ([]book.PlannedObject, error)
 	// Backup is what the server begins with.
 	Backup format.Backup
 	// WAL is the folder pg_wal.
 	WAL    string
-	Target Target
+	Target book.Target
 	// From is where a recovery goes on that was interrupted: segments before that are not put
 	// there again. 0 for a new one.
 	From wal.LSN
@@ -65,7 +66,7 @@ func (r Recovered) since(start wal.LSN) transfer.Progress {
 // reached" (xlogrecovery.c). For a time after the last transaction, the data is nevertheless what is wanted:
 // start the server again with the settings of no target, and end there.
 type ShortError struct {
-	Target  Target
+	Target  book.Target
 	Reached Recovered
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -25,7 +26,7 @@ type RestoreOptions struct {
 	// Bucket is rooted at the archive, which is only read.
 	Bucket  bucket.Bucket
 	Decoder *format.Decoder
-	Wanted  Wanted
+	Wanted  book.Wanted
 	// Present is the snapshot of which the data in Folder/data is, nil where the data is in the archive.
 	Present *format.Snapshot
 	// Major is the major version of the Programs, 0 for any: a backup of another one is refused (*VersionError).
@@ -49,13 +50,13 @@ type RestoreOptions struct {
 	// Log gets what the server says.
 	Log io.Writer
 	// Chosen, if set, is told from what it is restored; Progress how far a step is.
-	Chosen   func(Choice)
+	Chosen   func(book.Choice)
 	Progress func(step string, p transfer.Progress)
 }
 
 // Restored is what a restore has led to.
 type Restored struct {
-	Choice Choice
+	Choice book.Choice
 	// Reached is how far the WAL was replayed.
 	Reached Recovered
 	// TermHistory are the terms whose WAL it has; Begins is where its own begins, with a timeline of its own, and no
@@ -91,8 +92,8 @@ func runsWith(b format.Backup, major int) error {
 type restoring struct {
 	RestoreOptions
 	scratch
-	catalogue Catalogue
-	plan      WALPlan
+	catalogue book.Catalogue
+	plan      book.WALPlan
 	restored  Restored
 }
 
@@ -127,7 +128,7 @@ func (r *restoring) withOne(ctx context.Context) error {
 // choose finds what to restore from.
 func (r *restoring) choose(ctx context.Context) error {
 	var err error
-	if r.catalogue, err = Read(ctx, r.Bucket); err != nil {
+	if r.catalogue, err = book.Read(ctx, r.Bucket); err != nil {
 		return err
 	}
 	if r.Present != nil { // what the archive has of it is WAL
@@ -217,7 +218,7 @@ func (r *restoring) replay(ctx context.Context) error {
 	if short := (*ShortError)(nil); errors.As(err, &short) {
 		if err = ends(r.restored.Choice, target, short); err == nil {
 			r.stop(ctx)
-			reached, err = r.recover(ctx, r.recovery(Target{}, short.Reached.LSN))
+			reached, err = r.recover(ctx, r.recovery(book.Target{}, short.Reached.LSN))
 		}
 	}
 	r.restored.Reached = reached
@@ -230,7 +231,7 @@ func (r *restoring) replay(ctx context.Context) error {
 // ends is nil where a target is reached when all WAL is replayed that there is. PostgreSQL does not see that before a
 // later record comes. A time is not reached where WAL is missing of what follows, or of a branch that was left: there a
 // later commit alone shows that none is missing before it.
-func ends(c Choice, t Target, short *ShortError) error {
+func ends(c book.Choice, t book.Target, short *ShortError) error {
 	switch {
 	case t.LSN != 0 && short.Reached.LSN >= t.LSN, !t.Time.IsZero() && c.Open:
 		return nil
@@ -242,38 +243,19 @@ func ends(c Choice, t Target, short *ShortError) error {
 		missing = "the archive has no WAL " + c.Window.Missing.String()
 	}
 	return fmt.Errorf("%w: %w. What was committed until then may be missing, because %s. Choose a time that is not "+
-		"after that transaction, or the position %s", ErrOutside, short, missing, short.Reached.LSN)
+		"after that transaction, or the position %s", book.ErrOutside, short, missing, short.Reached.LSN)
 }
 
-func (r *restoring) recovery(target Target, from wal.LSN) RecoverOptions {
+func (r *restoring) recovery(target book.Target, from wal.LSN) RecoverOptions {
 	choice, progress := r.restored.Choice, r.stepped(StepRecover)
 	return RecoverOptions{
 		Bucket: r.Bucket, Decoder: r.Decoder, Plan: r.plan, Backup: choice.Backup, Target: target, From: from,
-		Ahead: ahead(r.server.Data.WALFileSystem()), Workers: r.Workers, Again: Replan(r.Bucket, choice),
+		Ahead: ahead(r.server.Data.WALFileSystem()), Workers: r.Workers, Again: book.Replan(r.Bucket, choice),
 		Progress: func(at Recovered) {
 			if start := choice.Backup.StartLSN; at.LSN > start {
 				progress(at.since(start))
 			}
 		},
-	}
-}
-
-// Replan plans segments anew of which a part was replaced meanwhile, for RecoverOptions.Again.
-func Replan(b bucket.Bucket, choice Choice) func(context.Context, wal.Segment) ([]PlannedObject, error) {
-	return func(ctx context.Context, s wal.Segment) ([]PlannedObject, error) {
-		catalogue, err := Read(ctx, b)
-		if err != nil {
-			return nil, err
-		}
-		plan, err := catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To)
-		if err != nil {
-			return nil, err
-		}
-		i := slices.IndexFunc(plan.Segments, func(p PlannedSegment) bool { return p.Segment.Number == s.Number })
-		if i < 0 {
-			return nil, fmt.Errorf("plan %s anew: the archive has it no more", s)
-		}
-		return plan.Segments[i].Objects, nil
 	}
 }
 

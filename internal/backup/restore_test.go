@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/postgres"
 )
@@ -11,7 +12,7 @@ import (
 func TestARestoreLooksWhetherThereIsRoom(t *testing.T) {
 	one := format.Backup{ID: "a", Type: format.TypeFull, RawBytes: 1 << 20}
 	folder := t.TempDir()
-	r := &restoring{RestoreOptions: RestoreOptions{Folder: folder}, catalogue: Catalogue{Backups: []format.Backup{one}},
+	r := &restoring{RestoreOptions: RestoreOptions{Folder: folder}, catalogue: book.Catalogue{Backups: []format.Backup{one}},
 		scratch: newScratch(postgres.Programs{}, folder, "", nil, nil)}
 	r.restored.Choice.Backup = one
 	if err := r.room(t.Context()); err != nil {

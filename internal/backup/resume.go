@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -67,8 +68,8 @@ func (a *Archiver) writeNotes(ctx context.Context, gap *format.Gap) error {
 // list lists the WAL of the term history from a little before the oldest that the server has: nothing can be added to
 // what lies before that. Names sort by term, and in a term by place. It is an *AheadError where something lies there
 // that the server can't have written.
-func (a *Archiver) list(ctx context.Context, oldest, flushed wal.LSN) (Catalogue, error) {
-	c := Catalogue{Terms: map[uint64]*Term{}}
+func (a *Archiver) list(ctx context.Context, oldest, flushed wal.LSN) (book.Catalogue, error) {
+	c := book.Catalogue{Terms: map[uint64]*book.Term{}}
 	from, after := a.listedFrom(oldest)
 	for o, err := range a.Bucket.ListAfter(ctx, format.FolderWAL, after) {
 		if err != nil {
@@ -85,7 +86,7 @@ func (a *Archiver) list(ctx context.Context, oldest, flushed wal.LSN) (Catalogue
 		case term == a.term() && piece.Segment.Start().Add(uint64(piece.To)) > flushed:
 			return c, &AheadError{o.Name, fmt.Sprintf("goes beyond %s, where the WAL ends", flushed)}
 		default:
-			c.addWAL(o, nil)
+			c.AddWAL(o, nil)
 		}
 	}
 	return c, nil
@@ -109,12 +110,12 @@ func (a *Archiver) listedFrom(oldest wal.LSN) (number uint64, after string) {
 
 // compareLast sees that the last WAL in the own folder is what the server has there. If a volume has gone back in time,
 // all behind that moment is something else, and so is at least that.
-func (a *Archiver) compareLast(ctx context.Context, c Catalogue) error {
+func (a *Archiver) compareLast(ctx context.Context, c book.Catalogue) error {
 	own := c.Terms[a.term()]
 	if own == nil || len(own.WAL) == 0 {
 		return nil
 	}
-	last := slices.MaxFunc(own.WAL, func(x, y WAL) int {
+	last := slices.MaxFunc(own.WAL, func(x, y book.WAL) int {
 		return cmp.Or(cmp.Compare(x.Segment.Number, y.Segment.Number), cmp.Compare(x.To, y.To))
 	})
 	return a.compareWAL(ctx, last.Piece, last.Object.Name)
@@ -123,9 +124,9 @@ func (a *Archiver) compareLast(ctx context.Context, c Catalogue) error {
 // find says from where on there is WAL to archive: where the WAL in the archive ends that goes on from the start of the
 // oldest that the server has, or there; and which WAL before that is missing. A stretch that begins later may have a
 // hole before it which can still be filled: segments are written side by side, and some failed.
-func (a *Archiver) find(ctx context.Context, c Catalogue, oldest wal.LSN) (position wal.LSN, gap *format.Gap, err error) {
-	w := c.along(a.TermHistory)
-	position, _ = w.covered(oldest)
+func (a *Archiver) find(ctx context.Context, c book.Catalogue, oldest wal.LSN) (position wal.LSN, gap *format.Gap, err error) {
+	w := c.Along(a.TermHistory)
+	position, _ = w.Covered(oldest)
 	begin, whole := wholeBefore(w, oldest)
 	if !whole {
 		end, err := a.endBefore(ctx, begin)
@@ -143,7 +144,7 @@ func (a *Archiver) find(ctx context.Context, c Catalogue, oldest wal.LSN) (posit
 
 // wholeBefore says from where on all WAL up to the start of a segment is there, and whether that is as much as may have
 // been written side by side: there is no hole before that of which nobody has made a note.
-func wholeBefore(w Coverage, lsn wal.LSN) (begin wal.LSN, whole bool) {
+func wholeBefore(w book.Coverage, lsn wal.LSN) (begin wal.LSN, whole bool) {
 	first := format.NumberAt(lsn)
 	for number := first; number > 0 && first-number < mostUploads; number-- {
 		if uint64(w.End(number-1)) < format.SegmentSize {
@@ -210,7 +211,7 @@ func (f *termFolder) noteGap(ctx context.Context, gap format.Gap) error {
 }
 
 // take goes on at a segment with what the own folder has from there on.
-func (a *Archiver) take(c Catalogue, from uint64) {
+func (a *Archiver) take(c book.Catalogue, from uint64) {
 	a.next, a.own = from, map[format.Piece]bool{}
 	if own := c.Terms[a.term()]; own != nil {
 		for _, p := range own.WAL {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
@@ -67,7 +68,7 @@ func (n need) has(s wal.Segment) bool {
 // retainWAL decides on WAL. What was written after begun is kept, and that of the terms up to unknown.
 // Of a former archive no next backup needs any.
 func (r retention) retainWAL(kept []keptBackup, unknown uint64, begun time.Time, former bool, d *Deletions) {
-	var old []WAL
+	var old []book.WAL
 	left := map[uint64]bool{} // terms whose folder is left with nothing but notes
 	for number, term := range r.Terms {
 		need, ok := r.need(number, kept, former)
@@ -75,7 +76,7 @@ func (r retention) retainWAL(kept []keptBackup, unknown uint64, begun time.Time,
 			d.keep(format.TermFolder(number), KeptUnknown, "it is not known whose WAL this continues")
 			continue
 		}
-		var gone []WAL
+		var gone []book.WAL
 		for _, p := range term.WAL {
 			if !need.has(p.Segment) && p.Object.Modified.Before(begun) {
 				gone = append(gone, p)
@@ -95,7 +96,7 @@ func (r retention) retainWAL(kept []keptBackup, unknown uint64, begun time.Time,
 			})
 		}
 	}
-	slices.SortFunc(old, func(a, b WAL) int {
+	slices.SortFunc(old, func(a, b book.WAL) int {
 		return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From),
 			cmp.Compare(a.Object.Name, b.Object.Name))
 	})
@@ -110,7 +111,7 @@ func (r retention) retainWAL(kept []keptBackup, unknown uint64, begun time.Time,
 }
 
 // notesOf are the objects that say what the WAL in a folder is of, the term history last.
-func notesOf(t *Term) []string {
+func notesOf(t *book.Term) []string {
 	var names []string
 	for _, o := range t.Histories {
 		names = append(names, o.Name)
@@ -141,7 +142,7 @@ func (r retention) need(term uint64, kept []keptBackup, former bool) (need, bool
 		found = found || own
 		in := false
 		for _, b := range kept {
-			if !r.In(b.Backup, history) && len(r.termHistoryOf(b.Backup, history)) > 0 {
+			if !r.In(b.Backup, history) && len(r.TermHistoryOf(b.Backup, history)) > 0 {
 				continue
 			}
 			if b.alone {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 )
 
@@ -75,7 +75,7 @@ func (d *Deletions) remove(v Verdict, names ...string) {
 
 // Retain decides what is deleted of an archive (invariants 6 and 9), and nothing where that would break a promise or is
 // rather a mistake. It does no I/O.
-func Retain(c Catalogue, p Policy) Deletions {
+func Retain(c book.Catalogue, p Policy) Deletions {
 	r := retention{c}
 	d, kept := r.retain(p)
 	if why := r.objection(p, d, kept); why != "" {
@@ -85,7 +85,7 @@ func Retain(c Catalogue, p Policy) Deletions {
 }
 
 // retention is an archive, for the rules that say what of it is kept.
-type retention struct{ Catalogue }
+type retention struct{ book.Catalogue }
 
 // retain decides by the rules alone.
 func (r retention) retain(p Policy) (d Deletions, kept []keptBackup) {
@@ -109,7 +109,7 @@ func (r retention) retain(p Policy) (d Deletions, kept []keptBackup) {
 			kept = append(kept, keptBackup{b, alone[b.ID]})
 			continue
 		}
-		d.remove(Verdict{b.Folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.Folder(), r.contentsOf(b))...)
+		d.remove(Verdict{b.Folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.Folder(), r.ContentsOf(b))...)
 	}
 	begun := r.retainUnfinished(p, &d)
 	if total(p.Newer) > 0 && len(d.Kept) == 0 && len(p.Snapshots) == 0 {
@@ -192,15 +192,15 @@ func (r retention) keptBackups(p Policy, held held) map[string]Verdict {
 			keep(b, KeptInUse, "it is being restored or verified")
 		}
 	}
-	good, windows := r.good(), r.allWindows()
+	good, windows := r.good(), r.AllWindows()
 	if p.Age > 0 && p.Newer == nil {
 		keepAge(p, r.Backups, good, windows, keep)
 	} else if p.Age > 0 { // the end of the archive has no moment of now
 		keepAge(p, r.Backups, nil, windows, keep)
 	}
-	keepCount(p, r.Backups, restorable(windows), keep)
+	keepCount(p, r.Backups, book.Restorable(windows), keep)
 	// Backups of a branch that was left may be newer: they evict none of those that lead to the end.
-	keepCount(p, good, restorable([]Window{{Backups: good}}), keep)
+	keepCount(p, good, book.Restorable([]book.Window{{Backups: good}}), keep)
 	if total(p.Newer) == 0 {
 		r.keepLast(good, keep)
 	}
@@ -215,14 +215,14 @@ func (r retention) keptBackups(p Policy, held held) map[string]Verdict {
 
 // keepAge keeps what the moments of the promised time need: in every window that reaches into it, on any branch, the
 // last backup before it too.
-func keepAge(p Policy, all, good []format.Backup, windows []Window, keep func(b format.Backup, reason, message string)) {
+func keepAge(p Policy, all, good []format.Backup, windows []book.Window, keep func(b format.Backup, reason, message string)) {
 	horizon := p.Now.Add(-p.Age)
 	for _, b := range all {
 		if b.Stopped.After(horizon) {
 			keep(b, KeptAge, fmt.Sprintf("it is not older than %s", p.Age))
 		}
 	}
-	for _, w := range append(windows, Window{Backups: good}) { // in the latter nothing may have been written for long
+	for _, w := range append(windows, book.Window{Backups: good}) { // in the latter nothing may have been written for long
 		if !w.Until.IsZero() && w.Until.Before(horizon.Add(-slack)) {
 			continue
 		}
@@ -246,49 +246,6 @@ func keepCount(p Policy, backups []format.Backup, restorable map[string]bool, ke
 			counted[b.Kind()]++
 		}
 	}
-}
-
-// total is how many backups there are of all kinds.
-func total(kinds map[string]int) (all int) {
-	for _, count := range kinds {
-		all += count
-	}
-	return all
-}
-
-// Restorable is how many backups of each kind can be restored.
-func (c Catalogue) Restorable() map[string]int {
-	counted, in := map[string]int{}, restorable(c.allWindows())
-	for _, b := range c.Backups {
-		if in[b.ID] {
-			counted[b.Kind()]++
-		}
-	}
-	return counted
-}
-
-// allWindows are those of all branches.
-func (c Catalogue) allWindows() []Window {
-	histories := c.TermHistories()
-	if len(histories) == 0 {
-		histories = [][]ha.TermStart{c.NewestTermHistory()}
-	}
-	var all []Window
-	for _, history := range histories {
-		all = append(all, c.windows(history)...)
-	}
-	return all
-}
-
-// restorable are the ids of the backups in windows.
-func restorable(windows []Window) map[string]bool {
-	ids := map[string]bool{}
-	for _, w := range windows {
-		for _, b := range w.Backups {
-			ids[b.ID] = true
-		}
-	}
-	return ids
 }
 
 // keepLast keeps what leads to the end of the archive, or would if its leader wrote on.
@@ -359,4 +316,12 @@ func (r retention) keepParents(kept map[string]Verdict) {
 			}
 		}
 	}
+}
+
+// total is how many backups there are of all kinds.
+func total(kinds map[string]int) (all int) {
+	for _, count := range kinds {
+		all += count
+	}
+	return all
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -17,9 +18,9 @@ import (
 // day is one of a month, at the hour of the backup.
 // aMonth is an archive of one term. On each day it gets one segment of WAL with the number of the day, and on some days
 // a backup, which begins and ends in that segment.
-func aMonth(today int, backups ...int) Catalogue {
-	c := Catalogue{
-		Terms:    map[uint64]*Term{1: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}}}},
+func aMonth(today int, backups ...int) book.Catalogue {
+	c := book.Catalogue{
+		Terms:    map[uint64]*book.Term{1: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}}}},
 		Contents: map[string][]bucket.Object{},
 	}
 	for d := 1; d <= today; d++ {
@@ -31,13 +32,13 @@ func aMonth(today int, backups ...int) Catalogue {
 	return c
 }
 
-func addWAL(c *Catalogue, term uint64, timeline wal.Timeline, number int, at time.Time) {
+func addWAL(c *book.Catalogue, term uint64, timeline wal.Timeline, number int, at time.Time) {
 	s := format.SegmentOf(timeline, uint64(number))
 	c.Terms[term].WAL = append(c.Terms[term].WAL,
-		WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: format.TermFolder(term) + s.String() + ".zst", Modified: at}})
+		book.WAL{Piece: format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, Object: bucket.Object{Name: format.TermFolder(term) + s.String() + ".zst", Modified: at}})
 }
 
-func addBackup(c *Catalogue, id, trigger string, term uint64, number int, at time.Time) {
+func addBackup(c *book.Catalogue, id, trigger string, term uint64, number int, at time.Time) {
 	lsn := wal.LSN(number) * wal.SegmentSize
 	c.Backups = append(c.Backups, format.Backup{
 		ID: id, Type: format.TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
@@ -47,14 +48,14 @@ func addBackup(c *Catalogue, id, trigger string, term uint64, number int, at tim
 }
 
 // loseWAL takes the segment of a day out of the archive.
-func loseWAL(c *Catalogue, days ...int) {
+func loseWAL(c *book.Catalogue, days ...int) {
 	for _, t := range c.Terms {
-		t.WAL = slices.DeleteFunc(t.WAL, func(w WAL) bool { return slices.Contains(days, int(w.Segment.Number)) })
+		t.WAL = slices.DeleteFunc(t.WAL, func(w book.WAL) bool { return slices.Contains(days, int(w.Segment.Number)) })
 	}
 }
 
 // losePiece says that a backup has an object, which is not there.
-func losePiece(c *Catalogue, id string) {
+func losePiece(c *book.Catalogue, id string) {
 	for i := range c.Backups {
 		if c.Backups[i].ID == id {
 			c.Backups[i].Pieces = []format.Object{{Name: "base.tar.00000.zst", Size: 1}}
@@ -80,7 +81,7 @@ func gone(d Deletions) (backups []string, wal []string) {
 }
 
 // byRules is what the rules alone remove, however much that is. It may not break a promise.
-func byRules(t *testing.T, c Catalogue, p Policy) Deletions {
+func byRules(t *testing.T, c book.Catalogue, p Policy) Deletions {
 	t.Helper()
 	r := retention{c}
 	d, kept := r.retain(p)
@@ -93,8 +94,8 @@ func byRules(t *testing.T, c Catalogue, p Policy) Deletions {
 func TestWhatRetentionRemoves(t *testing.T) {
 	weekly := []int{1, 8, 15, 17}
 	for name, c := range map[string]struct {
-		catalogue    Catalogue
-		change       func(c *Catalogue)
+		catalogue    book.Catalogue
+		change       func(c *book.Catalogue)
 		count, days  int
 		backups, wal string
 	}{
@@ -103,28 +104,28 @@ func TestWhatRetentionRemoves(t *testing.T) {
 		"days keep more than a count": {
 			aMonth(10, 2, 4, 6, 8, 10), nil, 1, 3, "b2 b4", "1 2 3 4 5"},
 		"a backup after a gap evicts no more than one": {
-			aMonth(26, 17, 18, 19, 20, 21, 22, 23, 26), func(c *Catalogue) { loseWAL(c, 24, 25) }, 7, 0,
+			aMonth(26, 17, 18, 19, 20, 21, 22, 23, 26), func(c *book.Catalogue) { loseWAL(c, 24, 25) }, 7, 0,
 			"b17", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"},
 		"a backup after two gaps evicts no more than one": {
-			aMonth(26, 17, 18, 19, 20, 22, 23, 24, 26), func(c *Catalogue) { loseWAL(c, 21, 25) }, 7, 0,
+			aMonth(26, 17, 18, 19, 20, 22, 23, 24, 26), func(c *book.Catalogue) { loseWAL(c, 21, 25) }, 7, 0,
 			"b17", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"},
 		"a lost object of WAL removes no backup": {
-			aMonth(26, 17, 18, 19, 20, 22, 24, 26), func(c *Catalogue) { loseWAL(c, 25) }, 7, 0,
+			aMonth(26, 17, 18, 19, 20, 22, 24, 26), func(c *book.Catalogue) { loseWAL(c, 25) }, 7, 0,
 			"", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16"},
 		"days hold before a gap too": {
-			aMonth(17, weekly...), func(c *Catalogue) { loseWAL(c, 16) }, 1, 12, "", ""},
+			aMonth(17, weekly...), func(c *book.Catalogue) { loseWAL(c, 16) }, 1, 12, "", ""},
 		"a window that ended before the promised days is not of them": {
-			aMonth(28, 1, 8, 15, 28), func(c *Catalogue) { loseWAL(c, 16) }, 1, 10, "b1 b15 b8",
+			aMonth(28, 1, 8, 15, 28), func(c *book.Catalogue) { loseWAL(c, 16) }, 1, 10, "b1 b15 b8",
 			"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 17 18 19 20 21 22 23 24 25 26 27"},
 		"a backup that has lost a piece does not count, and stays": {
-			aMonth(10, 2, 4, 6, 8, 10), func(c *Catalogue) { losePiece(c, "b10") }, 3, 0, "b2", "1 2 3"},
+			aMonth(10, 2, 4, 6, 8, 10), func(c *book.Catalogue) { losePiece(c, "b10") }, 3, 0, "b2", "1 2 3"},
 		"nor does one that has lost WAL of its own": {
-			aMonth(10, 2, 4, 6, 8, 10), func(c *Catalogue) { loseWAL(c, 8) }, 3, 0, "b2", "1 2 3"},
+			aMonth(10, 2, 4, 6, 8, 10), func(c *book.Catalogue) { loseWAL(c, 8) }, 3, 0, "b2", "1 2 3"},
 		"a broken one goes when it would have": {
-			aMonth(10, 2, 4, 6, 8, 10), func(c *Catalogue) { losePiece(c, "b4") }, 3, 0, "b2 b4", "1 2 3 4 5"},
+			aMonth(10, 2, 4, 6, 8, 10), func(c *book.Catalogue) { losePiece(c, "b4") }, 3, 0, "b2 b4", "1 2 3 4 5"},
 		"where nothing can be restored nothing goes": {
 			aMonth(10, 2, 4, 6),
-			func(c *Catalogue) { losePiece(c, "b2"); losePiece(c, "b4"); losePiece(c, "b6") }, 1, 1, "", "1"},
+			func(c *book.Catalogue) { losePiece(c, "b2"); losePiece(c, "b4"); losePiece(c, "b6") }, 1, 1, "", "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.change != nil {
@@ -143,9 +144,9 @@ func TestWhatRetentionRemoves(t *testing.T) {
 // leftBranch is an archive that was restored in place on the 21st, to the 5th: term 1002 goes on from there.
 // The branch that was left has WAL and backups up to the 20th; the other one a backup from before, and that
 // which was taken at once.
-func leftBranch() Catalogue {
+func leftBranch() book.Catalogue {
 	c := aMonth(20, 3, 7, 9, 11, 13, 15, 17)
-	c.Terms[1002] = &Term{
+	c.Terms[1002] = &book.Term{
 		TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: 5*wal.SegmentSize + 0x100, Timeline: 2}},
 	}
 	for n := 5; n < 23; n++ {
@@ -208,7 +209,7 @@ func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
 			}
 			left := archive
 			drop(&left, d)
-			if good := restorable(left.allWindows()); len(good) != len(left.Backups) {
+			if good := book.Restorable(left.AllWindows()); len(good) != len(left.Backups) {
 				t.Errorf("of %d backups that are kept only %d can be restored", len(left.Backups), len(good))
 			}
 		})
@@ -216,7 +217,7 @@ func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
 }
 
 // drop does what was decided.
-func drop(c *Catalogue, d Deletions) { *c = retention{*c}.without(d.Names).Catalogue }
+func drop(c *book.Catalogue, d Deletions) { *c = retention{*c}.without(d.Names).Catalogue }
 
 func TestRetentionThatWouldRemoveMoreThanItKeepsRemovesNothing(t *testing.T) {
 	days := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
@@ -291,7 +292,7 @@ func TestAPinnedBackupStaysAsItWasWhenItEnded(t *testing.T) {
 		t.Errorf("it removes %v and WAL of the days %v", backups, wal)
 	}
 	drop(&archive, d)
-	if got, err := archive.Choose(Wanted{Backup: "b2", Target: Target{Immediate: true}, Now: p.Now}); err != nil {
+	if got, err := archive.Choose(book.Wanted{Backup: "b2", Target: book.Target{Immediate: true}, Now: p.Now}); err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// The parents of one go with it; they need no WAL beyond their own.
@@ -350,29 +351,29 @@ func TestAWindowThatEndedJustBeforeThePromisedTimeIsKept(t *testing.T) {
 
 // What can't be understood may need more than is known.
 func TestWhatCantBeUnderstoodKeepsWhatItMayNeed(t *testing.T) {
-	month := func() Catalogue { return aMonth(10, 2, 4, 6, 8, 10) }
-	spoiltBackup := func(day int, at time.Time) func(c *Catalogue) {
-		return func(c *Catalogue) {
+	month := func() book.Catalogue { return aMonth(10, 2, 4, 6, 8, 10) }
+	spoiltBackup := func(day int, at time.Time) func(c *book.Catalogue) {
+		return func(c *book.Catalogue) {
 			id := fmt.Sprintf("b%d", day)
 			c.Backups = slices.DeleteFunc(c.Backups, func(b format.Backup) bool { return b.ID == id })
 			c.Contents[id] = []bucket.Object{{Name: "base/" + id + "/base.tar.00000.zst", Modified: at}}
-			c.Unread = []Unread{{Name: "base/" + id + "/backup.json", Problem: "it is cut off", Backup: id}}
+			c.Unread = []book.Unread{{Name: "base/" + id + "/backup.json", Problem: "it is cut off", Backup: id}}
 		}
 	}
 	for name, c := range map[string]struct {
-		archive      Catalogue
-		spoil        func(c *Catalogue)
+		archive      book.Catalogue
+		spoil        func(c *book.Catalogue)
 		backups, wal string
 	}{
-		"all is understood":                               {month(), func(*Catalogue) {}, "b2 b4", "1 2 3 4 5"},
+		"all is understood":                               {month(), func(*book.Catalogue) {}, "b2 b4", "1 2 3 4 5"},
 		"the oldest backup":                               {month(), spoiltBackup(2, archivetest.Day(2)), "b4", ""},
 		"one in the middle":                               {month(), spoiltBackup(6, archivetest.Day(6)), "", ""},
 		"the newest backup":                               {month(), spoiltBackup(10, archivetest.Day(10)), "", ""},
 		"the history of the term":                         {month(), spoiltTerm(1), "", ""},
 		"the history of a later term":                     {leftBranch(), spoiltTerm(1002), "", ""},
 		"the history of a term that another goes on with": {leftBranch(), spoiltTerm(1), "b11 b13 b7 b9", "1 2"},
-		"the owner": {month(), func(c *Catalogue) {
-			c.Unread = []Unread{{Name: format.FileArchive, Problem: "it is cut off"}}
+		"the owner": {month(), func(c *book.Catalogue) {
+			c.Unread = []book.Unread{{Name: format.FileArchive, Problem: "it is cut off"}}
 		}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -389,11 +390,11 @@ func TestWhatCantBeUnderstoodKeepsWhatItMayNeed(t *testing.T) {
 	}
 }
 
-func spoiltTerm(number uint64) func(c *Catalogue) {
-	return func(c *Catalogue) {
+func spoiltTerm(number uint64) func(c *book.Catalogue) {
+	return func(c *book.Catalogue) {
 		name := format.TermFolder(number) + format.FileLineage
 		c.Terms[number].TermHistory, c.Terms[number].Note = nil, bucket.Object{Name: name}
-		c.Unread = []Unread{{Name: name, Problem: "it is cut off", Term: number}}
+		c.Unread = []book.Unread{{Name: name, Problem: "it is cut off", Term: number}}
 		for _, other := range c.Terms { // as it is read
 			i := slices.IndexFunc(other.TermHistory, func(s ha.TermStart) bool { return s.Term == number })
 			if i >= 0 {
@@ -412,7 +413,7 @@ func TestForgedBackupsTakeNothingOfThePromisedDays(t *testing.T) {
 	for i := range 50 {
 		addBackup(&c, fmt.Sprintf("forged%d", i), "", 1, 26, archivetest.Day(26).Add(time.Duration(i)*time.Minute))
 	}
-	c.Terms[9] = &Term{TermHistory: []ha.TermStart{
+	c.Terms[9] = &book.Term{TermHistory: []ha.TermStart{
 		{Term: 1, Timeline: 1}, {Term: 9, LSN: 5 * wal.SegmentSize, Timeline: 2},
 	}}
 	for n := 5; n < 60; n++ {

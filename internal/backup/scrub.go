@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -114,7 +115,7 @@ func Scrub(ctx context.Context, o ScrubOptions, last ScrubState) (ScrubState, er
 }
 
 func (s *scrubbing) run(ctx context.Context, last ScrubState) error {
-	catalogue, err := Read(ctx, s.Bucket)
+	catalogue, err := book.Read(ctx, s.Bucket)
 	if err != nil {
 		return err
 	}
@@ -303,14 +304,14 @@ func (s *scrubbing) candidates(ctx context.Context) iter.Seq2[candidate, error] 
 }
 
 func (s *scrubbing) ofBackup(ctx context.Context, b format.Backup, yield func(candidate, error) bool) bool {
-	for o, err := range parts(ctx, b, s.Bucket) {
-		if err == nil && o.list {
+	for o, err := range book.Parts(ctx, b, s.Bucket) {
+		if err == nil && o.List {
 			continue // that its pieces are known is its check
 		}
 		var c candidate
 		if err == nil {
 			c = candidate{name: b.Folder() + o.Name, size: o.Size, check: func(ctx context.Context) error {
-				_, err := readStored(ctx, s.Bucket, b.Folder(), o.Object)
+				_, err := book.ReadStored(ctx, s.Bucket, b.Folder(), o.Object)
 				return err
 			}}
 		}
@@ -321,7 +322,7 @@ func (s *scrubbing) ofBackup(ctx context.Context, b format.Backup, yield func(ca
 	return true
 }
 
-func (s *scrubbing) ofTerm(t *Term, yield func(candidate, error) bool) bool {
+func (s *scrubbing) ofTerm(t *book.Term, yield func(candidate, error) bool) bool {
 	for _, w := range t.WAL {
 		if !yield(candidate{name: w.Object.Name, size: w.Object.Size, check: func(ctx context.Context) error {
 			return s.checkWAL(ctx, w)
@@ -341,7 +342,7 @@ func (s *scrubbing) ofTerm(t *Term, yield func(candidate, error) bool) bool {
 }
 
 // checkWAL sees that an object has the WAL of its place.
-func (s *scrubbing) checkWAL(ctx context.Context, w WAL) error {
+func (s *scrubbing) checkWAL(ctx context.Context, w book.WAL) error {
 	content, err := s.open(ctx, w.Object.Name, w.Piece.String())
 	if err != nil {
 		return err

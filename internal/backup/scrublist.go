@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/wal"
@@ -19,7 +20,7 @@ func (s *scrubbing) listed(ctx context.Context) error {
 		s.find(Finding{Name: u.Name, Problem: "can't be understood: " + u.Problem})
 	}
 	for _, b := range s.catalogue.Backups {
-		if name := s.catalogue.lost(b); name != "" {
+		if name := s.catalogue.Lost(b); name != "" {
 			if err := s.confirm(ctx, s.lost(ctx, b, name)); err != nil {
 				return err
 			}
@@ -35,7 +36,7 @@ func (s *scrubbing) listed(ctx context.Context) error {
 func (s *scrubbing) lost(ctx context.Context, b format.Backup, name string) error {
 	for _, o := range b.Objects() {
 		if b.Folder()+o.Name == name {
-			_, err := readStored(ctx, s.Bucket, b.Folder(), o)
+			_, err := book.ReadStored(ctx, s.Bucket, b.Folder(), o)
 			return err
 		}
 	}
@@ -43,7 +44,7 @@ func (s *scrubbing) lost(ctx context.Context, b format.Backup, name string) erro
 }
 
 // scrubList is what a listing of an archive says of what is broken in it.
-type scrubList struct{ Catalogue }
+type scrubList struct{ book.Catalogue }
 
 // holes are WAL that is not there though a backup needs it, or leads on over it by the rules of retention. Not among
 // them are gaps that are noted, and those at the end of the archive, where what comes before may still be on its way.
@@ -60,10 +61,10 @@ func (l scrubList) holes(now time.Time, pinned []string) []Finding {
 			Newest:  l.leadsFromNewest(segment),
 		})
 	}
-	usable := restorable(l.allWindows())
+	usable := book.Restorable(l.AllWindows())
 	for _, b := range l.Backups {
-		history := l.termHistoryOf(b, l.NewestTermHistory())
-		if usable[b.ID] || l.lost(b) != "" || len(history) == 0 {
+		history := l.TermHistoryOf(b, l.NewestTermHistory())
+		if usable[b.ID] || l.Lost(b) != "" || len(history) == 0 {
 			continue
 		}
 		if to, missing := l.Covered(history, b.StartLSN); to < b.StopLSN {
@@ -77,7 +78,7 @@ func (l scrubList) holes(now time.Time, pinned []string) []Finding {
 		}
 	}
 	for _, branch := range l.Branches() {
-		for _, w := range l.windows(branch.histories[0]) {
+		for _, w := range l.Windows(branch.Histories[0]) {
 			if last := w.Backups[len(w.Backups)-1]; w.Missing != nil && !l.allStandAlone(w.Backups, pinned) {
 				add(last, *w.Missing, "which leads on from backup "+last.ID)
 			}

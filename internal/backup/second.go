@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
@@ -165,7 +166,7 @@ func (s *second) run(ctx context.Context) error {
 	if full != nil && !errors.Is(full, bucket.ErrFull) {
 		return full
 	}
-	copied, err := Read(ctx, s.Second)
+	copied, err := book.Read(ctx, s.Second)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (s *second) copyAll(ctx context.Context, plan CopyPlan) error {
 }
 
 // makeRoom removes from a store that is full what need not be kept, so that the rest can be copied.
-func (s *second) makeRoom(ctx context.Context, copied Catalogue, plan CopyPlan, full error) error {
+func (s *second) makeRoom(ctx context.Context, copied book.Catalogue, plan CopyPlan, full error) error {
 	before := s.state.Removed
 	if err := s.remove(ctx, copied, plan); err != nil || s.state.Removed == before {
 		return errors.Join(full, err)
@@ -321,7 +322,7 @@ func (s *second) copyBackups(ctx context.Context, plan CopyPlan) error {
 	if len(plan.Backups) == 0 {
 		return nil
 	}
-	copied, err := ReadWAL(ctx, s.Second)
+	copied, err := book.ReadWAL(ctx, s.Second)
 	if err != nil {
 		return err
 	}
@@ -339,7 +340,7 @@ func (s *second) copyBackups(ctx context.Context, plan CopyPlan) error {
 
 // copyBackup copies one, and says why it can't be restored from the copy, "" where it can.
 func (s *second) copyBackup(
-	ctx context.Context, todo CopyBackup, copied Catalogue, announced map[string]bool,
+	ctx context.Context, todo CopyBackup, copied book.Catalogue, announced map[string]bool,
 ) (why string, err error) {
 	note := format.FolderBase + todo.ID + "/" + format.FileBackup
 	text, err := format.ReadMost(ctx, s.First, note, bucket.MaxObject)
@@ -411,7 +412,7 @@ func (s *second) lacks(ctx context.Context, folder string, known map[string]form
 // objectsByName are all objects of a backup, by their names in the archive.
 func objectsByName(ctx context.Context, b format.Backup, from bucket.Bucket) (map[string]format.Object, error) {
 	all := map[string]format.Object{}
-	for o, err := range parts(ctx, b, from) {
+	for o, err := range book.Parts(ctx, b, from) {
 		if err != nil {
 			return nil, err
 		}
@@ -421,7 +422,7 @@ func objectsByName(ctx context.Context, b format.Backup, from bucket.Bucket) (ma
 }
 
 // remove removes from the copy what need not be kept.
-func (s *second) remove(ctx context.Context, copied Catalogue, plan CopyPlan) error {
+func (s *second) remove(ctx context.Context, copied book.Catalogue, plan CopyPlan) error {
 	removal := PlanCopyRemoval(copied, plan, s.Policy)
 	s.state.Lost = removal.Lost[:min(len(removal.Lost), mostLost)]
 	for _, batch := range Batches(removal.Names) {

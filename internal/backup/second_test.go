@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
@@ -166,9 +167,9 @@ func (c *copying) mustRun() SecondState {
 }
 
 // seeRestorable fails where something of a copy could not be restored: each backup that it has can.
-func seeRestorable(t *testing.T, b *buckettest.Memory) Catalogue {
+func seeRestorable(t *testing.T, b *buckettest.Memory) book.Catalogue {
 	t.Helper()
-	c, err := Read(context.WithoutCancel(t.Context()), b.Without())
+	c, err := book.Read(context.WithoutCancel(t.Context()), b.Without())
 	if err != nil || len(c.Unread) > 0 {
 		t.Fatalf("the copy can't be read: %v %v", err, c.Unread)
 	}
@@ -248,7 +249,7 @@ func cutOff(t *testing.T, cut int, after bool) bool {
 }
 
 // reachOf is up to where an archive can be restored, 0 for nowhere.
-func reachOf(c Catalogue) wal.LSN {
+func reachOf(c book.Catalogue) wal.LSN {
 	w, _ := c.Window(c.NewestTermHistory())
 	return w.To
 }
@@ -569,7 +570,7 @@ func copyHistory(t *testing.T, seed uint64) {
 func lookAtCopy(w *world, second *buckettest.Memory) {
 	w.t.Helper()
 	copied := seeRestorable(w.t, second)
-	archive, err := Read(w.t.Context(), w.bucket.Without())
+	archive, err := book.Read(w.t.Context(), w.bucket.Without())
 	if err != nil {
 		w.fatal("%v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
@@ -36,7 +37,7 @@ type CopyPlan struct {
 type CopyTerm struct {
 	Term  uint64
 	Notes []bucket.Object
-	WAL   []WAL
+	WAL   []book.WAL
 }
 
 // CopyBackup is a backup of which something is to be copied: objects, and at the end its backup.json, unless the copy
@@ -62,7 +63,7 @@ func PlanCopy(archive, copied iter.Seq2[bucket.Object, error]) (CopyPlan, error)
 	p.endBackup()
 	for _, t := range p.terms {
 		slices.SortFunc(t.Notes, compareNotes)
-		slices.SortFunc(t.WAL, func(a, b WAL) int {
+		slices.SortFunc(t.WAL, func(a, b book.WAL) int {
 			return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From),
 				cmp.Compare(a.To, b.To), cmp.Compare(a.Object.Name, b.Object.Name))
 		})
@@ -121,8 +122,8 @@ func (p *planning) endBackup() {
 
 // addWAL adds an object of a term's folder, unless it has a name that nobody knows.
 func (p *planning) addWAL(o bucket.Object) {
-	c := Catalogue{Terms: map[uint64]*Term{}}
-	c.addWAL(o, map[string][]byte{})
+	c := book.Catalogue{Terms: map[uint64]*book.Term{}}
+	c.AddWAL(o, map[string][]byte{})
 	for term, one := range c.Terms {
 		if p.terms[term] == nil {
 			p.terms[term] = &CopyTerm{Term: term}
@@ -221,7 +222,7 @@ type CopyRemoval struct {
 
 // PlanCopyRemoval decides what of a copy goes: what the archive does not have any more, and what by the rules, applied
 // to the copy alone, need not be kept (docs/archive.md, invariant 17). The archive must have been listed to its end.
-func PlanCopyRemoval(copied Catalogue, plan CopyPlan, policy Policy) CopyRemoval {
+func PlanCopyRemoval(copied book.Catalogue, plan CopyPlan, policy Policy) CopyRemoval {
 	var out CopyRemoval
 	for _, b := range copied.Backups {
 		if plan.In[b.ID] {
@@ -273,9 +274,9 @@ func (d Deletions) keepsForItself(b format.Backup, p Policy) bool {
 }
 
 // allNames are all objects of an archive that are known by their names, archive.json last.
-func allNames(c Catalogue) (names []string) {
+func allNames(c book.Catalogue) (names []string) {
 	for _, b := range c.Backups {
-		names = append(names, folderNames(b.Folder(), c.contentsOf(b))...)
+		names = append(names, folderNames(b.Folder(), c.ContentsOf(b))...)
 	}
 	for _, u := range c.Unfinished {
 		for _, o := range u.Objects {
@@ -299,7 +300,7 @@ func allNames(c Catalogue) (names []string) {
 }
 
 // lacksWAL says which WAL of a backup, from its start to its stop, an archive does not have, "" for none.
-func lacksWAL(c Catalogue, b format.Backup) string {
+func lacksWAL(c book.Catalogue, b format.Backup) string {
 	lacks := ""
 	for _, history := range c.TermHistories() { // the newest need not be of the branch that the backup is of
 		if !c.In(b, history) {

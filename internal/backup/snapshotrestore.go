@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/postgres"
 )
 
@@ -46,7 +47,7 @@ func (r *restoring) prepareSnapshot(ctx context.Context) error {
 		return fmt.Errorf("look at the data of the snapshot: %w", err)
 	}
 	if want := r.Present.SystemIdentifier; want != "" && control.SystemIdentifier != want {
-		return fmt.Errorf("%w: the snapshot has data of the database system %s, and the backup is of %s", ErrOutside,
+		return fmt.Errorf("%w: the snapshot has data of the database system %s, and the backup is of %s", book.ErrOutside,
 			control.SystemIdentifier, want)
 	}
 	if err := leaveOut(data); err != nil {

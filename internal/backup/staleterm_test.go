@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
@@ -17,7 +18,7 @@ func TestABackupWithATermOfTheBranchThatWasLeftIsOfTheOther(t *testing.T) {
 	left := []ha.TermStart{{Term: 1, Timeline: 1}}
 	fork := wal.LSN(3*wal.SegmentSize + 0x2080)
 	on := []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: fork, Timeline: 2}}
-	c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: left}, 1002: {TermHistory: on}}}
+	c := book.Catalogue{Terms: map[uint64]*book.Term{1: {TermHistory: left}, 1002: {TermHistory: on}}}
 	addWAL(&c, 1002, 2, 3, archivetest.Day(1))
 	b := format.Backup{ID: "b", Term: 1, StartLSN: fork + 0x100, StopLSN: fork + 0x200, StartTimeline: 2, StopTimeline: 2}
 	if c.In(b, left) || !c.In(b, on) {
@@ -32,10 +33,10 @@ func TestABackupWithATermOfTheBranchThatWasLeftIsOfTheOther(t *testing.T) {
 // twiceTheSameTimeline is an archive of a database that was restored in place twice, to the same moment of its first
 // branch. Both times timeline 2 began. The one backup is of the second branch, and says the term of the first, because
 // the archive did not know of the second one's leader yet.
-func twiceTheSameTimeline() Catalogue {
+func twiceTheSameTimeline() book.Catalogue {
 	first := ha.TermStart{Term: 1, Timeline: 1}
 	fork := wal.LSN(3*wal.SegmentSize + 0x2080)
-	c := Catalogue{Terms: map[uint64]*Term{
+	c := book.Catalogue{Terms: map[uint64]*book.Term{
 		1:    {TermHistory: []ha.TermStart{first}},
 		1002: {TermHistory: []ha.TermStart{first, {Term: 1002, LSN: fork, Timeline: 2}}},
 		2003: {TermHistory: []ha.TermStart{first, {Term: 2003, LSN: fork, Timeline: 2}}},
@@ -63,7 +64,7 @@ func TestABackupWithAStaleTermIsOfTheFirstLeaderSince(t *testing.T) {
 			t.Errorf("it is of what term %d had: %v", term, is)
 		}
 	}
-	for _, w := range []Wanted{{Backup: stale.ID}, {Backup: stale.ID, Target: Target{LSN: stale.StopLSN + 0x100}}} {
+	for _, w := range []book.Wanted{{Backup: stale.ID}, {Backup: stale.ID, Target: book.Target{LSN: stale.StopLSN + 0x100}}} {
 		choice, err := c.Choose(w)
 		if err != nil || !slices.Equal(choice.TermHistory, c.Terms[1002].TermHistory) {
 			t.Errorf("restore %s: along %+v, %v", w, choice.TermHistory, err)
@@ -90,7 +91,7 @@ func TestRetentionKeepsWhatTellsOfAStaleTerm(t *testing.T) {
 	if all := c.Terms[1].WAL; len(all) > 0 {
 		t.Errorf("the WAL of the first branch is still there: %v", all)
 	}
-	choice, err := c.Choose(Wanted{Backup: stale.ID})
+	choice, err := c.Choose(book.Wanted{Backup: stale.ID})
 	if err != nil || !slices.Equal(choice.TermHistory, c.Terms[1002].TermHistory) {
 		t.Errorf("along %+v, %v", choice.TermHistory, err)
 	}
@@ -105,7 +106,7 @@ func TestWALOfABranchThatWasLeftIsFoundForACopy(t *testing.T) {
 		t.Errorf("of one with a stale term it lacks %s", lacks)
 	}
 	at := wal.LSN(5 * wal.SegmentSize)
-	c.Terms[1004] = &Term{TermHistory: append(slices.Clone(c.Terms[1002].TermHistory),
+	c.Terms[1004] = &book.Term{TermHistory: append(slices.Clone(c.Terms[1002].TermHistory),
 		ha.TermStart{Term: 1003, LSN: at, Timeline: 3}, ha.TermStart{Term: 1004, LSN: at + 0x4000, Timeline: 4})}
 	addWAL(&c, 1004, 4, 5, archivetest.Day(2))
 	unwritten := format.Backup{ID: "unwritten", Term: 1003, StartLSN: at + 0x100, StopLSN: at + 0x200, StopTimeline: 3}

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sync/errgroup"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -214,7 +215,7 @@ func (t *taking) continueParent(s *stream) error {
 	if t.Parent.SystemIdentifier != t.backup.SystemIdentifier {
 		return fmt.Errorf("the parent %s is of another database system (%s)", t.Parent.ID, t.Parent.SystemIdentifier)
 	}
-	manifest, err := openManifest(t.ctx, t.Bucket, t.Decoder, *t.Parent)
+	manifest, err := book.OpenManifest(t.ctx, t.Bucket, t.Decoder, *t.Parent)
 	if err == nil {
 		defer manifest.Close()
 		err = s.uploadManifest(manifest)
@@ -337,14 +338,14 @@ func (t *taking) finish(ctx context.Context) error {
 
 // seeAll sees that everything that was written is still there.
 func (t *taking) seeAll(ctx context.Context) error {
-	contents := newContents(t.backup)
+	contents := book.NewContents(t.backup)
 	for object, err := range t.Bucket.List(ctx, t.backup.Folder()) {
 		if err != nil {
 			return fmt.Errorf("look whether all is there: %w", err)
 		}
-		contents.add(object)
+		contents.Add(object)
 	}
-	if name := cmp.Or(contents.lost(), contents.tars.lacks(t.backup)); name != "" {
+	if name := contents.Missing(); name != "" {
 		return &format.ObjectError{Name: name, What: format.Missing}
 	}
 	return nil

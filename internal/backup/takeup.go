@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/postgres"
 )
@@ -49,7 +50,7 @@ func (r *restoring) begun() (begun, error) {
 
 // prefer takes the backup that was begun with in place of a later one, where both lead to the same: else each backup
 // that is taken meanwhile would have all fetched anew.
-func (r *restoring) prefer(choice Choice) (Choice, error) {
+func (r *restoring) prefer(choice book.Choice) (book.Choice, error) {
 	if r.Present != nil {
 		return choice, nil
 	}

@@ -4,47 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/wal"
 )
-
-// Target is where a recovery ends: at the one that is set, or at the end of the
-// archive where none is.
-type Target struct {
-	// Time is of the last commit that is wanted.
-	Time time.Time
-	LSN  wal.LSN
-	XID  string
-	// Name is that of pg_create_restore_point.
-	Name string
-	// Immediate ends as soon as the data is consistent: it is as it was when the backup ended.
-	Immediate bool
-	// Exclusive stops before the time, the LSN or the XID, not after it.
-	Exclusive bool
-}
-
-// Latest says that the target is the end of the archive.
-func (t Target) Latest() bool {
-	return t.Time.IsZero() && t.LSN == 0 && t.XID == "" && t.Name == "" && !t.Immediate
-}
-
-func (t Target) String() string {
-	switch {
-	case !t.Time.IsZero():
-		return "time " + t.Time.UTC().Format(format.TimeFormat)
-	case t.LSN != 0:
-		return "LSN " + t.LSN.String()
-	case t.XID != "":
-		return "transaction " + t.XID
-	case t.Name != "":
-		return "restore point " + strconv.Quote(t.Name)
-	case t.Immediate:
-		return "the end of the backup"
-	}
-	return "the end of the archive"
-}
 
 // Settings are the parameters with which a server recovers to the target along a timeline.
 // Targets that are not meant are not among them, and must not be set elsewhere: even set to nothing, a
@@ -52,7 +16,7 @@ func (t Target) String() string {
 // their order has it (assign_recovery_target_time and the like).
 // The server also needs a file standby.signal, and the files that Prepare puts there
 // (PostgreSQL 17 documentation, 19.5.6 and 26.2.2). They go when the recovery has ended.
-func Settings(t Target, timeline wal.Timeline) (map[string]string, error) {
+func Settings(t book.Target, timeline wal.Timeline) (map[string]string, error) {
 	all := map[string]string{
 		"primary_conninfo": "", "primary_slot_name": "", "restore_command": "", "archive_cleanup_command": "",
 		"recovery_end_command": "", "recovery_target_inclusive": strconv.FormatBool(!t.Exclusive),

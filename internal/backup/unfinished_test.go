@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/archivetest"
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 )
@@ -43,7 +44,7 @@ func TestABackupThatMayBeUnderWayKeepsItsWAL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := aMonth(11, 2, 4, 10)
 			if c.objects != nil {
-				u := Unfinished{ID: "u"}
+				u := book.Unfinished{ID: "u"}
 				for i, at := range c.objects {
 					object := bucket.Object{Name: fmt.Sprintf("%su/base.tar.%05d.zst", format.FolderBase, i), Modified: at}
 					u.Objects = append(u.Objects, object)
@@ -71,7 +72,7 @@ func TestABackupThatHasJustBegunKeepsTheWALOfAnHourBefore(t *testing.T) {
 	archive := aMonth(10, 2, 10)
 	addWAL(&archive, 1, 1, 9, archivetest.Day(11).Add(-75*time.Minute))
 	begun := bucket.Object{Name: format.FolderBase + "u/base.tar.00000.zst", Modified: archivetest.Day(11).Add(-30 * time.Minute)}
-	archive.Unfinished = []Unfinished{{ID: "u", Objects: []bucket.Object{begun}}}
+	archive.Unfinished = []book.Unfinished{{ID: "u", Objects: []bucket.Object{begun}}}
 	d := byRules(t, archive, Policy{Count: 1, Now: archivetest.Day(11).Add(time.Hour)})
 	if _, wal := gone(d); strings.Count(strings.Join(wal, " "), "9") != 1 {
 		t.Errorf("it removes WAL of the days %v, expected 9 once", wal)

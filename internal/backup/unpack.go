@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -204,7 +205,7 @@ func (u *unpacking) unpackOne(ctx context.Context, b format.Backup, data string,
 
 // unpackManifest puts PostgreSQL's manifest beside the data.
 func (u *unpacking) unpackManifest(ctx context.Context, b format.Backup, data string) error {
-	manifest, err := openManifest(ctx, u.Bucket, u.Decoder, b)
+	manifest, err := book.OpenManifest(ctx, u.Bucket, u.Decoder, b)
 	if err != nil {
 		return err
 	}

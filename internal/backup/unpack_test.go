@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -118,10 +119,10 @@ func TestMessagesOfABaseBackup(t *testing.T) {
 }
 
 func TestTargets(t *testing.T) {
-	if _, err := Settings(Target{XID: "7", Name: "x"}, 1); err == nil {
+	if _, err := Settings(book.Target{XID: "7", Name: "x"}, 1); err == nil {
 		t.Error("two targets are taken")
 	}
-	all, err := Settings(Target{LSN: 1 << 32, Exclusive: true}, 7)
+	all, err := Settings(book.Target{LSN: 1 << 32, Exclusive: true}, 7)
 	if err != nil || all["recovery_target_lsn"] != "1/0" || all["recovery_target_inclusive"] != "false" ||
 		all["recovery_target_timeline"] != "7" {
 		t.Errorf("the settings are %v, %v", all, err)

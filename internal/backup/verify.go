@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -73,9 +74,9 @@ type VerifyOptions struct {
 	Decoder *format.Decoder
 	// Chain is the backup with its parents, the full one first; Plan the WAL to the end of the archive.
 	Chain []format.Backup
-	Plan  WALPlan
+	Plan  book.WALPlan
 	// Again is that of RecoverOptions.
-	Again func(ctx context.Context, s wal.Segment) ([]PlannedObject, error)
+	Again func(ctx context.Context, s wal.Segment) ([]book.PlannedObject, error)
 	// Folder has room for the database and must be empty; Run is one with a short name, for the Unix socket.
 	Folder, Run string
 	Programs    postgres.Programs

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"toban.dev/internal/archive/book"
 )
 
 // errYoung says that a backup is consistent only after the target: when it stopped was said by the clock of the Pod
@@ -30,9 +32,9 @@ func (r *restoring) withBackups(ctx context.Context) error {
 		young := r.Wanted.Young
 		switch {
 		case errors.Is(err, errYoung) && r.Present != nil:
-			return fmt.Errorf("%w: of volume snapshot %s, %w", ErrOutside, r.Present.ID, err)
+			return fmt.Errorf("%w: of volume snapshot %s, %w", book.ErrOutside, r.Present.ID, err)
 		case errors.Is(err, errYoung) && slices.Contains(young, r.restored.Choice.Backup.ID):
-			return fmt.Errorf("%w: of backup %s, %w", ErrOutside, r.restored.Choice.Backup.ID, err)
+			return fmt.Errorf("%w: of backup %s, %w", book.ErrOutside, r.restored.Choice.Backup.ID, err)
 		case errors.Is(err, errYoung):
 			r.Wanted.Young = append(young, r.restored.Choice.Backup.ID)
 		case err != nil && len(young) > 0:

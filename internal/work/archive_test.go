@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
@@ -192,7 +193,7 @@ func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
 func TestAParentOfTheBranchThatWasLeftIsNone(t *testing.T) {
 	first := ha.TermStart{Term: 1, Timeline: 1}
 	history := []ha.TermStart{first, {Term: 1002, LSN: 1000, Timeline: 2}}
-	c := backup.Catalogue{Terms: map[uint64]*backup.Term{
+	c := book.Catalogue{Terms: map[uint64]*book.Term{
 		1: {TermHistory: []ha.TermStart{first}}, 1002: {TermHistory: history},
 	}}
 	for name, b := range map[string]*format.Backup{
@@ -248,7 +249,7 @@ func TestNothingIsCopiedThatCanNotContinueItsParent(t *testing.T) {
 	archive := bucket.OpenFolder(t.TempDir())
 	fill(t, archive, 1)
 	run := &taking{archive: archive}
-	catalogue, err := backup.Read(t.Context(), archive)
+	catalogue, err := book.Read(t.Context(), archive)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/protocol"
 )
 
@@ -23,7 +23,7 @@ type FindOptions struct {
 // Find looks for backups in a store, in a Pod that a person's command has made, and writes a line for each.
 func Find(ctx context.Context, o FindOptions) error {
 	lines := json.NewEncoder(o.Out)
-	err := o.find(ctx, func(f backup.Found) error {
+	err := o.find(ctx, func(f book.Found) error {
 		if err := lines.Encode(protocol.FoundLine{Backup: foundBackup(f)}); err != nil {
 			return fmt.Errorf("write what was found: %w", err)
 		}
@@ -36,7 +36,7 @@ func Find(ctx context.Context, o FindOptions) error {
 	return errors.Join(err, lines.Encode(last))
 }
 
-func (o FindOptions) find(ctx context.Context, found func(backup.Found) error) error {
+func (o FindOptions) find(ctx context.Context, found func(book.Found) error) error {
 	var settings protocol.FindSettings
 	if err := json.Unmarshal([]byte(o.Settings), &settings); err != nil {
 		return fmt.Errorf("understand the settings: %w", err)
@@ -49,10 +49,10 @@ func (o FindOptions) find(ctx context.Context, found func(backup.Found) error) e
 	if err != nil {
 		return err
 	}
-	return backup.Find(ctx, store, settings.Folder, decoder, found)
+	return book.Find(ctx, store, settings.Folder, decoder, found)
 }
 
-func foundBackup(f backup.Found) *protocol.FoundBackup {
+func foundBackup(f book.Found) *protocol.FoundBackup {
 	b := f.Backup
 	return &protocol.FoundBackup{
 		Namespace: f.Owner.Namespace, Name: f.Owner.Name, UID: f.Owner.UID, Path: f.Path,

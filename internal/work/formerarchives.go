@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
@@ -38,12 +39,12 @@ func (t *taking) words(more ...*string) []*string {
 // from being taken.
 func (t *taking) retainFormer(
 	ctx context.Context, former []protocol.FormerArchive, policy backup.Policy, newer map[string]int,
-) (all []backup.Catalogue) {
+) (all []book.Catalogue) {
 	t.result.Former = nil
 	for _, f := range former[:min(len(former), mostFormer)] {
 		policy.Pinned, policy.InUse, policy.Newer = f.Pinned, f.InUse, maps.Clone(newer)
 		told := protocol.FormerResult{Path: f.Path, Major: f.Major}
-		var catalogue backup.Catalogue
+		var catalogue book.Catalogue
 		snapshots, err := snapshotBackups(f.Snapshots)
 		if policy.Snapshots = snapshots; err == nil {
 			catalogue, err = t.retainOne(ctx, policy, &told)
@@ -70,7 +71,7 @@ func (t *taking) retainFormer(
 // retainOne does it in one.
 func (t *taking) retainOne(
 	ctx context.Context, policy backup.Policy, told *protocol.FormerResult,
-) (backup.Catalogue, error) {
+) (book.Catalogue, error) {
 	r := t.removal(bucket.Sub(t.store, told.Path))
 	owner, err := format.ReadOwner(ctx, r.archive)
 	switch {
@@ -79,11 +80,11 @@ func (t *taking) retainOne(
 		if told.Empty = err == nil && len(names) == 0; err == nil && !told.Empty {
 			err = fmt.Errorf("it has objects, and no %s, which says whose they are", format.FileArchive)
 		}
-		return backup.Catalogue{}, err
+		return book.Catalogue{}, err
 	case err != nil:
-		return backup.Catalogue{}, err
+		return book.Catalogue{}, err
 	case owner.UID != t.settings.Archive.Owner:
-		return backup.Catalogue{}, &format.TakenError{Owner: owner}
+		return book.Catalogue{}, &format.TakenError{Owner: owner}
 	}
 	catalogue, d, err := r.retain(ctx, policy)
 	if err == nil && d.Empty && !r.keepsAll && r.refused == "" {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -59,7 +59,7 @@ func LookAtKeys(o KeysOptions) error {
 
 // keys are those that archives need, that the Secret has, and that everything is encrypted for from now on: nil
 // without encryption, and where nobody has looked into the Secret.
-func (t *taking) keys(archives ...backup.Catalogue) []protocol.ArchiveKey {
+func (t *taking) keys(archives ...book.Catalogue) []protocol.ArchiveKey {
 	text, err := os.ReadFile(filepath.Join(t.Run, fileKeys))
 	if t.settings.Archive.Recipient == "" || err != nil {
 		return nil

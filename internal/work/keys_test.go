@@ -9,8 +9,8 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -28,7 +28,7 @@ func TestWhichKeysThereAre(t *testing.T) {
 	encrypted := func(recipient string) format.Backup {
 		return format.Backup{Manifest: format.Object{Name: "backup_manifest.zst.age"}, Recipient: recipient}
 	}
-	catalogue := backup.Catalogue{Backups: []format.Backup{encrypted(public[0]), encrypted(public[0])}}
+	catalogue := book.Catalogue{Backups: []format.Backup{encrypted(public[0]), encrypted(public[0])}}
 	for name, c := range map[string]struct {
 		secret string // "" for none
 		now    string

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -243,7 +244,7 @@ func (r *restoring) options(ctx context.Context) (backup.RestoreOptions, error) 
 	return backup.RestoreOptions{
 		Reserve: reserve, Size: size, Major: s.Major,
 		Bucket: bucket.Sub(whole, s.Path), Decoder: decoder, Present: present,
-		Wanted: backup.Wanted{
+		Wanted: book.Wanted{
 			Target: target, Branch: s.Target.Branch, Backup: s.Backup, AtLeast: atLeast, Now: time.Now(),
 		},
 		Folder: volume.RestoreFolder(r.volume), WALVolume: r.walVolume, Run: r.Run,
@@ -299,8 +300,8 @@ func decoderOf(encrypted bool, folder string) (*format.Decoder, error) {
 	return decoder, nil
 }
 
-func restoreTarget(t protocol.RestoreTarget) (backup.Target, error) {
-	out := backup.Target{Time: t.Time, XID: t.Transaction, Name: t.Name, Immediate: t.Immediate, Exclusive: t.Exclusive}
+func restoreTarget(t protocol.RestoreTarget) (book.Target, error) {
+	out := book.Target{Time: t.Time, XID: t.Transaction, Name: t.Name, Immediate: t.Immediate, Exclusive: t.Exclusive}
 	var err error
 	out.LSN, err = positionOf(t.LSN)
 	return out, err
@@ -319,7 +320,7 @@ func positionOf(text string) (wal.LSN, error) {
 }
 
 // chosen tells from what it is restored.
-func (r *restoring) chosen(c backup.Choice) {
+func (r *restoring) chosen(c book.Choice) {
 	r.result.Backup, r.result.Branch, r.result.Bytes = c.Backup.ID, c.Branch, c.Backup.RawBytes
 	r.log.Info("restores", "backup", c.Backup.ID, "branch", c.Branch,
 		"from", c.Backup.StartLSN.String(), "to", r.settings.Target,
@@ -342,7 +343,7 @@ func Refused(err error) bool {
 	var short *backup.ShortError
 	var stuck *backup.StuckError
 	var version *backup.VersionError
-	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrSeveral) ||
+	return errors.Is(err, book.ErrOutside) || errors.Is(err, book.ErrSeveral) ||
 		errors.Is(err, backup.ErrUsedUp) || errors.Is(err, volume.ErrNoSnapshot) ||
 		errors.Is(err, major.ErrRefused) || errors.Is(err, tablerestore.ErrRefused) ||
 		errors.Is(err, former.ErrImage) || errors.Is(err, backup.ErrNoRoom) ||

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
@@ -94,7 +95,7 @@ func (t *taking) retain(ctx context.Context) error {
 	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); ok {
 		t.result.Earliest = w.Since
 	}
-	all := append([]backup.Catalogue{catalogue}, t.retainFormer(ctx, former, policy, catalogue.Restorable())...)
+	all := append([]book.Catalogue{catalogue}, t.retainFormer(ctx, former, policy, catalogue.Restorable())...)
 	t.result.Windows, t.result.Keys = windows(catalogue), t.keys(all...)
 	if len(former) > 0 {
 		t.result.Windows = t.result.Windows[:min(len(t.result.Windows), mostWindows/2)]
@@ -118,21 +119,21 @@ func (t *taking) removal(archive bucket.Bucket) *removal {
 }
 
 // retain removes what a policy does not keep, and says what is there then.
-func (r *removal) retain(ctx context.Context, policy backup.Policy) (backup.Catalogue, backup.Deletions, error) {
-	catalogue, err := backup.Read(ctx, r.archive)
+func (r *removal) retain(ctx context.Context, policy backup.Policy) (book.Catalogue, backup.Deletions, error) {
+	catalogue, err := book.Read(ctx, r.archive)
 	if err != nil || r.keepsAll {
 		return catalogue, backup.Retain(catalogue, policy), err
 	}
 	d, err := r.by(ctx, catalogue, policy)
 	if err == nil && len(d.Names) > 0 {
-		catalogue, err = backup.Read(ctx, r.archive)
+		catalogue, err = book.Read(ctx, r.archive)
 	}
 	return catalogue, d, err
 }
 
 // by removes what a policy does not keep. A backup that the store does not let be removed, because it is too
 // young for that or because nothing may, stays with all that it needs, and the rest goes.
-func (r *removal) by(ctx context.Context, c backup.Catalogue, policy backup.Policy) (backup.Deletions, error) {
+func (r *removal) by(ctx context.Context, c book.Catalogue, policy backup.Policy) (backup.Deletions, error) {
 	gone, refused := map[string]bool{}, 0
 	for {
 		d := backup.Retain(c, policy)
@@ -155,9 +156,9 @@ func (r *removal) by(ctx context.Context, c backup.Catalogue, policy backup.Poli
 }
 
 // spare has a policy keep a backup, as it is; false if it did already.
-func spare(policy *backup.Policy, c backup.Catalogue, id string) bool {
+func spare(policy *backup.Policy, c book.Catalogue, id string) bool {
 	into := &policy.Pinned
-	if slices.ContainsFunc(c.Unfinished, func(u backup.Unfinished) bool { return u.ID == id }) {
+	if slices.ContainsFunc(c.Unfinished, func(u book.Unfinished) bool { return u.ID == id }) {
 		into = &policy.InUse
 	}
 	if slices.Contains(*into, id) {

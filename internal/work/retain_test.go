@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 )
@@ -126,7 +126,7 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 			if err := archive.Create(t.Context(), next, make([]byte, 1000)); (err == nil) != c.room {
 				t.Errorf("afterwards: %v", err)
 			}
-			catalogue, err := backup.Read(t.Context(), archive)
+			catalogue, err := book.Read(t.Context(), archive)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,7 +217,7 @@ func TestRetentionInAStoreThatKeepsObjects(t *testing.T) {
 			if c.apart && archive.asked > 0 {
 				t.Errorf("%d objects were asked for", archive.asked)
 			}
-			catalogue, err := backup.Read(t.Context(), archive)
+			catalogue, err := book.Read(t.Context(), archive)
 			if err != nil {
 				t.Fatal(err)
 			}

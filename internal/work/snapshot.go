@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
@@ -75,7 +76,7 @@ func (t *taking) onCut(w http.ResponseWriter, request *http.Request) {
 // takeSnapshot has a snapshot of the primary's volume cut, while the server is in a backup. Nothing in the archive is
 // changed.
 func (t *taking) takeSnapshot(ctx context.Context) error {
-	catalogue, err := backup.ReadWAL(ctx, t.archive)
+	catalogue, err := book.ReadWAL(ctx, t.archive)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -220,9 +221,9 @@ func storeConfig(ctx context.Context, config bucket.Config, own *issuer, run str
 
 // usable is an error where the archive does not have all WAL that a backup needs.
 func (t *taking) usable(ctx context.Context, b format.Backup) error {
-	var catalogue backup.Catalogue
+	var catalogue book.Catalogue
 	if err := transfer.Patiently(ctx, func() (err error) {
-		catalogue, err = backup.Read(ctx, t.archive)
+		catalogue, err = book.Read(ctx, t.archive)
 		return err
 	}); err != nil {
 		return err
@@ -262,7 +263,7 @@ func (t *taking) parent(ctx context.Context) (*format.Backup, error) {
 	if t.full || t.settings.FullEvery == 0 {
 		return nil, nil //nolint:nilnil // no parent is a full backup
 	}
-	catalogue, err := backup.Read(ctx, t.archive)
+	catalogue, err := book.Read(ctx, t.archive)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +276,7 @@ func (t *taking) parent(ctx context.Context) (*format.Backup, error) {
 
 // take takes the backup from the best host, or from the primary; with a parent what has changed since that.
 func (t *taking) take(ctx context.Context, primary bool, parent *format.Backup) (format.Backup, error) {
-	catalogue, err := backup.Read(ctx, t.archive)
+	catalogue, err := book.Read(ctx, t.archive)
 	if err != nil {
 		return format.Backup{}, err
 	}
@@ -399,16 +400,16 @@ func (t *taking) awaitWAL(
 		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
 	}
 	for began, pause := time.Now(), archivedPoll; ; pause = min(2*pause, archivedPollMost) {
-		var catalogue backup.Catalogue
+		var catalogue book.Catalogue
 		if err := transfer.Patiently(ctx, func() (err error) {
-			catalogue, err = backup.ReadWAL(ctx, t.archive)
+			catalogue, err = book.ReadWAL(ctx, t.archive)
 			return err
 		}); err != nil {
 			return 0, err
 		}
 		// A leader says what it continues before it archives WAL. Another branch may have a timeline of the same
 		// number, with WAL up to there.
-		history := backup.LatestTermHistory(catalogue)
+		history := book.LatestTermHistory(catalogue)
 		term, other := termOf(history, lsn, timeline)
 		switch to, _ := catalogue.Covered(history, lsn-1); {
 		case to < lsn:
@@ -433,7 +434,7 @@ func (t *taking) awaitWAL(
 
 // mayContinue is an error where the parent of a backup is not of the term history in which that has ended. It was
 // chosen when the backup began, and the archive may not have known then that the database had been restored in place.
-func mayContinue(c backup.Catalogue, parent *format.Backup, history []ha.TermStart) error {
+func mayContinue(c book.Catalogue, parent *format.Backup, history []ha.TermStart) error {
 	if parent == nil || c.In(*parent, history) {
 		return nil
 	}
@@ -472,7 +473,7 @@ func wholeSecond(at time.Time) time.Time {
 }
 
 // windows are the times of an archive that can be restored.
-func windows(c backup.Catalogue) []protocol.Window {
+func windows(c book.Catalogue) []protocol.Window {
 	var out []protocol.Window
 	for n, branch := range c.Branches() {
 		for i, w := range branch.Windows {

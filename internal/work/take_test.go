@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -22,7 +22,7 @@ func TestWhatABackupSaysCanBeRestored(t *testing.T) {
 	at := time.Date(2026, 11, 20, 3, 0, 0, 500, time.UTC)
 	left := []ha.TermStart{{Term: 1, Timeline: 1}}
 	fork := wal.LSN(2*wal.SegmentSize + 0x100)
-	c := backup.Catalogue{Terms: map[uint64]*backup.Term{
+	c := book.Catalogue{Terms: map[uint64]*book.Term{
 		1:    {TermHistory: left},
 		1002: {TermHistory: append(slices.Clone(left), ha.TermStart{Term: 1002, LSN: fork, Timeline: 2})},
 	}, Backups: []format.Backup{{
@@ -36,7 +36,7 @@ func TestWhatABackupSaysCanBeRestored(t *testing.T) {
 		timeline := map[uint64]wal.Timeline{1: 1, 1002: 2}[w.term]
 		s := wal.Segment{Timeline: timeline, Number: w.number, Size: wal.SegmentSize}
 		term := c.Terms[w.term]
-		term.WAL = append(term.WAL, backup.WAL{
+		term.WAL = append(term.WAL, book.WAL{
 			Piece:  format.Piece{Segment: s, To: wal.SegmentSize},
 			Object: bucket.Object{Name: s.String(), Modified: at.Add(time.Duration(w.term) * time.Hour)},
 		})

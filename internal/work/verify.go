@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -151,7 +152,7 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
-	catalogue, err := backup.Read(ctx, v.archive)
+	catalogue, err := book.Read(ctx, v.archive)
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
@@ -159,7 +160,7 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
-	choice, err := catalogue.Choose(backup.Wanted{Backup: v.backup, Now: time.Now()})
+	choice, err := catalogue.Choose(book.Wanted{Backup: v.backup, Now: time.Now()})
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
@@ -168,7 +169,7 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 		return backup.VerifyOptions{}, err
 	}
 	return backup.VerifyOptions{
-		Bucket: v.archive, Decoder: v.decoder, Chain: chain, Plan: plan, Again: backup.Replan(v.archive, choice),
+		Bucket: v.archive, Decoder: v.decoder, Chain: chain, Plan: plan, Again: book.Replan(v.archive, choice),
 		Folder: scratchFolder(v.volume), Run: v.Run, Programs: programs, Parameters: s.Parameters,
 		Workers: transfer.Streams(), Log: os.Stderr, Progress: v.report,
 	}, nil

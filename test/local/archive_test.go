@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 	"toban.dev/test/outside"
@@ -75,7 +75,7 @@ func (c *cluster) covered(folder string) (from, to wal.LSN, gap *format.Gap) {
 // coveredIn is that of an archive in any bucket.
 func (c *cluster) coveredIn(archive bucket.Bucket) (from, to wal.LSN, gap *format.Gap) {
 	c.Helper()
-	catalogue, err := backup.Read(context.Background(), archive)
+	catalogue, err := book.Read(context.Background(), archive)
 	c.must(err)
 	from = wal.LSN(1 << 63)
 	for _, term := range catalogue.Terms {

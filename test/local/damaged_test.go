@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
 )
 
 // damage changes a byte in the first page of a table on one instance.
@@ -65,7 +65,7 @@ func TestACorruptPageFailsNoBackup(t *testing.T) {
 			t.Errorf("with all damaged, it does not speak of %s: %v, %q", words, err, result.Error)
 		}
 	}
-	catalogue, err := backup.Read(t.Context(), bucket.OpenFolder(folder))
+	catalogue, err := book.Read(t.Context(), bucket.OpenFolder(folder))
 	c.must(err)
 	if len(catalogue.Backups) != 3 || len(catalogue.Unfinished) != 0 {
 		t.Errorf("there are %d backups, and what is left of %v", len(catalogue.Backups), catalogue.Unfinished)

@@ -13,8 +13,8 @@ import (
 	"filippo.io/age"
 	"golang.org/x/sys/unix"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work"
@@ -68,7 +68,7 @@ func TestAStoreThatIsFull(t *testing.T) {
 	if failed, err := c.tryBackup(c.taking()); err == nil || !strings.Contains(failed.Error, "no space left") {
 		t.Errorf("a backup ends with %v: %+v", err, failed)
 	}
-	catalogue, err := backup.Read(t.Context(), archive)
+	catalogue, err := book.Read(t.Context(), archive)
 	c.must(err)
 	if len(catalogue.Backups) != 3 || len(catalogue.Unfinished) > 0 {
 		t.Errorf("there are %d backups, and what is left of %v", len(catalogue.Backups), catalogue.Unfinished)
@@ -89,7 +89,7 @@ func TestAStoreThatIsFull(t *testing.T) {
 		t.Fatalf("the next backup ends with %v: %+v", err, last)
 	}
 	c.awaitArchived(leader)
-	catalogue, err = backup.Read(t.Context(), archive)
+	catalogue, err = book.Read(t.Context(), archive)
 	c.must(err)
 	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); !ok || len(w.Backups) != 1 ||
 		w.Backups[0].ID != last.ID || w.Missing != nil {
@@ -127,7 +127,7 @@ func TestTheLastBackupIsReadWithTheKey(t *testing.T) {
 		t.Errorf("with the key: %v, %+v", err, result)
 	}
 	archive := bucket.OpenFolder(filepath.Join(c.config.Archive.Bucket.Folder, "test/db"))
-	catalogue, err := backup.Read(t.Context(), archive)
+	catalogue, err := book.Read(t.Context(), archive)
 	c.must(err)
 	if len(catalogue.Backups) != 1 || catalogue.Backups[0].ID != result.ID {
 		t.Errorf("there are the backups %v", catalogue.Backups)

@@ -10,8 +10,8 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -58,7 +58,7 @@ func TestAVerificationIsOneReport(t *testing.T) {
 	c.exec(leader, "create table orders as select 1 as n")
 	c.awaitArchived(leader)
 	taken := c.takeBackup("--trigger", naming.TriggerMigration)
-	catalogue, err := backup.Read(t.Context(), bucket.OpenFolder(folder))
+	catalogue, err := book.Read(t.Context(), bucket.OpenFolder(folder))
 	if err != nil || len(catalogue.Backups) != 1 || catalogue.Backups[0].Trigger != naming.TriggerMigration {
 		t.Errorf("the backups are %+v, %v", catalogue.Backups, err)
 	}

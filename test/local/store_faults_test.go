@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/protocol"
 	"toban.dev/test/stores/servers"
 )
@@ -319,7 +319,7 @@ func TestLongABucketThatRefusesWritesHalfWayThroughABackup(t *testing.T) {
 		t.Errorf("it did not wait:\n%s", c.said)
 	}
 	c.checkArchived(leader, archive)
-	catalogue, err := backup.Read(t.Context(), archive)
+	catalogue, err := book.Read(t.Context(), archive)
 	c.must(err)
 	if len(catalogue.Backups) != 1 || catalogue.Backups[0].ID != taken.ID || len(catalogue.Unfinished) > 0 {
 		t.Errorf("there are the backups %v and what is left of %v", catalogue.Backups, catalogue.Unfinished)

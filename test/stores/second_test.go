@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
@@ -158,7 +159,7 @@ func sameContent(t *testing.T, first, second bucket.Bucket) {
 // restorableFrom sees that both backups can be restored from a copy, to the end of the WAL.
 func restorableFrom(t *testing.T, b bucket.Bucket) {
 	t.Helper()
-	c, err := backup.Read(t.Context(), b)
+	c, err := book.Read(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -152,7 +152,7 @@ func (w *world) withoutAPI(hosts ...*host) {
 // isArchived expects that all that was acknowledged is in an archive.
 func (w *world) isArchived(archive bucket.Bucket) {
 	w.Helper()
-	catalogue, err := backup.Read(w.ctx, archive)
+	catalogue, err := book.Read(w.ctx, archive)
 	w.check.must(err)
 	to, gap := catalogue.Covered(catalogue.NewestTermHistory(), 0)
 	want := locked(w, func() (end wal.LSN) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
@@ -148,7 +149,7 @@ func (b *bench) restore(ctx context.Context) error {
 	defer func() { _ = os.RemoveAll(run) }()
 	_, err = backup.Restore(ctx, backup.RestoreOptions{
 		Bucket: b.archive.bucket, Decoder: b.archive.decoder,
-		Wanted: backup.Wanted{Backup: b.archive.last.ID, Target: backup.Target{Immediate: true}, Now: time.Now()},
+		Wanted: book.Wanted{Backup: b.archive.last.ID, Target: book.Target{Immediate: true}, Now: time.Now()},
 		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log,
 	})
 	return err
@@ -160,11 +161,11 @@ func (b *bench) verify(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(run) }()
-	catalogue, err := backup.Read(ctx, b.archive.bucket)
+	catalogue, err := book.Read(ctx, b.archive.bucket)
 	if err != nil {
 		return err
 	}
-	choice, err := catalogue.Choose(backup.Wanted{Backup: b.archive.last.ID, Now: time.Now()})
+	choice, err := catalogue.Choose(book.Wanted{Backup: b.archive.last.ID, Now: time.Now()})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
@@ -54,7 +55,7 @@ func TestABackupIsOfTheTermThatWroteItsEnd(t *testing.T) {
 	o.Term = a.term + 6 // as the archive had it
 	taken, err := backup.Take(t.Context(), o)
 	must(t, err)
-	c, err := backup.Read(t.Context(), a)
+	c, err := book.Read(t.Context(), a)
 	must(t, err)
 	if taken.Term != a.term || len(c.Backups) != 1 || c.Backups[0].Term != a.term {
 		t.Errorf("it is of term %d, in the archive %+v, and %d wrote its WAL", taken.Term, c.Backups, a.term)
@@ -72,7 +73,7 @@ func TestARestoreGoesOnFromAWholeTermHistory(t *testing.T) {
 	a.take()
 	n := newNodeOf(t, a.source.Programs)
 	out, err := backup.Restore(t.Context(), backup.RestoreOptions{Bucket: a, Decoder: a.decoder,
-		Wanted: backup.Wanted{Now: time.Now()}, Folder: n.Data.Volume, Run: n.Server.Run,
+		Wanted: book.Wanted{Now: time.Now()}, Folder: n.Data.Volume, Run: n.Server.Run,
 		Programs: n.Programs, Workers: 3, Log: n.log,
 		Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces")})
 	must(t, err)
@@ -97,7 +98,7 @@ func TestTheWayBackByHandToEachBranch(t *testing.T) {
 	source.do("insert into t values (3)")
 	second := a.take()
 	a.archiveWAL()
-	r := a.restore(first, backup.Target{LSN: lsn})
+	r := a.restore(first, book.Target{LSN: lsn})
 	r.finish()
 	source.stop()
 	fork := a.leave(r.node, 2)
@@ -128,16 +129,16 @@ func TestTheWayBackByHandToEachBranch(t *testing.T) {
 		})
 	}
 	// What the script does is what a restore does.
-	c, err := backup.Read(t.Context(), a)
+	c, err := book.Read(t.Context(), a)
 	must(t, err)
-	choice, err := c.Choose(backup.Wanted{Now: time.Now()})
+	choice, err := c.Choose(book.Wanted{Now: time.Now()})
 	if err != nil || choice.Backup.ID != first.ID || choice.Branch != a.term {
 		t.Errorf("the newest begins with %s on branch %d: %v", choice.Backup.ID, choice.Branch, err)
 	}
-	if choice, err = c.Choose(backup.Wanted{Branch: 1}); err != nil || choice.Backup.ID != second.ID {
+	if choice, err = c.Choose(book.Wanted{Branch: 1}); err != nil || choice.Backup.ID != second.ID {
 		t.Errorf("the branch that was left begins with %s: %v", choice.Backup.ID, err)
 	}
-	if _, err = c.Choose(backup.Wanted{Target: backup.Target{LSN: fork + 0x80}}); !errors.Is(err, backup.ErrSeveral) {
+	if _, err = c.Choose(book.Wanted{Target: book.Target{LSN: fork + 0x80}}); !errors.Is(err, book.ErrSeveral) {
 		t.Errorf("an LSN of both is %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
@@ -60,13 +61,13 @@ func TestAMomentInAGapIsNotRestoredFromACopy(t *testing.T) {
 		n, chosen := newNodeOf(t, source.Programs), false
 		_, err := backup.Restore(t.Context(), backup.RestoreOptions{
 			Bucket: copiedLater{a.memory, time.Now().Add(time.Hour)}, Decoder: a.decoder,
-			Wanted: backup.Wanted{Target: backup.Target{Time: at}, Now: time.Now()}, Folder: n.Data.Volume,
+			Wanted: book.Wanted{Target: book.Target{Time: at}, Now: time.Now()}, Folder: n.Data.Volume,
 			Run: n.Server.Run, Programs: n.Programs, Workers: 3, Log: n.log,
 			Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"),
-			Chosen:      func(c backup.Choice) { chosen = c.Window.Missing != nil }})
+			Chosen:      func(c book.Choice) { chosen = c.Window.Missing != nil }})
 		return n, chosen, err
 	}
-	if _, chosen, err := restore(in); !chosen || !errors.Is(err, backup.ErrOutside) ||
+	if _, chosen, err := restore(in); !chosen || !errors.Is(err, book.ErrOutside) ||
 		!strings.Contains(err.Error(), "the archive has no WAL from") {
 		t.Errorf("a moment in the gap (chosen %v): %v", chosen, err)
 	}

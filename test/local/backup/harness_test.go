@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -355,7 +356,7 @@ func (a *archive) takeSince(parent *format.Backup) format.Backup {
 // chain is a backup with those it is the change from.
 func (a *archive) chain(b format.Backup) []format.Backup {
 	a.Helper()
-	c, err := backup.Read(a.Context(), a)
+	c, err := book.Read(a.Context(), a)
 	must(a, err)
 	chain, err := c.Chain(b.ID)
 	must(a, err)
@@ -412,7 +413,7 @@ func (a *archive) announce(b format.Backup) {
 type restored struct {
 	*node
 	recovery *backup.Recovery
-	target   backup.Target
+	target   book.Target
 }
 
 func (a *archive) unpack(b format.Backup, n *node) error {
@@ -429,7 +430,7 @@ func (a *archive) unpack(b format.Backup, n *node) error {
 		Programs: n.Programs.Dir, Workers: 3})
 }
 
-func (a *archive) restore(b format.Backup, target backup.Target) *restored {
+func (a *archive) restore(b format.Backup, target book.Target) *restored {
 	a.Helper()
 	r := &restored{node: newNodeOf(a.T, a.source.Programs), target: target}
 	must(a, a.unpack(b, r.node))
@@ -439,7 +440,7 @@ func (a *archive) restore(b format.Backup, target backup.Target) *restored {
 }
 
 func (a *archive) recoverOptions(
-	b format.Backup, n *node, target backup.Target, plan backup.WALPlan,
+	b format.Backup, n *node, target book.Target, plan book.WALPlan,
 ) backup.RecoverOptions {
 	return backup.RecoverOptions{Bucket: a, Decoder: a.decoder, Plan: plan, Backup: b,
 		WAL: filepath.Join(n.Data.Path(), "pg_wal"), Target: target, Ahead: 2, Workers: 3}

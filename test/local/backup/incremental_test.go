@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
@@ -69,7 +70,7 @@ func TestLongAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 		want := source.contents()
 		source.do("insert into t values (20); select pg_switch_wal(); insert into t values (21)")
 		a.archiveWAL()
-		r := a.restore(last, backup.Target{})
+		r := a.restore(last, book.Target{})
 		r.finish()
 		if r.contents() != want || r.rows() != source.rows() {
 			t.Errorf("it has rows %s and %s\nexpected %s and %s", r.rows(), r.contents(), source.rows(), want)
@@ -262,7 +263,7 @@ func TestRetentionKeepsAChainWhole(t *testing.T) {
 		t.Errorf("%v is kept of %v", kept, chain)
 	}
 	want := source.contents()
-	r := a.restore(parent, backup.Target{})
+	r := a.restore(parent, book.Target{})
 	r.finish()
 	if r.contents() != want {
 		t.Errorf("it has %s\nexpected %s", r.contents(), want)
@@ -275,16 +276,16 @@ func TestRetentionKeepsAChainWhole(t *testing.T) {
 	if kept := a.retain(1); len(kept) != 1 || kept[0] != next.ID {
 		t.Errorf("%v is kept of %s", kept, next.ID)
 	}
-	a.restore(next, backup.Target{}).finish()
+	a.restore(next, book.Target{}).finish()
 }
 
 // retain removes what a count of backups does not keep, and returns the ids of what is left.
 func (a *archive) retain(count int) (kept []string) {
 	a.Helper()
-	c, err := backup.Read(a.Context(), a)
+	c, err := book.Read(a.Context(), a)
 	must(a, err)
 	must(a, a.Delete(a.Context(), backup.Retain(c, backup.Policy{Count: count, Now: time.Now()}).Names...))
-	c, err = backup.Read(a.Context(), a)
+	c, err = book.Read(a.Context(), a)
 	must(a, err)
 	for _, b := range c.Backups {
 		kept = append(kept, b.ID)

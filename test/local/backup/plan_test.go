@@ -3,14 +3,14 @@ package backup_test
 import (
 	"math"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
 )
 
 // plan is all WAL from the start of a backup on.
-func (a *archive) plan(b format.Backup) backup.WALPlan {
+func (a *archive) plan(b format.Backup) book.WALPlan {
 	a.Helper()
-	c, err := backup.Read(a.Context(), a)
+	c, err := book.Read(a.Context(), a)
 	must(a, err)
 	history := c.NewestTermHistory()
 	to, gap := c.Covered(history, b.StartLSN)

@@ -11,6 +11,7 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
@@ -45,15 +46,15 @@ func TestARestoreEndsAtItsTargetWithTheSameData(t *testing.T) {
 	want := source.contents()
 	a.archiveWAL()
 	for name, c := range map[string]struct {
-		target backup.Target
+		target book.Target
 		rows   string
 	}{
-		"the latest":           {backup.Target{}, "1,2,3,4"},
-		"a time":               {backup.Target{Time: at}, "1,2"},
-		"an LSN":               {backup.Target{LSN: lsn}, "1,2"},
-		"a named point":        {backup.Target{Name: "two"}, "1,2"},
-		"a transaction":        {backup.Target{XID: xid}, "1,2,3"},
-		"before a transaction": {backup.Target{XID: xid, Exclusive: true}, "1,2"},
+		"the latest":           {book.Target{}, "1,2,3,4"},
+		"a time":               {book.Target{Time: at}, "1,2"},
+		"an LSN":               {book.Target{LSN: lsn}, "1,2"},
+		"a named point":        {book.Target{Name: "two"}, "1,2"},
+		"a transaction":        {book.Target{XID: xid}, "1,2,3"},
+		"before a transaction": {book.Target{XID: xid, Exclusive: true}, "1,2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := *a
@@ -77,7 +78,7 @@ func TestARestoreEndsAtItsTargetWithTheSameData(t *testing.T) {
 	t.Run("a time after the end", func(t *testing.T) {
 		in := *a
 		in.T = t
-		_, err := in.restore(b, backup.Target{Time: time.Now().Add(time.Hour)}).recover()
+		_, err := in.restore(b, book.Target{Time: time.Now().Add(time.Hour)}).recover()
 		var short *backup.ShortError
 		if !errors.As(err, &short) || short.Reached.LSN == 0 || short.Reached.Commit.IsZero() {
 			t.Fatalf("the error is %v", err)
@@ -108,7 +109,7 @@ func TestARestoreOverAChangeOfTheKey(t *testing.T) {
 	a.rotate(former + "\n" + now)
 	source.do("select pg_switch_wal(); insert into t values (3)")
 	a.archiveWAL()
-	r := a.restore(b, backup.Target{})
+	r := a.restore(b, book.Target{})
 	r.finish()
 	if got := r.rows(); got != "1,2,3" {
 		t.Errorf("it has rows %s", got)
@@ -143,13 +144,13 @@ func TestARestoreOfPartsOnly(t *testing.T) {
 	a.archiveWAL()
 	source.do("insert into t values (4)")
 	a.archiveWAL()
-	r := a.restore(b, backup.Target{})
+	r := a.restore(b, book.Target{})
 	objects := slices.Clone(a.plan(b).Segments[0].Objects)
 	gone := objects[0].Name
 	objects[0].Name = strings.Replace(gone, ".zst", "-longer.zst", 1)
 	a.objects[objects[0].Name] = a.objects[gone]
 	delete(a.objects, gone)
-	r.recovery.Again = func(context.Context, wal.Segment) ([]backup.PlannedObject, error) { return objects, nil }
+	r.recovery.Again = func(context.Context, wal.Segment) ([]book.PlannedObject, error) { return objects, nil }
 	r.finish()
 	if got := r.rows(); got != "1,2,3,4" {
 		t.Errorf("it has rows %s", got)
@@ -169,7 +170,7 @@ func TestABackupInAStoreThatKeepsAll(t *testing.T) {
 	if _, err := backup.Clean(t.Context(), a); err != nil && !errors.Is(err, bucket.ErrDenied) {
 		t.Errorf("what a backup that did not end has left: %v", err)
 	}
-	r := a.restore(b, backup.Target{})
+	r := a.restore(b, book.Target{})
 	r.finish()
 	if got := r.rows(); got != "1,2" {
 		t.Errorf("it has rows %s", got)
@@ -219,7 +220,7 @@ func TestABrokenObjectIsNamed(t *testing.T) {
 				n := newNode(t)
 				err := in.unpack(b, n)
 				if err == nil {
-					o := in.recoverOptions(b, n, backup.Target{}, plan)
+					o := in.recoverOptions(b, n, book.Target{}, plan)
 					o.Ahead = 100
 					err = putAll(t, o)
 				}

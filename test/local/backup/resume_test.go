@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
@@ -58,7 +59,7 @@ func (a *archive) restoreInto(
 	ctx context.Context, n *node, from bucket.Bucket, progress func(string, transfer.Progress),
 ) error {
 	_, err := backup.Restore(ctx, backup.RestoreOptions{Bucket: from, Decoder: a.decoder,
-		Wanted: backup.Wanted{Now: time.Now()}, Folder: n.Data.Volume, Run: n.Server.Run, Programs: n.Programs,
+		Wanted: book.Wanted{Now: time.Now()}, Folder: n.Data.Volume, Run: n.Server.Run, Programs: n.Programs,
 		Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"), Workers: 3, Log: n.log, Progress: progress})
 	return err
 }

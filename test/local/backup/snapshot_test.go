@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
@@ -76,10 +77,10 @@ func (a *archive) snapshot(to string) (s format.Snapshot, rows int) {
 
 // ofSnapshot restores a node whose volume has the data of a snapshot.
 func (a *archive) ofSnapshot(
-	ctx context.Context, n *node, s format.Snapshot, target backup.Target, progress func(string, transfer.Progress),
+	ctx context.Context, n *node, s format.Snapshot, target book.Target, progress func(string, transfer.Progress),
 ) (backup.Restored, error) {
 	return backup.Restore(ctx, backup.RestoreOptions{Bucket: a, Decoder: a.decoder, Present: &s,
-		Wanted: backup.Wanted{Now: time.Now(), Target: target}, Folder: n.Data.Volume, Run: n.Server.Run,
+		Wanted: book.Wanted{Now: time.Now(), Target: target}, Folder: n.Data.Volume, Run: n.Server.Run,
 		Programs: n.Programs, Workers: 3, Log: n.log, Progress: progress})
 }
 
@@ -120,12 +121,12 @@ func TestASnapshotOfAVolumeLeadsToAnyLaterMoment(t *testing.T) {
 	source.do("insert into t values (3); select pg_switch_wal()")
 	a.archiveWAL()
 	for name, c := range map[string]struct {
-		target backup.Target
+		target book.Target
 		rows   string
 	}{
-		"to where it ended": {backup.Target{Immediate: true}, "1"},
-		"to a position":     {backup.Target{LSN: lsn}, "1,2"},
-		"to the end":        {backup.Target{}, "1,2,3"},
+		"to where it ended": {book.Target{Immediate: true}, "1"},
+		"to a position":     {book.Target{LSN: lsn}, "1,2"},
+		"to the end":        {book.Target{}, "1,2,3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := *a
@@ -165,19 +166,19 @@ func TestASnapshotIsUsedOnce(t *testing.T) {
 	a.archiveWAL()
 	other := s
 	other.SystemIdentifier = "1"
-	if _, err := a.ofSnapshot(t.Context(), n, other, backup.Target{}, nil); !errors.Is(err, backup.ErrOutside) {
+	if _, err := a.ofSnapshot(t.Context(), n, other, book.Target{}, nil); !errors.Is(err, book.ErrOutside) {
 		t.Errorf("of the data of another database system is said: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := a.ofSnapshot(ctx, n, s, backup.Target{}, func(step string, _ transfer.Progress) {
+	if _, err := a.ofSnapshot(ctx, n, s, book.Target{}, func(step string, _ transfer.Progress) {
 		if step == backup.StepRecover {
 			cancel()
 		}
 	}); err == nil {
 		t.Fatal("it was not cut off")
 	}
-	if _, err := a.ofSnapshot(t.Context(), n, s, backup.Target{}, nil); !errors.Is(err, backup.ErrUsedUp) {
+	if _, err := a.ofSnapshot(t.Context(), n, s, book.Target{}, nil); !errors.Is(err, backup.ErrUsedUp) {
 		t.Errorf("it goes on: %v", err)
 	}
 }

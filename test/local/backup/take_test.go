@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
 )
@@ -39,14 +40,14 @@ func TestABackupThatEndsAnywhereIsNoneAndTheNextOneWorks(t *testing.T) {
 		if _, err := backup.Take(t.Context(), o); !errors.Is(err, broken) {
 			t.Errorf("at %s the error is %v", point, err)
 		}
-		c, err := backup.Read(t.Context(), a)
+		c, err := book.Read(t.Context(), a)
 		must(t, err)
 		if exists := len(c.Backups) == 1; exists != (point == "written") || len(c.Strangers) > 0 || len(c.Unread) > 0 {
 			t.Errorf("after %s there are %d backups, %v, %v", point, len(c.Backups), c.Strangers, c.Unread)
 		}
 		_, err = backup.Clean(t.Context(), a)
 		must(t, err)
-		if c, err = backup.Read(t.Context(), a); err != nil || len(c.Unfinished) > 0 {
+		if c, err = book.Read(t.Context(), a); err != nil || len(c.Unfinished) > 0 {
 			t.Errorf("after %s %v is left, %v", point, c.Unfinished, err)
 		}
 		source.wait("after "+point+" the server still sends", "select count(*) = 0 from pg_stat_progress_basebackup")
@@ -121,7 +122,7 @@ func TestABackupThatCannotBeReadIsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalogue, err := backup.Read(t.Context(), a)
+	catalogue, err := book.Read(t.Context(), a)
 	if err != nil || len(catalogue.Backups) != 1 || catalogue.Backups[0].ID != b.ID {
 		t.Errorf("there are %v, %v", catalogue.Backups, err)
 	}
@@ -131,7 +132,7 @@ func TestABackupThatCannotBeReadIsNone(t *testing.T) {
 func TestAStandbyThatIsPromotedMeanwhileGivesNoBackup(t *testing.T) {
 	a := newArchive(t, primary(t), "")
 	b := a.take()
-	r := a.restore(b, backup.Target{})
+	r := a.restore(b, book.Target{})
 	_, err := r.recover()
 	must(t, err)
 	copied := newArchive(t, r.node, "")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/backup"
 )
 
@@ -36,10 +37,10 @@ func TestABackupThatIsTooYoungIsNotTried(t *testing.T) {
 	restore := func(b string) (*node, []string, error) {
 		n, chosen := newNodeOf(t, source.Programs), []string(nil)
 		_, err := backup.Restore(t.Context(), backup.RestoreOptions{Bucket: a, Decoder: a.decoder,
-			Wanted: backup.Wanted{Target: backup.Target{Time: at}, Backup: b, Now: time.Now()}, Folder: n.Data.Volume,
+			Wanted: book.Wanted{Target: book.Target{Time: at}, Backup: b, Now: time.Now()}, Folder: n.Data.Volume,
 			Run: n.Server.Run, Programs: n.Programs, Workers: 3, Log: n.log,
 			Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"),
-			Chosen:      func(c backup.Choice) { chosen = append(chosen, c.Backup.ID) }})
+			Chosen:      func(c book.Choice) { chosen = append(chosen, c.Backup.ID) }})
 		return n, chosen, err
 	}
 	n, chosen, err := restore("")
@@ -52,7 +53,7 @@ func TestABackupThatIsTooYoungIsNotTried(t *testing.T) {
 	if rows := n.rows(); rows != "1" {
 		t.Errorf("it has rows %s", rows)
 	}
-	if _, chosen, err = restore(second.ID); !errors.Is(err, backup.ErrOutside) || len(chosen) != 1 {
+	if _, chosen, err = restore(second.ID); !errors.Is(err, book.ErrOutside) || len(chosen) != 1 {
 		t.Errorf("where it is named, %v is chosen, and %v", chosen, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/backup"
@@ -93,10 +94,10 @@ func (i *instance) restored(from *bucket.Folder, folder string) *rehearsal {
 		i.Cleanup(func() { _ = os.RemoveAll(made) })
 		*f.into = made
 	}
-	catalogue, err := backup.Read(i.Context(), from)
+	catalogue, err := book.Read(i.Context(), from)
 	must(i, err)
 	last := catalogue.Backups[len(catalogue.Backups)-1]
-	choice, err := catalogue.Choose(backup.Wanted{Backup: last.ID, Now: time.Now()})
+	choice, err := catalogue.Choose(book.Wanted{Backup: last.ID, Now: time.Now()})
 	must(i, err)
 	plan, err := catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To)
 	must(i, err)

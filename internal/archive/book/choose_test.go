@@ -1,4 +1,4 @@
-package backup
+package book
 
 import (
 	"errors"
@@ -26,7 +26,8 @@ func chooseFrom() Catalogue {
 	add := func(term uint64, timeline wal.Timeline, number uint64) {
 		s := format.SegmentOf(timeline, number)
 		c.Terms[term].WAL = append(c.Terms[term].WAL,
-			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: archivetest.Hour(int(number) + 1)}})
+			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize},
+				bucket.Object{Name: s.String(), Modified: archivetest.Hour(int(number) + 1)}})
 	}
 	for number := uint64(3); number < 6; number++ {
 		add(1, 1, number)
@@ -263,11 +264,14 @@ func TestATermIsReadAsItsLeaderHadIt(t *testing.T) {
 	for n := uint64(6); n < 9; n++ {
 		s.Number = n
 		archive.Terms[1].WAL = append(archive.Terms[1].WAL,
-			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: archivetest.Hour(6)}})
+			WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize},
+				bucket.Object{Name: s.String(), Modified: archivetest.Hour(6)}})
 	}
 	archive.Terms[2].WAL = append(archive.Terms[2].WAL,
-		WAL{format.Piece{Segment: format.SegmentOf(2, 7), From: 0, To: wal.SegmentSize}, bucket.Object{Name: "x", Modified: archivetest.Hour(8)}},
-		WAL{format.Piece{Segment: format.SegmentOf(2, 8), From: 0, To: wal.SegmentSize}, bucket.Object{Name: "y", Modified: archivetest.Hour(9)}})
+		WAL{format.Piece{Segment: format.SegmentOf(2, 7), From: 0, To: wal.SegmentSize},
+			bucket.Object{Name: "x", Modified: archivetest.Hour(8)}},
+		WAL{format.Piece{Segment: format.SegmentOf(2, 8), From: 0, To: wal.SegmentSize},
+			bucket.Object{Name: "y", Modified: archivetest.Hour(9)}})
 	lsn := Target{LSN: 0x8000100}
 	for branch, want := range map[uint64]int{0: 2, 1: 2, 2: 2} {
 		got, err := archive.Choose(Wanted{Target: lsn, Branch: branch, Now: archivetest.Hour(22)})
@@ -318,7 +322,8 @@ func TestNoBranchTakesThePlaceOfAnother(t *testing.T) {
 	for i := range archive.Terms[1].WAL {
 		archive.Terms[1].WAL[i].Object.Modified = archivetest.Hour(23)
 	}
-	if got, err := archive.Choose(Wanted{Target: Target{Time: archivetest.Hour(22)}, Now: archivetest.Hour(23)}); !errors.Is(err, ErrOutside) {
+	if got, err := archive.Choose(Wanted{Target: Target{Time: archivetest.Hour(22)},
+		Now: archivetest.Hour(23)}); !errors.Is(err, ErrOutside) {
 		t.Errorf("a time of the newest is read along branch %d: %v", got.Branch, err)
 	}
 }
@@ -370,8 +375,9 @@ func TestATermThatCantBeUnderstoodIsNotPassedOver(t *testing.T) {
 		want  Wanted
 		error string
 	}{
-		"the end":          {Wanted{}, "wal/000003EA/lineage.json can't be understood"},
-		"a time since":     {Wanted{Target: Target{Time: archivetest.Hour(21)}}, "wal/000003EA/lineage.json can't be understood"},
+		"the end": {Wanted{}, "wal/000003EA/lineage.json can't be understood"},
+		"a time since": {Wanted{Target: Target{Time: archivetest.Hour(21)}},
+			"wal/000003EA/lineage.json can't be understood"},
 		"a time before":    {Wanted{Target: Target{Time: archivetest.Hour(14)}}, ""},
 		"a branch":         {Wanted{Branch: 1}, ""},
 		"a backup as such": {Wanted{Backup: "b15", Target: Target{Immediate: true}}, ""},
@@ -404,7 +410,8 @@ func TestATermThatCantBeUnderstoodAndIsNotTheNewestIsNoObstacle(t *testing.T) {
 func writeTo(c *Catalogue, term uint64, timeline wal.Timeline, number int, at time.Time) {
 	s := format.SegmentOf(timeline, uint64(number))
 	c.Terms[term].WAL = append(c.Terms[term].WAL,
-		WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, bucket.Object{Name: format.TermFolder(term) + s.String() + ".zst", Modified: at}})
+		WAL{format.Piece{Segment: s, From: 0, To: wal.SegmentSize},
+			bucket.Object{Name: format.TermFolder(term) + s.String() + ".zst", Modified: at}})
 }
 
 // backUp adds a backup that begins and ends in a segment.

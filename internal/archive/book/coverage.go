@@ -1,4 +1,4 @@
-package backup
+package book
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 // GapError says that WAL is missing which is needed.
 type GapError struct{ format.Gap }
 
+// Error says from where to where.
 func (e *GapError) Error() string { return "the archive has no WAL " + e.String() }
 
 // usable is WAL of a term history in one segment.
@@ -33,11 +34,11 @@ type Coverage struct {
 	all     map[uint64][]usable
 }
 
-// along gathers what the folders of a term history's terms have. What lies in the folder of a
+// Along gathers what the folders of a term history's terms have. What lies in the folder of a
 // term is of use until the next leader's WAL begins: what its leader wrote there later was not continued. A term that
 // the history leaves out may have archived what its leader had of the WAL before they part, in the place of one that
 // did not come to it: after a restore in place that is in no other folder.
-func (c Catalogue) along(history []ha.TermStart) Coverage {
+func (c Catalogue) Along(history []ha.TermStart) Coverage {
 	w := Coverage{history, map[uint64][]usable{}}
 	for i, start := range history {
 		if term := c.Terms[start.Term]; term != nil {
@@ -58,7 +59,8 @@ func (c Catalogue) along(history []ha.TermStart) Coverage {
 // add takes the WAL of a leader with a term history, up to an LSN.
 func (w Coverage) add(all []WAL, history []ha.TermStart, end wal.LSN, term int) {
 	for _, p := range all {
-		if p.Segment.Start().Add(uint64(p.From)) >= end || p.Segment.Timeline != format.TimelineAt(history, p.Segment.Number) {
+		if p.Segment.Start().Add(uint64(p.From)) >= end ||
+			p.Segment.Timeline != format.TimelineAt(history, p.Segment.Number) {
 			continue
 		}
 		w.all[p.Segment.Number] = append(w.all[p.Segment.Number], usable{p, p.UpTo(end), term})
@@ -90,9 +92,9 @@ func (w Coverage) End(number uint64) uint32 {
 	return to
 }
 
-// covered follows the WAL from an LSN on. The server reads a segment from its start
+// Covered follows the WAL from an LSN on. The server reads a segment from its start
 // on, so that is what has to be there.
-func (w Coverage) covered(from wal.LSN) (to wal.LSN, missing *format.Gap) {
+func (w Coverage) Covered(from wal.LSN) (to wal.LSN, missing *format.Gap) {
 	s := format.SegmentAt(0, from)
 	for {
 		_, n := w.read(s.Number)
@@ -124,7 +126,7 @@ func (w Coverage) after(lsn wal.LSN) (next wal.LSN, ok bool) {
 // Covered is up to where a term history's WAL is in the archive without a gap, from an LSN on;
 // that LSN if there is none. A gap follows if there is WAL beyond.
 func (c Catalogue) Covered(history []ha.TermStart, from wal.LSN) (to wal.LSN, missing *format.Gap) {
-	return c.along(history).covered(from)
+	return c.Along(history).Covered(from)
 }
 
 // TermHistories are those of the terms that have written WAL, the newest first.
@@ -165,8 +167,8 @@ func (c Catalogue) PlanWAL(history []ha.TermStart, from, to wal.LSN) (WALPlan, e
 	if len(history) == 0 {
 		return WALPlan{}, errors.New("plan the WAL: there is no term history")
 	}
-	w := c.along(history)
-	if end, missing := w.covered(from); end < to {
+	w := c.Along(history)
+	if end, missing := w.Covered(from); end < to {
 		if missing == nil {
 			missing = &format.Gap{From: end, To: to}
 		}
@@ -240,13 +242,13 @@ func (c Catalogue) historyFile(of ha.TermStart, leaders []ha.TermStart) string {
 
 // In says whether a backup's data is the beginning of a term history's.
 func (c Catalogue) In(b format.Backup, history []ha.TermStart) bool {
-	end := format.Parting(c.termHistoryOf(b, history), history)
+	end := format.Parting(c.TermHistoryOf(b, history), history)
 	return end > 0 && b.StopLSN <= end
 }
 
-// termHistoryOf is the term history of the term in which a backup was taken. Its leader may not have come to
+// TermHistoryOf is the term history of the term in which a backup was taken. Its leader may not have come to
 // write it down; then another's says it, that continues it.
-func (c Catalogue) termHistoryOf(b format.Backup, other []ha.TermStart) []ha.TermStart {
+func (c Catalogue) TermHistoryOf(b format.Backup, other []ha.TermStart) []ha.TermStart {
 	if t := c.Terms[b.Term]; t != nil && len(t.TermHistory) > 0 {
 		if endsOn(b, format.UpTo(t.TermHistory, b.StopLSN)) {
 			return t.TermHistory
@@ -287,7 +289,7 @@ func (c Catalogue) Chain(id string) ([]format.Backup, error) {
 			return nil, fmt.Errorf("there is no backup %s", id)
 		}
 		b := c.Backups[i]
-		if name := c.lost(b); name != "" {
+		if name := c.Lost(b); name != "" {
 			return nil, &format.ObjectError{Name: name, What: format.Missing}
 		}
 		chain, id = append(chain, b), b.Parent
@@ -296,13 +298,13 @@ func (c Catalogue) Chain(id string) ([]format.Backup, error) {
 	return chain, nil
 }
 
-// lost is an object of a backup that is not there, or not of its size; "" for none.
-func (c Catalogue) lost(b format.Backup) string {
-	there := newContents(b)
+// Lost is an object of a backup that is not there, or not of its size; "" for none.
+func (c Catalogue) Lost(b format.Backup) string {
+	there := NewContents(b)
 	for _, o := range c.Contents[b.ID] {
-		there.add(o)
+		there.Add(o)
 	}
-	return cmp.Or(there.lost(), c.lacks[b.ID])
+	return cmp.Or(there.Lost(), c.lacks[b.ID])
 }
 
 // Window is what can be restored without a gap, to any moment in between.
@@ -321,27 +323,27 @@ type Window struct {
 
 // Window is the latest of a term history; false if it has none.
 func (c Catalogue) Window(history []ha.TermStart) (Window, bool) {
-	all := c.windows(history)
+	all := c.Windows(history)
 	if len(all) == 0 {
 		return Window{}, false
 	}
 	return all[0], true
 }
 
-// windows are all of a term history, the latest first: there is more than one where there are gaps.
-func (c Catalogue) windows(history []ha.TermStart) []Window {
+// Windows are all of a term history, the latest first: there is more than one where there are gaps.
+func (c Catalogue) Windows(history []ha.TermStart) []Window {
 	if len(history) == 0 {
 		return nil
 	}
 	var all []Window
-	w := c.along(history)
+	w := c.Along(history)
 	backups := slices.Clone(c.Backups)
 	slices.SortStableFunc(backups, func(a, b format.Backup) int { return cmp.Compare(b.StopLSN, a.StopLSN) })
 	for _, b := range backups {
 		if _, err := c.Chain(b.ID); err != nil || !c.In(b, history) {
 			continue
 		}
-		to, missing := w.covered(b.StartLSN)
+		to, missing := w.Covered(b.StartLSN)
 		if to < b.StopLSN {
 			continue
 		}
@@ -350,7 +352,7 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 		}
 		last := &all[len(all)-1]
 		if last.Until.IsZero() {
-			last.Until = w.written(to)
+			last.Until = w.Written(to)
 		}
 		last.From, last.Since = b.StopLSN, b.Stopped
 		if b.Stopped.After(last.Until) { // nothing was written between
@@ -361,8 +363,8 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 	return all
 }
 
-// written is when the WAL before an LSN got into the bucket: in a copied archive that is when it was copied.
-func (w Coverage) written(end wal.LSN) time.Time {
+// Written is when the WAL before an LSN got into the bucket: in a copied archive that is when it was copied.
+func (w Coverage) Written(end wal.LSN) time.Time {
 	from, _ := w.read(format.NumberAt(end - 1))
 	var at time.Time
 	for _, u := range from {

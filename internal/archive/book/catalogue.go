@@ -1,4 +1,8 @@
-package backup
+// Package book is an archive, read: what a listing of it says, which WAL it has without a gap and along which branches,
+// which backup leads to a moment, which keys it needs; and one way to go through the objects of a backup and to read
+// segments, with their checks. Restores, verifications, scrubs, the second store, retention and the search for backups
+// look into archives by it. It changes nothing.
+package book
 
 import (
 	"cmp"
@@ -108,7 +112,7 @@ func newCatalogue(objects []bucket.Object, contents map[string][]byte, pieces ma
 		case o.Name == format.FileArchive:
 			c.addOwner(contents[o.Name])
 		case strings.HasPrefix(o.Name, format.FolderWAL):
-			c.addWAL(o, contents)
+			c.AddWAL(o, contents)
 		case strings.HasPrefix(o.Name, format.FolderBase) && inBase && id != "" && name != "":
 			folders[id] = append(folders[id], o)
 		default:
@@ -149,7 +153,8 @@ func (c *Catalogue) term(term uint64) *Term {
 	return c.Terms[term]
 }
 
-func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
+// AddWAL adds an object of the folder of a term. Contents are those of lineage.json files.
+func (c *Catalogue) AddWAL(o bucket.Object, contents map[string][]byte) {
 	term, rest, ok := format.ParseTerm(o.Name)
 	if !ok {
 		c.Strangers = append(c.Strangers, o)

@@ -1,4 +1,4 @@
-package backup
+package book
 
 import (
 	"fmt"
@@ -21,8 +21,8 @@ type Branch struct {
 	// Windows are those that begin on it or reach into it, the latest first. They begin where the branch does: what
 	// lies before is of the branch that it has left.
 	Windows []Window
-	// histories are the term histories of its leaders, the newest first.
-	histories [][]ha.TermStart
+	// Histories are the term histories of its leaders, the newest first.
+	Histories [][]ha.TermStart
 }
 
 // branchStart is the place in a term history of the term that begins its branch.
@@ -44,7 +44,7 @@ func (c Catalogue) Branches() []Branch {
 		if i < 0 {
 			i, all = len(all), append(all, c.newBranch(history))
 		}
-		all[i].histories = append(all[i].histories, history)
+		all[i].Histories = append(all[i].Histories, history)
 	}
 	histories := c.TermHistories()
 	for _, history := range histories {
@@ -112,7 +112,7 @@ func (c Catalogue) begun(name uint64) (first time.Time) {
 
 func (c Catalogue) branchWindows(b Branch) []Window {
 	var all []Window
-	for _, w := range c.windowsOf(b, b.histories[0]) {
+	for _, w := range c.windowsOf(b, b.Histories[0]) {
 		if w.To <= b.From {
 			continue
 		}
@@ -127,7 +127,7 @@ func (c Catalogue) branchWindows(b Branch) []Window {
 
 // windowsOf are those of a term history of a branch. On one that was left there is nothing from after that.
 func (c Catalogue) windowsOf(b Branch, history []ha.TermStart) []Window {
-	all := c.windows(history)
+	all := c.Windows(history)
 	for i := range all {
 		if !b.Left.IsZero() && all[i].Until.After(b.Left) {
 			all[i].Until = b.Left

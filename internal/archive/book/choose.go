@@ -1,4 +1,4 @@
-package backup
+package book
 
 import (
 	"errors"
@@ -64,7 +64,7 @@ func (c Catalogue) Choose(w Wanted) (Choice, error) {
 
 // On is the way to what is wanted along a branch, whatever others have.
 func (c Catalogue) On(b Branch, w Wanted) (Choice, bool) {
-	return choosing{c, w}.on(b, c.Branches()[0].histories[0])
+	return choosing{c, w}.on(b, c.Branches()[0].Histories[0])
 }
 
 // choosing looks for what is wanted in an archive.
@@ -91,7 +91,7 @@ func (c choosing) choose() (Choice, error) {
 		}
 		candidates = []Branch{one}
 	}
-	newest := branches[0].histories[0]
+	newest := branches[0].Histories[0]
 	if c.hidesNewer(newest) {
 		newest = nil
 	}
@@ -142,7 +142,7 @@ func (t Target) same(a, b []ha.TermStart) bool {
 
 // on is the way to what is wanted along a branch, by the newest of its term histories that leads there.
 func (c choosing) on(b Branch, newest []ha.TermStart) (Choice, bool) {
-	for _, history := range b.histories {
+	for _, history := range b.Histories {
 		open := slices.Equal(history, newest)
 		for _, window := range c.windowsOf(b, history) {
 			open = open && window.Missing == nil
@@ -166,7 +166,7 @@ func (c choosing) on(b Branch, newest []ha.TermStart) (Choice, bool) {
 // mayBeNewer is an error where what is wanted may have been written by a leader of whom only the term is known, because
 // its term history can't be understood.
 func (c choosing) mayBeNewer(branches []Branch) error {
-	t, history := c.Target, branches[0].histories[0]
+	t, history := c.Target, branches[0].Histories[0]
 	if c.Branch != 0 || c.Backup != "" || t.LSN != 0 {
 		return nil
 	}
@@ -196,9 +196,9 @@ func findBranch(branches []Branch, name uint64) (Branch, bool) {
 		}
 	}
 	for _, b := range branches {
-		for _, history := range b.histories {
+		for _, history := range b.Histories {
 			if i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == name }); i >= 0 {
-				b.histories = [][]ha.TermStart{history[:i+1]}
+				b.Histories = [][]ha.TermStart{history[:i+1]}
 				return b, true
 			}
 		}
@@ -220,6 +220,7 @@ func (w Wanted) candidates(branches []Branch) []Branch {
 	return branches[:1]
 }
 
+// String is for people.
 func (w Wanted) String() string {
 	words := w.Target.String()
 	if w.Branch != 0 {

@@ -1,4 +1,4 @@
-package backup
+package book
 
 import (
 	"context"
@@ -29,7 +29,9 @@ type Found struct {
 // Find calls found with each backup of the archives in a folder of a bucket (a namespace), those of an archive from old
 // to new. It reads little: how much lies in the archives does not matter, but in Azure's store, where all names are
 // gone through. What can't be read is told as the Problem of what it is about.
-func Find(ctx context.Context, in bucket.Bucket, folder string, decoder *format.Decoder, found func(Found) error) error {
+func Find(
+	ctx context.Context, in bucket.Bucket, folder string, decoder *format.Decoder, found func(Found) error,
+) error {
 	names, err := subfolders(ctx, in, folder+"/")
 	if err != nil {
 		return fmt.Errorf("look for archives in %s: %w", folder, err)
@@ -123,7 +125,7 @@ func (f finder) read(ctx context.Context, id string, text []byte, into *Found) {
 		into.Problem = "it is of an older Toban, which did not store the manifest"
 		return
 	}
-	stored, err := readStored(ctx, f.in, b.Folder(), b.SampleDB)
+	stored, err := ReadStored(ctx, f.in, b.Folder(), b.SampleDB)
 	if err == nil {
 		into.SampleDB, err = format.Decode(f.decoder, b.Folder()+b.SampleDB.Name, stored, sampleDBLimit)
 	}

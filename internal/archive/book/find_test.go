@@ -1,4 +1,4 @@
-package backup
+package book
 
 import (
 	"context"
@@ -43,7 +43,8 @@ func storedBackup(t *testing.T, in bucket.Bucket, encoder *format.Encoder, id st
 	}
 	archivetest.PutBackup(t, in, b)
 	for n := range 50 {
-		putAll(t, in, map[string]string{format.FolderBase + id + "/" + format.PieceName(format.BaseTar, n) + format.EndCompressed: "a piece"})
+		putAll(t, in, map[string]string{format.FolderBase + id + "/" + format.PieceName(format.BaseTar,
+			n) + format.EndCompressed: "a piece"})
 	}
 }
 
@@ -173,14 +174,15 @@ func TestTheManifestIsAnObjectOfItsBackup(t *testing.T) {
 		t.Fatalf("%v, %+v", err, c)
 	}
 	b := c.Backups[0]
-	if got := b.Objects(); len(got) != 1 || got[0].Name != format.FileSampleDB+format.EndCompressed || got[0].SHA256 == "" {
+	if got := b.Objects(); len(got) != 1 || got[0].Name != format.FileSampleDB+format.EndCompressed ||
+		got[0].SHA256 == "" {
 		t.Errorf("the objects of the backup are %+v", got)
 	}
 	ours := func(o bucket.Object) bool { return strings.Contains(o.Name, format.FileSampleDB) }
-	if !slices.ContainsFunc(c.contentsOf(b), ours) {
+	if !slices.ContainsFunc(c.ContentsOf(b), ours) {
 		t.Error("it stays when the backup is deleted")
 	}
-	if lost := newContents(b).lost(); lost != "base/one/sampledb.json.zst" {
+	if lost := NewContents(b).Lost(); lost != "base/one/sampledb.json.zst" {
 		t.Errorf("where nothing is there, %q is lost", lost)
 	}
 }
