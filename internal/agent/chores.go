@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/write"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -181,7 +181,7 @@ func (c *chores) letWALGo(ctx context.Context, session choreSession) error {
 	if err != nil {
 		return fmt.Errorf("understand how far the archive is: %w", err)
 	}
-	return session.AdvanceSlot(ctx, naming.SlotArchive, backup.State{Archived: lsn}.Slot().String())
+	return session.AdvanceSlot(ctx, naming.SlotArchive, write.State{Archived: lsn}.Slot().String())
 }
 
 // withArchive adds the slot of the archive to others, where there is one.

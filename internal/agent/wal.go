@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/write"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/wal"
 )
@@ -85,7 +85,7 @@ func (w *walSource) Secret(ctx context.Context) ([]byte, error) {
 }
 
 // Open opens a segment by its name.
-func (w *walSource) Open(name string) (backup.File, error) {
+func (w *walSource) Open(name string) (write.File, error) {
 	return w.server.WAL().Open(name)
 }
 

@@ -23,6 +23,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/write"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/wal"
@@ -31,7 +32,7 @@ import (
 // leader is one with its pg_wal and archiver. from is from where on its archive has no gap that is known.
 type leader struct {
 	*archivetest.Source
-	archiver *Archiver
+	archiver *write.Archiver
 	from     wal.LSN
 	begun    bool // the archive had WAL of this term history
 	// dismissed: retention has removed the notes in its folder. What it still writes, late as it is, only its
@@ -132,7 +133,7 @@ func (w *world) restart(l *leader) {
 		w.rotate()
 	}
 	l.dismissed = false // it writes its notes again
-	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: archivetest.Owner, Encoder: w.encoder,
+	l.archiver, _ = write.NewArchiver(write.ArchiverOptions{Bucket: w.bucket, Owner: archivetest.Owner, Encoder: w.encoder,
 		Secret: []byte("nonce"), Source: l.Source, TermHistory: l.Terms,
 		Now: func() time.Time { return w.bucket.Clock }})
 }
@@ -180,7 +181,7 @@ func (w *world) archive(l *leader) {
 	}
 	_, err := l.archiver.Step(w.t.Context())
 	w.bucket.Fault = func(bool) error { return nil }
-	ahead := (*AheadError)(nil)
+	ahead := (*write.AheadError)(nil)
 	if err != nil && !errors.Is(err, buckettest.ErrInjected) && (!errors.As(err, &ahead) || l == w.newest()) {
 		w.fatal("step: %v", err)
 	}
@@ -624,7 +625,7 @@ func (w *world) goBack() {
 		w.restart(l)
 		l.End += wal.LSN(w.random.Uint64N(2 * format.SegmentSize))
 		_, err := l.archiver.Step(w.t.Context())
-		ahead := (*AheadError)(nil)
+		ahead := (*write.AheadError)(nil)
 		switch noticed := errors.As(err, &ahead); {
 		case err != nil && !noticed:
 			w.fatal("after the volume went back: %v", err)

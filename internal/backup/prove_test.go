@@ -9,6 +9,7 @@ import (
 	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/write"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -16,12 +17,12 @@ import (
 // timelined is WAL whose pages say that they are of timeline 1, as a server's do.
 type timelined struct{ *archivetest.Source }
 
-func (s timelined) Open(name string) (File, error) {
+func (s timelined) Open(name string) (write.File, error) {
 	f, err := s.Source.Open(name)
 	return timelinedFile{f}, err
 }
 
-type timelinedFile struct{ File }
+type timelinedFile struct{ write.File }
 
 func (f timelinedFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
@@ -42,7 +43,7 @@ func unfinished(t *testing.T, recipient string) (*taking, *buckettest.Memory) {
 		t.Fatal(err)
 	}
 	history, b := []ha.TermStart{{Term: 1, Timeline: 1}}, buckettest.NewMemory()
-	a, err := NewArchiver(ArchiverOptions{
+	a, err := write.NewArchiver(write.ArchiverOptions{
 		Bucket: b, Owner: archivetest.Owner, Encoder: encoder, TermHistory: history,
 		Source: timelined{&archivetest.Source{Terms: history, End: 3*32768 + 500}},
 	})

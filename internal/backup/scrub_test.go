@@ -21,6 +21,7 @@ import (
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/write"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -60,7 +61,7 @@ func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
 }
 
 // scrubbedArchiver is one whose archive is encrypted, if there is a key, and that knows a secret.
-func scrubbedArchiver(t *testing.T, b *buckettest.Memory, s *archivetest.Source, key *age.X25519Identity) *Archiver {
+func scrubbedArchiver(t *testing.T, b *buckettest.Memory, s *archivetest.Source, key *age.X25519Identity) *write.Archiver {
 	t.Helper()
 	recipient := ""
 	if key != nil {
@@ -68,14 +69,14 @@ func scrubbedArchiver(t *testing.T, b *buckettest.Memory, s *archivetest.Source,
 	}
 	encoder, err := format.NewEncoder(recipient)
 	archivetest.Must(t, err)
-	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: encoder, Source: s,
+	a, err := write.NewArchiver(write.ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: encoder, Source: s,
 		TermHistory: s.Terms, Secret: []byte("nonce")})
 	archivetest.Must(t, err)
 	return a
 }
 
 // archiveAll archives what there is.
-func archiveAll(t *testing.T, a *Archiver) {
+func archiveAll(t *testing.T, a *write.Archiver) {
 	t.Helper()
 	for behind := true; behind; {
 		var err error

@@ -12,7 +12,7 @@ import (
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/write"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/httppath"
 	"toban.dev/internal/pause"
@@ -29,7 +29,7 @@ const (
 
 // Source is the WAL of a server that is a primary.
 type Source interface {
-	backup.Source
+	write.Source
 	// Keep has the server keep WAL until it is archived.
 	Keep(ctx context.Context) error
 	// Secret is what only this database system knows.
@@ -66,7 +66,7 @@ type Loop struct {
 
 // work is what an archiver does: the WAL of a primary, to one place.
 type work struct {
-	archiver *backup.Archiver
+	archiver *write.Archiver
 	of       Primary
 	to       protocol.Archive
 }
@@ -194,7 +194,7 @@ func (l *Loop) Finish(ctx context.Context, r Primary, history []ha.TermStart, en
 
 func (l *Loop) newArchiver(
 	ctx context.Context, source Source, to protocol.Archive, history []ha.TermStart,
-) (*backup.Archiver, error) {
+) (*write.Archiver, error) {
 	b, err := bucket.Open(ctx, l.reaching(to.Bucket))
 	if err != nil {
 		return nil, err
@@ -212,14 +212,14 @@ func (l *Loop) newArchiver(
 		UID: to.Owner, Namespace: config.Namespace, Name: config.Cluster,
 		SystemIdentifier: l.Status.Get().SystemIdentifier,
 	}
-	return backup.NewArchiver(backup.ArchiverOptions{
+	return write.NewArchiver(write.ArchiverOptions{
 		Bucket: b, Owner: owner, Encoder: encoder, Source: source, TermHistory: history, MaxLag: to.MaxLag,
-		Secret: secret, Changed: func(s backup.State) { l.archived(to, s) },
+		Secret: secret, Changed: func(s write.State) { l.archived(to, s) },
 	})
 }
 
 // archived takes how far an archive is.
-func (l *Loop) archived(to protocol.Archive, s backup.State) {
+func (l *Loop) archived(to protocol.Archive, s write.State) {
 	status := &protocol.ArchiveStatus{Place: to.Place(), LSN: s.Archived.String(), LagBytes: s.Lag(),
 		LagSeconds: s.Behind.Seconds(), Since: s.Since}
 	if s.Archived == 0 {
@@ -242,7 +242,7 @@ func (l *Loop) report(status *protocol.ArchiveStatus) {
 }
 
 func archiveReason(err error) string {
-	ahead := (*backup.AheadError)(nil)
+	ahead := (*write.AheadError)(nil)
 	switch {
 	case errors.As(err, &ahead):
 		return protocol.ArchiveAhead

@@ -15,7 +15,7 @@ import (
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/write"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -23,7 +23,7 @@ import (
 
 // primary is a server whose WAL can't be kept.
 type primary struct {
-	backup.Source
+	write.Source
 	asked, closed atomic.Int64
 	err           atomic.Pointer[error]
 	ended         chan struct{}
@@ -132,36 +132,36 @@ func TestWhyNothingIsArchived(t *testing.T) {
 
 func TestWhatIsSaidOfTheArchive(t *testing.T) {
 	for name, c := range map[string]struct {
-		state backup.State
+		state write.State
 		want  protocol.ArchiveStatus
 	}{
-		"nothing is known yet": {backup.State{}, protocol.ArchiveStatus{}},
+		"nothing is known yet": {write.State{}, protocol.ArchiveStatus{}},
 		"all is archived": {
-			backup.State{Archived: 0x2000000, Flushed: 0x2000000}, protocol.ArchiveStatus{LSN: "0/2000000"},
+			write.State{Archived: 0x2000000, Flushed: 0x2000000}, protocol.ArchiveStatus{LSN: "0/2000000"},
 		},
 		"some is not": {
-			backup.State{Archived: 0x2000000, Flushed: 0x2000100, Behind: 7 * time.Second},
+			write.State{Archived: 0x2000000, Flushed: 0x2000100, Behind: 7 * time.Second},
 			protocol.ArchiveStatus{LSN: "0/2000000", LagBytes: 256, LagSeconds: 7},
 		},
 		"some is nowhere": {
-			backup.State{
+			write.State{
 				Archived: 0x6000000, Flushed: 0x6000000, Gap: &format.Gap{From: 0x5000000, To: 0x6000000},
 			},
 			protocol.ArchiveStatus{LSN: "0/6000000", Gap: "from 0/5000000 to 0/6000000", GapEnd: "0/6000000"},
 		},
 		"the archive has more than the server": {
-			backup.State{Err: fmt.Errorf("open: %w", &backup.AheadError{Name: "x", What: "goes further"})},
+			write.State{Err: fmt.Errorf("open: %w", &write.AheadError{Name: "x", What: "goes further"})},
 			protocol.ArchiveStatus{
 				Reason: protocol.ArchiveAhead,
-				Error:  "open: " + (&backup.AheadError{Name: "x", What: "goes further"}).Error(),
+				Error:  "open: " + (&write.AheadError{Name: "x", What: "goes further"}).Error(),
 			},
 		},
 		"the store has no room": {
-			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: fmt.Errorf("create x: %w", bucket.ErrFull)},
+			write.State{Archived: 0x2000000, Flushed: 0x2000000, Err: fmt.Errorf("create x: %w", bucket.ErrFull)},
 			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveFull, Error: "create x: no space left"},
 		},
 		"the bucket is another's": {
-			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: format.ErrReplaces},
+			write.State{Archived: 0x2000000, Flushed: 0x2000000, Err: format.ErrReplaces},
 			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveUnfit, Error: format.ErrReplaces.Error()},
 		},
 	} {
@@ -198,7 +198,7 @@ func (w *written) Flushed(context.Context) (wal.LSN, error) {
 	}
 }
 
-func (w *written) Open(name string) (backup.File, error) {
+func (w *written) Open(name string) (write.File, error) {
 	s, _ := wal.ParseSegment(name, wal.SegmentSize)
 	return page{s}, nil
 }

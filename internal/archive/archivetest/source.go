@@ -1,5 +1,6 @@
-// Package archivetest has what tests of archives share: the WAL of a leader that never was, keys, and objects that are put
-// into an archive as if a backup had been taken. It knows the format, and none of the packages that are tested with it.
+// Package archivetest has what tests of archives share: the WAL of a leader that never was, keys, and objects that are
+// put into an archive as if a backup had been taken. It knows the format, and none of the packages that are tested with
+// it.
 package archivetest
 
 import (

@@ -1,5 +1,5 @@
-// Package transfer brings objects of an archive from and to its bucket: patiently where that is away, so many side by side
-// as a machine can take, in order where the order matters, and with the progress of it.
+// Package transfer brings objects of an archive from and to its bucket: patiently where that is away, as many side by
+// side as the machine can take, in order where the order matters, and with the progress of it.
 package transfer
 
 import (

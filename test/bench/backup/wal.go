@@ -11,7 +11,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/write"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
@@ -23,7 +23,7 @@ type archive struct {
 	encoder  *format.Encoder
 	decoder  *format.Decoder
 	source   *source
-	archiver *backup.Archiver
+	archiver *write.Archiver
 	last     format.Backup
 	log      io.Writer
 	system   string // the identifier of the database system
@@ -61,7 +61,7 @@ func (a *archive) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.archiver, err = backup.NewArchiver(backup.ArchiverOptions{
+	a.archiver, err = write.NewArchiver(write.ArchiverOptions{
 		Bucket: a.bucket, Encoder: a.encoder, Source: a.source,
 		Owner:       format.Owner{UID: "bench", Namespace: "bench", Name: "bench", SystemIdentifier: a.system},
 		TermHistory: []ha.TermStart{{Term: 1, LSN: now / wal.SegmentSize * wal.SegmentSize, Timeline: 1}},
@@ -96,7 +96,7 @@ func (s *source) Oldest(ctx context.Context) (wal.LSN, error) {
 }
 
 // Open is of backup.Source.
-func (s *source) Open(name string) (backup.File, error) { return s.server.Data.WAL().Open(name) }
+func (s *source) Open(name string) (write.File, error) { return s.server.Data.WAL().Open(name) }
 
 // History is of backup.Source; the first timeline has none.
 func (s *source) History(wal.Timeline) ([]byte, error) { return nil, os.ErrNotExist }

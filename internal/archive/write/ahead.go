@@ -1,4 +1,4 @@
-package backup
+package write
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ type AheadError struct {
 	Name, What string
 }
 
+// Error says what to do: nothing is archived.
 func (e *AheadError) Error() string {
 	return fmt.Sprintf("the archive is ahead of this server: %s %s. A volume has gone back in time; nothing is "+
 		"archived, so that nothing there is lost", e.Name, e.What)

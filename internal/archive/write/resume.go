@@ -1,4 +1,4 @@
-package backup
+package write
 
 import (
 	"bytes"
@@ -102,7 +102,8 @@ func (a *Archiver) listedFrom(oldest wal.LSN) (number uint64, after string) {
 	number = max(format.NumberAt(oldest), mostUploads) - mostUploads
 	for i, s := range a.TermHistory {
 		if format.Cutoff(a.TermHistory, i) > format.SegmentStart(number) {
-			return number, format.TermFolder(s.Term) + format.SegmentOf(format.TimelineAt(a.TermHistory[:i+1], number), number).String()
+			return number, format.TermFolder(s.Term) + format.SegmentOf(format.TimelineAt(a.TermHistory[:i+1], number),
+				number).String()
 		}
 	}
 	return number, format.TermFolder(a.term()) // never: nothing cuts the last one off
@@ -124,7 +125,9 @@ func (a *Archiver) compareLast(ctx context.Context, c book.Catalogue) error {
 // find says from where on there is WAL to archive: where the WAL in the archive ends that goes on from the start of the
 // oldest that the server has, or there; and which WAL before that is missing. A stretch that begins later may have a
 // hole before it which can still be filled: segments are written side by side, and some failed.
-func (a *Archiver) find(ctx context.Context, c book.Catalogue, oldest wal.LSN) (position wal.LSN, gap *format.Gap, err error) {
+func (a *Archiver) find(
+	ctx context.Context, c book.Catalogue, oldest wal.LSN,
+) (position wal.LSN, gap *format.Gap, err error) {
 	w := c.Along(a.TermHistory)
 	position, _ = w.Covered(oldest)
 	begin, whole := wholeBefore(w, oldest)

@@ -1,4 +1,4 @@
-package backup
+package write
 
 import (
 	"encoding/binary"

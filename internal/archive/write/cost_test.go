@@ -1,4 +1,4 @@
-package backup
+package write
 
 import (
 	"context"
@@ -398,7 +398,8 @@ func TestAGapIsKnownToTheNextLeaders(t *testing.T) {
 		term   uint64
 		oldest wal.LSN
 		want   *format.Gap
-	}{{2, 99 * segment, &gap}, {3, 60 * segment, &gap}, {4, 30 * segment, &format.Gap{From: 2*segment + 100, To: 30 * segment}},
+	}{{2, 99 * segment, &gap}, {3, 60 * segment, &gap}, {4, 30 * segment,
+		&format.Gap{From: 2*segment + 100, To: 30 * segment}},
 		{5, 100 * segment, &format.Gap{From: 2*segment + 100, To: 30 * segment}}, {6, 0, nil}, {7, 100 * segment, nil}} {
 		start := ha.TermStart{Term: c.term, Timeline: wal.Timeline(c.term), LSN: 100*segment + 5}
 		history := append(slices.Clone(first), start)

@@ -1,4 +1,7 @@
-package backup
+// Package write archives the WAL of a leader as that is written: what is due, side by side and in order, with the notes
+// of its term. It finds where the archive ends, compares what is there already, and says how far it is behind. What the
+// leader knows of its WAL it is given as a Source.
+package write
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package backup
+package write
 
 import (
 	"bytes"
@@ -18,7 +18,9 @@ import (
 )
 
 // archiverOf is one whose archive is encrypted, if there is a key, and that knows a secret.
-func archiverOf(t *testing.T, b *buckettest.Memory, s *archivetest.Source, key *age.X25519Identity, secret string) *Archiver {
+func archiverOf(
+	t *testing.T, b *buckettest.Memory, s *archivetest.Source, key *age.X25519Identity, secret string,
+) *Archiver {
 	t.Helper()
 	recipient := ""
 	if key != nil {
