@@ -6,6 +6,7 @@ import (
 	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -51,7 +52,7 @@ func TestARestoreInPlaceHasInCommonWhatItGoesOnFrom(t *testing.T) {
 						to, gap)
 				}
 			}
-			if parent, ok := Parent(c, on, 8); !ok || parent.ID != b.ID {
+			if parent, ok := take.Parent(c, on, 8); !ok || parent.ID != b.ID {
 				t.Errorf("the next backup continues %q", parent.ID)
 			}
 			after := retention{c}.without(Retain(c, Policy{Count: 1, Now: archivetest.Day(20)}).Names)

@@ -8,6 +8,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -70,7 +71,7 @@ func TestABackupWithAStaleTermIsOfTheFirstLeaderSince(t *testing.T) {
 			t.Errorf("restore %s: along %+v, %v", w, choice.TermHistory, err)
 		}
 	}
-	if parent, ok := Parent(c, c.Terms[2003].TermHistory, 8); ok {
+	if parent, ok := take.Parent(c, c.Terms[2003].TermHistory, 8); ok {
 		t.Errorf("the branch in use continues %s", parent.ID)
 	}
 }

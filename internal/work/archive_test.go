@@ -20,6 +20,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -206,7 +207,7 @@ func TestAParentOfTheBranchThatWasLeftIsNone(t *testing.T) {
 		}
 	}
 	other := &format.Backup{ID: "other", Term: 1, StopLSN: 1100, StopTimeline: 1}
-	if err := mayContinue(c, other, history); !errors.Is(err, backup.ErrNoIncrement) {
+	if err := mayContinue(c, other, history); !errors.Is(err, take.ErrNoIncrement) {
 		t.Errorf("of the branch that was left: %v", err)
 	}
 }
@@ -254,7 +255,7 @@ func TestNothingIsCopiedThatCanNotContinueItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	parent := &catalogue.Backups[0]
-	if _, err := run.take(t.Context(), true, parent); err == nil || errors.Is(err, backup.ErrNoIncrement) {
+	if _, err := run.take(t.Context(), true, parent); err == nil || errors.Is(err, take.ErrNoIncrement) {
 		t.Errorf("on the parent's branch: %v", err) // there is no instance
 	}
 	fork, folder := parent.StopLSN-1, format.TermFolder(1002)
@@ -267,7 +268,7 @@ func TestNothingIsCopiedThatCanNotContinueItsParent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := run.take(t.Context(), true, parent); !errors.Is(err, backup.ErrNoIncrement) {
+	if _, err := run.take(t.Context(), true, parent); !errors.Is(err, take.ErrNoIncrement) {
 		t.Errorf("on another branch: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -109,7 +109,7 @@ func (t *taking) takeSnapshot(ctx context.Context) error {
 func (t *taking) inSession(ctx context.Context, host string, term uint64) (format.Snapshot, error) {
 	step := "begins a backup: waits for a checkpoint"
 	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
-	session, err := backup.BeginSession(ctx, backup.SessionOptions{
+	session, err := take.BeginSession(ctx, take.SessionOptions{
 		Server: t.connection(host), Term: term, Trigger: t.trigger, System: t.owner.SystemIdentifier,
 		Volume: naming.PathVolume,
 	})
@@ -125,7 +125,7 @@ func (t *taking) inSession(ctx context.Context, host string, term uint64) (forma
 }
 
 // awaitCut waits until the operator says that the snapshot is cut which the session asks for.
-func (t *taking) awaitCut(ctx context.Context, session *backup.Session) error {
+func (t *taking) awaitCut(ctx context.Context, session *take.Session) error {
 	cut := t.cut.begin(session.ID())
 	t.progress.set(protocol.BackupProgress{
 		Instance: t.result.Instance, Step: "waits until the snapshot of the volume of " + t.result.Instance + " is cut",

@@ -12,8 +12,8 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/archive/transfer"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
@@ -197,7 +197,7 @@ func (t *taking) clean(ctx context.Context) error {
 	if t.keepsAll() {
 		return nil
 	}
-	removed, err := backup.Clean(ctx, t.archive)
+	removed, err := take.Clean(ctx, t.archive)
 	if errors.Is(err, bucket.ErrDenied) {
 		t.log.Warn("what a backup that did not end has left stays", "error", err.Error())
 		return nil
@@ -245,12 +245,12 @@ func (t *taking) takeBest(ctx context.Context) (format.Backup, error) {
 		return format.Backup{}, err
 	}
 	taken, err := t.take(ctx, t.primary, parent)
-	if errors.Is(err, backup.ErrNoIncrement) && !t.primary {
+	if errors.Is(err, take.ErrNoIncrement) && !t.primary {
 		// A standby knows nothing of the time before it was copied, and begins where it was at its last restartpoint.
 		t.log.Info("asks the primary for an incremental backup", "parent", parent.ID, "reason", err.Error())
 		taken, err = t.take(ctx, true, parent)
 	}
-	if errors.Is(err, backup.ErrNoIncrement) {
+	if errors.Is(err, take.ErrNoIncrement) {
 		t.log.Warn("takes a full backup", "instead of one from", parent.ID, "reason", err.Error())
 		t.warn("it is a full one: " + err.Error())
 		return t.take(ctx, t.primary, nil)
@@ -267,7 +267,7 @@ func (t *taking) parent(ctx context.Context) (*format.Backup, error) {
 	if err != nil {
 		return nil, err
 	}
-	parent, ok := backup.Parent(catalogue, catalogue.NewestTermHistory(), t.settings.FullEvery)
+	parent, ok := take.Parent(catalogue, catalogue.NewestTermHistory(), t.settings.FullEvery)
 	if !ok || parent.Recipient != "" && parent.Recipient != t.settings.Archive.Recipient {
 		return nil, nil //nolint:nilnil // no parent is a full backup: after a change of keys none needs the former one
 	}
@@ -295,7 +295,7 @@ func (t *taking) take(ctx context.Context, primary bool, parent *format.Backup) 
 			return format.Backup{}, err
 		}
 		taken, err := t.takeFrom(ctx, host, history[len(history)-1].Term, parent)
-		if !errors.Is(err, backup.ErrDamaged) {
+		if !errors.Is(err, take.ErrDamaged) {
 			return taken, err
 		}
 		if err := t.passOver(ctx, host, err); err != nil {
@@ -331,7 +331,7 @@ func (t *taking) takeFrom(
 	step := "copies the data of " + t.result.Instance
 	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
 	t.log.Info("takes a backup", "from", host, "term", term)
-	return backup.Take(ctx, backup.TakeOptions{
+	return take.Take(ctx, take.TakeOptions{
 		Server:   t.connection(host),
 		Bucket:   t.archive,
 		Encoder:  encoder,
@@ -362,7 +362,7 @@ func (t *taking) decoder(parent *format.Backup) (*format.Decoder, error) {
 	}
 	decoder, err := decoderOf(t.settings.Archive.Recipient != "", t.key)
 	if err != nil && parent != nil {
-		return nil, fmt.Errorf("%w: %w", backup.ErrNoIncrement, err)
+		return nil, fmt.Errorf("%w: %w", take.ErrNoIncrement, err)
 	}
 	return decoder, err
 }
@@ -438,7 +438,7 @@ func mayContinue(c book.Catalogue, parent *format.Backup, history []ha.TermStart
 	if parent == nil || c.In(*parent, history) {
 		return nil
 	}
-	return fmt.Errorf("%w: backup %s is not of the branch that is copied", backup.ErrNoIncrement, parent.ID)
+	return fmt.Errorf("%w: backup %s is not of the branch that is copied", take.ErrNoIncrement, parent.ID)
 }
 
 // termOf is the term in which the byte before an LSN was written. It is an error where that is of another timeline: the

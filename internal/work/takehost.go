@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres/sql"
@@ -84,7 +84,7 @@ func (t *taking) wake(ctx context.Context) error {
 
 // clock is the time of the primary, whose clock says when transactions are committed.
 func (t *taking) clock(ctx context.Context) (time.Time, error) {
-	text, err := t.askPrimary(ctx, "select "+backup.ServerClock)
+	text, err := t.askPrimary(ctx, "select "+take.ServerClock)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
@@ -127,8 +128,8 @@ func (b *bench) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	taken, err := backup.Take(ctx,
-		backup.TakeOptions{Server: config, Bucket: b.archive.bucket, Encoder: b.archive.encoder, Term: 1,
+	taken, err := take.Take(ctx,
+		take.TakeOptions{Server: config, Bucket: b.archive.bucket, Encoder: b.archive.encoder, Term: 1,
 			Archived: func(ctx context.Context, _ wal.Timeline, lsn wal.LSN) (uint64, error) {
 				return 1, b.archive.upTo(ctx, lsn)
 			}})

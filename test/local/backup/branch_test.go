@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
@@ -53,7 +54,7 @@ func TestABackupIsOfTheTermThatWroteItsEnd(t *testing.T) {
 	a := newArchive(t, primary(t), "")
 	o := a.options()
 	o.Term = a.term + 6 // as the archive had it
-	taken, err := backup.Take(t.Context(), o)
+	taken, err := take.Take(t.Context(), o)
 	must(t, err)
 	c, err := book.Read(t.Context(), a)
 	must(t, err)

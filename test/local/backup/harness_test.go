@@ -23,6 +23,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/postgres"
@@ -247,7 +248,7 @@ func (n *node) contents() string {
 // clock is the time by the server's clock, between two commits.
 func (n *node) clock() time.Time {
 	n.Helper()
-	at, err := time.Parse(time.RFC3339Nano, n.ask(backup.ServerClock))
+	at, err := time.Parse(time.RFC3339Nano, n.ask(take.ServerClock))
 	must(n, err)
 	time.Sleep(2 * time.Millisecond)
 	return at
@@ -330,8 +331,8 @@ func (a *archive) replication() *pgconn.Config {
 	return config
 }
 
-func (a *archive) options() backup.TakeOptions {
-	return backup.TakeOptions{Server: a.replication(), Bucket: a, Encoder: a.encoder, Term: a.term, Workers: 3,
+func (a *archive) options() take.TakeOptions {
+	return take.TakeOptions{Server: a.replication(), Bucket: a, Encoder: a.encoder, Term: a.term, Workers: 3,
 		PieceSize: pieceSize,
 		Progress:  func(p transfer.Progress) { a.lastProgress = p },
 		Archived: func(context.Context, wal.Timeline, wal.LSN) (uint64, error) {
@@ -348,7 +349,7 @@ func (a *archive) takeSince(parent *format.Backup) format.Backup {
 	a.Helper()
 	o := a.options()
 	o.Parent, o.Decoder = parent, a.decoder
-	b, err := backup.Take(a.Context(), o)
+	b, err := take.Take(a.Context(), o)
 	must(a, err)
 	return b
 }

@@ -17,6 +17,7 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
@@ -213,12 +214,12 @@ func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 			c.spoil(source, a, &parent)
 			o := a.options()
 			o.Parent, o.Decoder = &parent, a.decoder
-			_, err := backup.Take(t.Context(), o)
-			if !errors.Is(err, backup.ErrNoIncrement) {
+			_, err := take.Take(t.Context(), o)
+			if !errors.Is(err, take.ErrNoIncrement) {
 				t.Errorf("the error is %v", err)
 			}
 			t.Log(err)
-			_, err = backup.Clean(t.Context(), a)
+			_, err = take.Clean(t.Context(), a)
 			must(t, err)
 			a.take()
 		})

@@ -14,6 +14,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
@@ -167,7 +168,7 @@ func TestABackupInAStoreThatKeepsAll(t *testing.T) {
 	b := a.take()
 	source.do("insert into t values (2)")
 	a.archiveWAL()
-	if _, err := backup.Clean(t.Context(), a); err != nil && !errors.Is(err, bucket.ErrDenied) {
+	if _, err := take.Clean(t.Context(), a); err != nil && !errors.Is(err, bucket.ErrDenied) {
 		t.Errorf("what a backup that did not end has left: %v", err)
 	}
 	r := a.restore(b, book.Target{})

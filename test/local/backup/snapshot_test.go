@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
@@ -61,7 +62,7 @@ func (n *node) write() (stop func() int) {
 func (a *archive) snapshot(to string) (s format.Snapshot, rows int) {
 	a.Helper()
 	stop := a.source.write()
-	session, err := backup.BeginSession(a.Context(), backup.SessionOptions{
+	session, err := take.BeginSession(a.Context(), take.SessionOptions{
 		Server: a.replication(), Term: a.term, Volume: a.source.Data.Volume,
 	})
 	must(a, err)
@@ -103,8 +104,8 @@ func (n *node) whole() {
 func TestASnapshotOfAVolumeLeadsToAnyLaterMoment(t *testing.T) {
 	source := primary(t)
 	a := newArchive(t, source, newKey(t))
-	_, err := backup.BeginSession(t.Context(),
-		backup.SessionOptions{Server: a.replication(), Volume: source.Data.Volume})
+	_, err := take.BeginSession(t.Context(),
+		take.SessionOptions{Server: a.replication(), Volume: source.Data.Volume})
 	if err == nil || !strings.Contains(err.Error(), "/space") {
 		t.Errorf("of a tablespace elsewhere is said: %v", err)
 	}
@@ -187,7 +188,7 @@ func TestASnapshotIsUsedOnce(t *testing.T) {
 func TestASessionThatEndsLeavesNothing(t *testing.T) {
 	source := primary(t)
 	a := newArchive(t, source, "")
-	session, err := backup.BeginSession(t.Context(), backup.SessionOptions{Server: a.replication(), Term: a.term})
+	session, err := take.BeginSession(t.Context(), take.SessionOptions{Server: a.replication(), Term: a.term})
 	must(t, err)
 	defer session.Close()
 	must(t, session.Holds(t.Context()))

@@ -15,6 +15,7 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/backup"
 )
 
@@ -29,7 +30,7 @@ func TestABackupThatEndsAnywhereIsNoneAndTheNextOneWorks(t *testing.T) {
 	source := primary(t)
 	a := newArchive(t, source, "")
 	broken := errors.New("broken")
-	for _, point := range backup.PointsOfTake {
+	for _, point := range take.PointsOfTake {
 		o := a.options()
 		o.At = func(at string) error {
 			if at == point {
@@ -37,7 +38,7 @@ func TestABackupThatEndsAnywhereIsNoneAndTheNextOneWorks(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := backup.Take(t.Context(), o); !errors.Is(err, broken) {
+		if _, err := take.Take(t.Context(), o); !errors.Is(err, broken) {
 			t.Errorf("at %s the error is %v", point, err)
 		}
 		c, err := book.Read(t.Context(), a)
@@ -45,7 +46,7 @@ func TestABackupThatEndsAnywhereIsNoneAndTheNextOneWorks(t *testing.T) {
 		if exists := len(c.Backups) == 1; exists != (point == "written") || len(c.Strangers) > 0 || len(c.Unread) > 0 {
 			t.Errorf("after %s there are %d backups, %v, %v", point, len(c.Backups), c.Strangers, c.Unread)
 		}
-		_, err = backup.Clean(t.Context(), a)
+		_, err = take.Clean(t.Context(), a)
 		must(t, err)
 		if c, err = book.Read(t.Context(), a); err != nil || len(c.Unfinished) > 0 {
 			t.Errorf("after %s %v is left, %v", point, c.Unfinished, err)
@@ -67,7 +68,7 @@ func TestACancelledBackupEnds(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := backup.Take(ctx, o); !errors.Is(err, context.Canceled) {
+	if _, err := take.Take(ctx, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -78,12 +79,12 @@ func TestABackupWhoseObjectsWereRemovedIsNone(t *testing.T) {
 	o := a.options()
 	o.At = func(point string) error {
 		if point == "wal" {
-			_, err := backup.Clean(t.Context(), a)
+			_, err := take.Clean(t.Context(), a)
 			return err
 		}
 		return nil
 	}
-	_, err := backup.Take(t.Context(), o)
+	_, err := take.Take(t.Context(), o)
 	var object *format.ObjectError
 	if !errors.As(err, &object) || object.What != format.Missing {
 		t.Errorf("the error is %v", err)
@@ -108,17 +109,17 @@ func TestABackupThatCannotBeReadIsNone(t *testing.T) {
 		return fmt.Errorf("there is no %s", altered)
 	}
 	for _, altered = range []string{"backup_manifest.zst", "base.tar.00000.zst"} {
-		_, err := backup.Take(t.Context(), o)
+		_, err := take.Take(t.Context(), o)
 		var object *format.ObjectError
 		if !errors.As(err, &object) || object.What != format.Altered || !strings.HasSuffix(object.Name, altered) {
 			t.Errorf("with another %s the error is %v", altered, err)
 		}
-		if _, err := backup.Clean(t.Context(), a); err != nil {
+		if _, err := take.Clean(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}
 	altered = ""
-	b, err := backup.Take(t.Context(), o)
+	b, err := take.Take(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestAStandbyThatIsPromotedMeanwhileGivesNoBackup(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := backup.Take(t.Context(), o); !errors.Is(err, backup.ErrPromoted) {
+	if _, err := take.Take(t.Context(), o); !errors.Is(err, take.ErrPromoted) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/book"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/backup"
 )
 
@@ -27,7 +28,7 @@ func TestABackupThatIsTooYoungIsNotTried(t *testing.T) {
 		}
 		return nil
 	}
-	second, err := backup.Take(t.Context(), o)
+	second, err := take.Take(t.Context(), o)
 	must(t, err)
 	source.do("insert into t values (3)")
 	a.archiveWAL()
@@ -72,7 +73,7 @@ func TestWhenABackupStoppedIsByTheServersClock(t *testing.T) {
 	} {
 		o := a.options()
 		o.Clock = func(context.Context) (time.Time, error) { return time.Now().Add(c.ahead), c.err }
-		b, err := backup.Take(t.Context(), o)
+		b, err := take.Take(t.Context(), o)
 		must(t, err)
 		later := b.Stopped.After(time.Now().Add(time.Minute))
 		if later != c.later || time.Since(b.Stopped) > time.Minute {

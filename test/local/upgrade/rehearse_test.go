@@ -17,6 +17,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/take"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -36,7 +37,7 @@ func (i *instance) archived() *bucket.Folder {
 		i.Server.Run, i.Port))
 	must(i, err)
 	archive := func(context.Context, wal.Timeline, wal.LSN) (uint64, error) { return 1, i.archiveWAL(into, encoder) }
-	_, err = backup.Take(i.Context(), backup.TakeOptions{Server: server, Bucket: into, Encoder: encoder, Term: 1,
+	_, err = take.Take(i.Context(), take.TakeOptions{Server: server, Bucket: into, Encoder: encoder, Term: 1,
 		Workers: 2, Archived: archive})
 	must(i, err)
 	i.do("shop", "create table late as select 1 as n") // which is in the WAL after the backup alone

@@ -1,4 +1,4 @@
-package backup
+package take
 
 import (
 	"bytes"
@@ -59,7 +59,8 @@ func unfinished(t *testing.T, recipient string) (*taking, *buckettest.Memory) {
 	w.backup = format.Backup{
 		ID: "20261120T031500Z-3f2a", Type: format.TypeFull, Term: 1, StartLSN: 32768 + 40, StopLSN: 3*32768 + 100,
 	}
-	for i, name := range []string{format.PieceName(format.BaseTar, 0), format.PieceName(format.BaseTar, 1), format.PieceName("16400.tar", 0)} {
+	for i, name := range []string{format.PieceName(format.BaseTar, 0), format.PieceName(format.BaseTar, 1),
+		format.PieceName("16400.tar", 0)} {
 		piece, err := w.put(t.Context(), name, bytes.Repeat([]byte(name), 100))
 		if err != nil {
 			t.Fatal(err)

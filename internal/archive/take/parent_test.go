@@ -1,4 +1,4 @@
-package backup
+package take
 
 import (
 	"testing"
@@ -43,7 +43,10 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 		"there is none":                       {first, 4, func(c *book.Catalogue) { c.Backups = nil }, ""},
 		"the full one it needs is gone":       {first, 4, func(c *book.Catalogue) { c.Backups = c.Backups[1:] }, ""},
 		"a piece of it is gone": {
-			first, 4, func(c *book.Catalogue) { c.Backups[0].Pieces = []format.Object{{Name: "base.tar.00000.zst", Size: 1}} }, "",
+			first, 4, func(c *book.Catalogue) {
+				c.Backups[0].Pieces = []format.Object{{Name: "base.tar.00000.zst",
+					Size: 1}}
+			}, "",
 		},
 		"the last is of a branch that was left": {second, 4, func(c *book.Catalogue) { c.Backups[2].StopLSN = 600 }, "one"},
 	} {

@@ -1,4 +1,4 @@
-package backup
+package take
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package backup
+package take
 
 import (
 	"bytes"
@@ -30,7 +30,9 @@ type manifestWriter struct {
 }
 
 // newManifestWriter begins.
-func newManifestWriter(encoder *format.Encoder, put func(string, []byte) (format.Object, error)) (*manifestWriter, error) {
+func newManifestWriter(
+	encoder *format.Encoder, put func(string, []byte) (format.Object, error),
+) (*manifestWriter, error) {
 	w := &manifestWriter{put: put, name: encoder.Name(format.FileManifest)}
 	var err error
 	w.encode, err = encoder.Writer(&w.stored)
