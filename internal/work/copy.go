@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
@@ -48,7 +48,7 @@ func Copy(ctx context.Context, o CopyOptions) error {
 		defer cancel()
 		waited <- awaitBrought(ctx, filepath.Join(o.Run, fileBringing))
 	}()
-	err = backup.RunCopy(ctx, backup.CopyOptions{
+	err = restore.RunCopy(ctx, restore.CopyOptions{
 		Folder: volume.RestoreFolder(o.Volume), Run: o.Run, Programs: programs, Parameters: settings.Parameters,
 		Log: os.Stderr,
 	})

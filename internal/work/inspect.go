@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -58,14 +58,14 @@ func (o InspectOptions) inspect(ctx context.Context, result *protocol.VerifyResu
 	if err != nil {
 		return err
 	}
-	options := backup.InspectOptions{
+	options := restore.InspectOptions{
 		Backup: o.Backup, Folder: scratchFolder(o.Volume), Run: o.Run, Programs: programs,
 		Parameters: settings.Verify.Parameters, Workers: min(inspectWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
 	}
 	for _, a := range settings.Verify.Assertions {
-		options.Assertions = append(options.Assertions, backup.Assertion(a))
+		options.Assertions = append(options.Assertions, restore.Assertion(a))
 	}
-	report, err := backup.Inspect(ctx, options)
+	report, err := restore.Inspect(ctx, options)
 	recordReport(result, report)
 	slog.New(slog.NewJSONHandler(os.Stdout, nil)).Info("inspected", "backup", o.Backup, "steps", result.Steps)
 	return err

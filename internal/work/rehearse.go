@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -154,7 +154,7 @@ func (r *rehearsal) problem(format string, args ...any) {
 
 // full says that something has failed because a volume is, in the words of those who write to it.
 func full(err error) bool {
-	if err == nil || errors.Is(err, backup.ErrNoRoom) {
+	if err == nil || errors.Is(err, restore.ErrNoRoom) {
 		return err != nil
 	}
 	return slices.ContainsFunc([]string{"No space left on device", "Check free disk space", "the volume is full"},
@@ -166,21 +166,21 @@ func noRoom(err error) error {
 	if !full(err) {
 		return err
 	}
-	return fmt.Errorf("%w: enlarge the scratch volume (spec.backup.verification.size): %w", backup.ErrNoRoom, err)
+	return fmt.Errorf("%w: enlarge the scratch volume (spec.backup.verification.size): %w", restore.ErrNoRoom, err)
 }
 
 // look starts the new version, and looks through what it has.
 func (r *rehearsal) look(ctx context.Context) error {
-	options := backup.InspectOptions{
+	options := restore.InspectOptions{
 		Backup: "that was upgraded",
 		Folder: volume.RestoreFolder(scratchFolder(r.Volume)), Run: r.Run, Programs: r.new,
 		Parameters: r.verify.Parameters, Workers: min(inspectWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
 		Before: r.databases,
 	}
 	for _, a := range r.verify.Assertions {
-		options.Assertions = append(options.Assertions, backup.Assertion(a))
+		options.Assertions = append(options.Assertions, restore.Assertion(a))
 	}
-	report, err := backup.Inspect(ctx, options)
+	report, err := restore.Inspect(ctx, options)
 	if report.Start > 0 { // else it has not started
 		r.result.WithoutWrites = (r.short + report.Start).Seconds()
 		r.result.Steps = append(r.result.Steps, protocol.VerifyStep{Name: StepStart, Seconds: report.Start.Seconds()})
@@ -196,7 +196,7 @@ func (r *rehearsal) look(ctx context.Context) error {
 }
 
 // databases does what a real upgrade leaves to the Job NAME-finish, when clients are let in again.
-func (r *rehearsal) databases(ctx context.Context, connect backup.Connect) error {
+func (r *rehearsal) databases(ctx context.Context, connect restore.Connect) error {
 	begin := time.Now()
 	defer func() { r.took = time.Since(begin) }()
 	r.step("makes statistics, and rebuilds indexes that another library leaves out of order")
@@ -218,7 +218,7 @@ func (r *rehearsal) databases(ctx context.Context, connect backup.Connect) error
 }
 
 // measure sees how large all is.
-func (r *rehearsal) measure(ctx context.Context, connect backup.Connect) error {
+func (r *rehearsal) measure(ctx context.Context, connect restore.Connect) error {
 	conn, err := connect(ctx, "postgres")
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (r *rehearsal) measure(ctx context.Context, connect backup.Connect) error {
 }
 
 // judge tells what is a problem of the data, which is in the result then, from what is none, which is the error.
-func (r *rehearsal) judge(ctx context.Context, report backup.Report, err error) error {
+func (r *rehearsal) judge(ctx context.Context, report restore.Report, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -245,7 +245,7 @@ func (r *rehearsal) judge(ctx context.Context, report backup.Report, err error) 
 		return err
 	}
 	failed := report.Steps[len(report.Steps)-1]
-	if failed.Name == backup.StepAmcheck && corrupt(err) {
+	if failed.Name == restore.StepAmcheck && corrupt(err) {
 		r.problem("%s", failed.Problem)
 		return nil
 	}
@@ -256,8 +256,8 @@ func (r *rehearsal) judge(ctx context.Context, report backup.Report, err error) 
 }
 
 // judgeAnswers tells which answers are problems, and says whether that is all that there is to say.
-func (r *rehearsal) judgeAnswers(answers []backup.Answer) (known bool) {
-	if slices.ContainsFunc(answers, func(a backup.Answer) bool { return a.Unanswered }) {
+func (r *rehearsal) judgeAnswers(answers []restore.Answer) (known bool) {
+	if slices.ContainsFunc(answers, func(a restore.Answer) bool { return a.Unanswered }) {
 		return false
 	}
 	for _, a := range answers {

@@ -14,8 +14,8 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/transfer"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
@@ -168,7 +168,7 @@ func (r *restoring) restore(ctx context.Context) (*volume.Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := backup.Restore(ctx, options)
+	out, err := restore.Restore(ctx, options)
 	if err != nil {
 		// The server that runs beside needs the room, where no other Pod follows.
 		if r.settings.InPlace != "" && Refused(err) {
@@ -206,42 +206,42 @@ func reserveOf(size uint64) uint64 {
 	return min(size/10, 8<<30)
 }
 
-func (r *restoring) options(ctx context.Context) (backup.RestoreOptions, error) {
+func (r *restoring) options(ctx context.Context) (restore.RestoreOptions, error) {
 	s := r.settings
 	r.progress.step("opens the archive")
 	programs, err := postgres.FindPrograms(ctx, s.Major)
 	if err != nil {
-		return backup.RestoreOptions{}, err
+		return restore.RestoreOptions{}, err
 	}
 	whole, err := r.open(ctx)
 	if err != nil {
-		return backup.RestoreOptions{}, err
+		return restore.RestoreOptions{}, err
 	}
 	decoder, err := decoderOf(s.Encrypted, r.key)
 	if err != nil {
-		return backup.RestoreOptions{}, err
+		return restore.RestoreOptions{}, err
 	}
 	target, err := restoreTarget(s.Target)
 	if err != nil {
-		return backup.RestoreOptions{}, err
+		return restore.RestoreOptions{}, err
 	}
 	atLeast, err := positionOf(s.AtLeast)
 	if err != nil {
-		return backup.RestoreOptions{}, err
+		return restore.RestoreOptions{}, err
 	}
 	reserve, err := r.reserve()
 	if err != nil {
-		return backup.RestoreOptions{}, err
+		return restore.RestoreOptions{}, err
 	}
 	present, err := r.present()
 	if err != nil {
-		return backup.RestoreOptions{}, err
+		return restore.RestoreOptions{}, err
 	}
 	size := "spec.storage.size"
 	if s.Scratch {
 		size = "spec.backup.verification.size"
 	}
-	return backup.RestoreOptions{
+	return restore.RestoreOptions{
 		Reserve: reserve, Size: size, Major: s.Major,
 		Bucket: bucket.Sub(whole, s.Path), Decoder: decoder, Present: present,
 		Wanted: book.Wanted{
@@ -330,7 +330,7 @@ func (r *restoring) chosen(c book.Choice) {
 // report says how far a step is.
 func (r *restoring) report(step string, p transfer.Progress) {
 	words := map[string]string{
-		backup.StepUnpack: "fetches backup " + r.result.Backup, backup.StepRecover: "replays WAL",
+		restore.StepUnpack: "fetches backup " + r.result.Backup, restore.StepRecover: "replays WAL",
 	}
 	r.progress.set(protocol.BackupProgress{
 		Step: cmp.Or(words[step], step), Done: p.Done, Total: p.Total, Rate: int64(p.Rate), Backup: r.result.Backup,
@@ -340,13 +340,13 @@ func (r *restoring) report(step string, p transfer.Progress) {
 // Refused says that a command would fail again in the same way: its exit code is naming.ExitRefused.
 func Refused(err error) bool {
 	var object *format.ObjectError
-	var short *backup.ShortError
-	var stuck *backup.StuckError
-	var version *backup.VersionError
+	var short *restore.ShortError
+	var stuck *restore.StuckError
+	var version *restore.VersionError
 	return errors.Is(err, book.ErrOutside) || errors.Is(err, book.ErrSeveral) ||
-		errors.Is(err, backup.ErrUsedUp) || errors.Is(err, volume.ErrNoSnapshot) ||
+		errors.Is(err, restore.ErrUsedUp) || errors.Is(err, volume.ErrNoSnapshot) ||
 		errors.Is(err, major.ErrRefused) || errors.Is(err, tablerestore.ErrRefused) ||
-		errors.Is(err, former.ErrImage) || errors.Is(err, backup.ErrNoRoom) ||
+		errors.Is(err, former.ErrImage) || errors.Is(err, restore.ErrNoRoom) ||
 		errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck) || errors.As(err, &version)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -88,7 +88,7 @@ func (b *bringing) awaitCopy(ctx context.Context, programs postgres.Programs) er
 	ctx, cancel := context.WithTimeout(ctx, copyPatience)
 	defer cancel()
 	for {
-		conn, err := backup.ConnectCopy(ctx, programs, b.options.Copy, "postgres")
+		conn, err := restore.ConnectCopy(ctx, programs, b.options.Copy, "postgres")
 		if err == nil {
 			return conn.Close(ctx)
 		}
@@ -119,10 +119,10 @@ func (b *bringing) bring(ctx context.Context, programs postgres.Programs) error 
 	s := b.settings
 	result, err := tablerestore.Run(ctx, tablerestore.Options{
 		Copy: func(ctx context.Context, database string) (*pgx.Conn, error) {
-			return backup.ConnectCopy(ctx, programs, b.options.Copy, database)
+			return restore.ConnectCopy(ctx, programs, b.options.Copy, database)
 		},
 		Primary: primary.Superuser,
-		CopyEnv: backup.CopyEnvironment(programs, b.options.Copy), PrimaryEnv: b.primaryEnvironment(roots),
+		CopyEnv: restore.CopyEnvironment(programs, b.options.Copy), PrimaryEnv: b.primaryEnvironment(roots),
 		Programs: programs, Database: s.Database, Tables: s.Tables, Schemas: s.Schemas, Suffix: s.Suffix,
 		Replace: s.Replace, Folder: folder, Log: b.log, Step: b.progress.step,
 	})

@@ -10,8 +10,8 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/transfer"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -134,11 +134,11 @@ func (v *verify) open(ctx context.Context) (err error) {
 func (v *verify) verify(ctx context.Context) error {
 	options, err := v.options(ctx)
 	if err != nil {
-		v.result.Objects = backup.BrokenObjects(err)
+		v.result.Objects = restore.BrokenObjects(err)
 		return err
 	}
 	begin := time.Now()
-	report, err := backup.Verify(ctx, options)
+	report, err := restore.Verify(ctx, options)
 	recordReport(&v.result, report)
 	v.log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(),
 		"steps", v.result.Steps, "lsn", report.LSN)
@@ -146,29 +146,29 @@ func (v *verify) verify(ctx context.Context) error {
 }
 
 // options plan the way to the end of the archive.
-func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
+func (v *verify) options(ctx context.Context) (restore.VerifyOptions, error) {
 	s := v.settings.Verify
 	programs, err := postgres.FindPrograms(ctx, s.Major)
 	if err != nil {
-		return backup.VerifyOptions{}, err
+		return restore.VerifyOptions{}, err
 	}
 	catalogue, err := book.Read(ctx, v.archive)
 	if err != nil {
-		return backup.VerifyOptions{}, err
+		return restore.VerifyOptions{}, err
 	}
 	chain, err := catalogue.Chain(v.backup)
 	if err != nil {
-		return backup.VerifyOptions{}, err
+		return restore.VerifyOptions{}, err
 	}
 	choice, err := catalogue.Choose(book.Wanted{Backup: v.backup, Now: time.Now()})
 	if err != nil {
-		return backup.VerifyOptions{}, err
+		return restore.VerifyOptions{}, err
 	}
 	plan, err := catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To)
 	if err != nil {
-		return backup.VerifyOptions{}, err
+		return restore.VerifyOptions{}, err
 	}
-	return backup.VerifyOptions{
+	return restore.VerifyOptions{
 		Bucket: v.archive, Decoder: v.decoder, Chain: chain, Plan: plan, Again: book.Replan(v.archive, choice),
 		Folder: scratchFolder(v.volume), Run: v.Run, Programs: programs, Parameters: s.Parameters,
 		Workers: transfer.Streams(), Log: os.Stderr, Progress: v.report,
@@ -177,12 +177,12 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 
 // report says how far a step is.
 func (v *verify) report(step string, p transfer.Progress) {
-	words := map[string]string{backup.StepUnpack: "fetches the backup", backup.StepRecover: "replays WAL"}
+	words := map[string]string{restore.StepUnpack: "fetches the backup", restore.StepRecover: "replays WAL"}
 	v.progress.set(protocol.BackupProgress{Step: words[step], Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
 }
 
 // recordReport puts into the result what was found.
-func recordReport(result *protocol.VerifyResult, r backup.Report) {
+func recordReport(result *protocol.VerifyResult, r restore.Report) {
 	if r.LSN != "" {
 		result.LSN, result.Commit = r.LSN, r.Commit
 	}
@@ -190,7 +190,7 @@ func recordReport(result *protocol.VerifyResult, r backup.Report) {
 	for _, s := range r.Steps {
 		result.Steps = append(result.Steps,
 			protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
-		if s.Name == backup.StepUnpack || s.Name == backup.StepRecover {
+		if s.Name == restore.StepUnpack || s.Name == restore.StepRecover {
 			result.Recovery += s.Took.Seconds()
 		}
 	}

@@ -1,5 +1,5 @@
-// Package take takes base backups of a server, full ones and what has changed since, puts them into an archive in pieces,
-// and proves that they can be read back; and it begins and ends the backup around the snapshot of a volume.
+// Package take takes base backups of a server, full ones and what has changed since, puts them into an archive in
+// pieces, and proves that they can be read back; and it begins and ends the backup around the snapshot of a volume.
 package take
 
 import (

@@ -13,8 +13,8 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
 
@@ -138,7 +138,7 @@ func (b *bench) take(ctx context.Context) error {
 }
 
 func (b *bench) unpack(ctx context.Context) error {
-	return backup.Unpack(ctx, backup.UnpackOptions{Bucket: b.archive.bucket, Decoder: b.archive.decoder,
+	return restore.Unpack(ctx, restore.UnpackOptions{Bucket: b.archive.bucket, Decoder: b.archive.decoder,
 		Chain: []format.Backup{b.archive.last}, Data: filepath.Join(b.restored(), "data")})
 }
 
@@ -148,7 +148,7 @@ func (b *bench) restore(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(run) }()
-	_, err = backup.Restore(ctx, backup.RestoreOptions{
+	_, err = restore.Restore(ctx, restore.RestoreOptions{
 		Bucket: b.archive.bucket, Decoder: b.archive.decoder,
 		Wanted: book.Wanted{Backup: b.archive.last.ID, Target: book.Target{Immediate: true}, Now: time.Now()},
 		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log,
@@ -174,13 +174,13 @@ func (b *bench) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = backup.Verify(ctx, backup.VerifyOptions{
+	if _, err = restore.Verify(ctx, restore.VerifyOptions{
 		Bucket: b.archive.bucket, Decoder: b.archive.decoder, Chain: []format.Backup{b.archive.last}, Plan: plan,
 		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log,
 	}); err != nil {
 		return err
 	}
-	_, err = backup.Inspect(ctx,
-		backup.InspectOptions{Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log})
+	_, err = restore.Inspect(ctx,
+		restore.InspectOptions{Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log})
 	return err
 }

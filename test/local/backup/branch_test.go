@@ -13,8 +13,8 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -73,7 +73,7 @@ func TestARestoreGoesOnFromAWholeTermHistory(t *testing.T) {
 		`{"term": 3, "lsn": "0/800", "timeline": 1}]}`)))
 	a.take()
 	n := newNodeOf(t, a.source.Programs)
-	out, err := backup.Restore(t.Context(), backup.RestoreOptions{Bucket: a, Decoder: a.decoder,
+	out, err := restore.Restore(t.Context(), restore.RestoreOptions{Bucket: a, Decoder: a.decoder,
 		Wanted: book.Wanted{Now: time.Now()}, Folder: n.Data.Volume, Run: n.Server.Run,
 		Programs: n.Programs, Workers: 3, Log: n.log,
 		Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces")})

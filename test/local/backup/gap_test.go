@@ -13,7 +13,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/restore"
 )
 
 // copiedLater is an archive as another's program has copied it: all objects got there at one time.
@@ -59,7 +59,7 @@ func TestAMomentInAGapIsNotRestoredFromACopy(t *testing.T) {
 
 	restore := func(at time.Time) (*node, bool, error) {
 		n, chosen := newNodeOf(t, source.Programs), false
-		_, err := backup.Restore(t.Context(), backup.RestoreOptions{
+		_, err := restore.Restore(t.Context(), restore.RestoreOptions{
 			Bucket: copiedLater{a.memory, time.Now().Add(time.Hour)}, Decoder: a.decoder,
 			Wanted: book.Wanted{Target: book.Target{Time: at}, Now: time.Now()}, Folder: n.Data.Volume,
 			Run: n.Server.Run, Programs: n.Programs, Workers: 3, Log: n.log,

@@ -23,9 +23,9 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
 	"toban.dev/internal/archive/transfer"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
 	"toban.dev/test/local/aspostgres"
@@ -413,7 +413,7 @@ func (a *archive) announce(b format.Backup) {
 // restored is a server that begins with a backup; it is not started yet.
 type restored struct {
 	*node
-	recovery *backup.Recovery
+	recovery *restore.Recovery
 	target   book.Target
 }
 
@@ -426,7 +426,7 @@ func (a *archive) unpack(b format.Backup, n *node) error {
 	if b.Parent != "" {
 		chain = a.chain(b)
 	}
-	return backup.Unpack(a.Context(), backup.UnpackOptions{Bucket: a, Decoder: a.decoder, Chain: chain,
+	return restore.Unpack(a.Context(), restore.UnpackOptions{Bucket: a, Decoder: a.decoder, Chain: chain,
 		Data: n.Data.Path(), Tablespaces: spaces, Scratch: filepath.Join(n.Data.Volume, "scratch"),
 		Programs: n.Programs.Dir, Workers: 3})
 }
@@ -435,40 +435,40 @@ func (a *archive) restore(b format.Backup, target book.Target) *restored {
 	a.Helper()
 	r := &restored{node: newNodeOf(a.T, a.source.Programs), target: target}
 	must(a, a.unpack(b, r.node))
-	must(a, backup.VerifyFiles(a.Context(), r.Data.Path(), 3))
-	r.recovery = backup.NewRecovery(a.recoverOptions(b, r.node, target, a.plan(b)))
+	must(a, restore.VerifyFiles(a.Context(), r.Data.Path(), 3))
+	r.recovery = restore.NewRecovery(a.recoverOptions(b, r.node, target, a.plan(b)))
 	return r
 }
 
 func (a *archive) recoverOptions(
 	b format.Backup, n *node, target book.Target, plan book.WALPlan,
-) backup.RecoverOptions {
-	return backup.RecoverOptions{Bucket: a, Decoder: a.decoder, Plan: plan, Backup: b,
+) restore.RecoverOptions {
+	return restore.RecoverOptions{Bucket: a, Decoder: a.decoder, Plan: plan, Backup: b,
 		WAL: filepath.Join(n.Data.Path(), "pg_wal"), Target: target, Ahead: 2, Workers: 3}
 }
 
 // recover runs the recovery.
-func (r *restored) recover() (backup.Recovered, error) {
+func (r *restored) recover() (restore.Recovered, error) {
 	r.Helper()
 	if err := r.recovery.Prepare(r.Context()); err != nil {
-		return backup.Recovered{}, err
+		return restore.Recovered{}, err
 	}
-	settings, err := backup.Settings(r.target, 1)
+	settings, err := restore.Settings(r.target, 1)
 	must(r, err)
 	r.configure(settings)
 	must(r, os.WriteFile(filepath.Join(r.Data.Path(), "standby.signal"), nil, 0o600))
 	r.begin()
 	ctx, cancel := context.WithTimeout(r.Context(), deadline)
 	defer cancel()
-	ctx, end := backup.WhileRunning(ctx, r.process)
+	ctx, end := restore.WhileRunning(ctx, r.process)
 	defer end()
-	replayer := &backup.LocalReplayer{Server: r.Server}
+	replayer := &restore.LocalReplayer{Server: r.Server}
 	defer replayer.Close()
 	return r.recovery.Run(ctx, replayer)
 }
 
 // finish recovers, and promotes where the target is the end.
-func (r *restored) finish() backup.Recovered {
+func (r *restored) finish() restore.Recovered {
 	r.Helper()
 	reached, err := r.recover()
 	must(r, err)

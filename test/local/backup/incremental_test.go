@@ -17,6 +17,7 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
@@ -87,10 +88,10 @@ func TestLongAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 }
 
 // verification is that of a backup with its whole chain.
-func (a *archive) verification(b format.Backup) (backup.VerifyOptions, *node) {
+func (a *archive) verification(b format.Backup) (restore.VerifyOptions, *node) {
 	a.Helper()
 	run := newNodeOf(a.T, a.source.Programs)
-	o := backup.VerifyOptions{
+	o := restore.VerifyOptions{
 		Bucket: a, Decoder: a.decoder, Chain: a.chain(b), Plan: a.plan(b),
 		Folder: filepath.Join(run.Data.Volume, "scratch"),
 		Run:    run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2,
@@ -121,8 +122,8 @@ func TestAVerificationLooksAtEachPartOfAChain(t *testing.T) {
 		in.T, in.memory = t, a.copied()
 		in.falsify(b)
 		o, _ := in.verification(last)
-		_, err := backup.Verify(t.Context(), o)
-		var file *backup.FileError
+		_, err := restore.Verify(t.Context(), o)
+		var file *restore.FileError
 		if !errors.As(err, &file) || !strings.Contains(err.Error(), b.ID) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -14,8 +14,8 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
 
@@ -80,7 +80,7 @@ func TestARestoreEndsAtItsTargetWithTheSameData(t *testing.T) {
 		in := *a
 		in.T = t
 		_, err := in.restore(b, book.Target{Time: time.Now().Add(time.Hour)}).recover()
-		var short *backup.ShortError
+		var short *restore.ShortError
 		if !errors.As(err, &short) || short.Reached.LSN == 0 || short.Reached.Commit.IsZero() {
 			t.Fatalf("the error is %v", err)
 		}
@@ -237,9 +237,9 @@ func TestABrokenObjectIsNamed(t *testing.T) {
 }
 
 // putAll prepares a recovery, and feeds a server that says nothing.
-func putAll(t *testing.T, o backup.RecoverOptions) error {
+func putAll(t *testing.T, o restore.RecoverOptions) error {
 	t.Helper()
-	r := backup.NewRecovery(o)
+	r := restore.NewRecovery(o)
 	if err := r.Prepare(t.Context()); err != nil {
 		return err
 	}

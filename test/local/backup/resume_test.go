@@ -15,8 +15,8 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/transfer"
-	"toban.dev/internal/backup"
 )
 
 // counting is a bucket that counts what is read of it by the names of the objects, and has each read seen before.
@@ -58,7 +58,7 @@ func (c *counting) read(b format.Backup) (sum int64) {
 func (a *archive) restoreInto(
 	ctx context.Context, n *node, from bucket.Bucket, progress func(string, transfer.Progress),
 ) error {
-	_, err := backup.Restore(ctx, backup.RestoreOptions{Bucket: from, Decoder: a.decoder,
+	_, err := restore.Restore(ctx, restore.RestoreOptions{Bucket: from, Decoder: a.decoder,
 		Wanted: book.Wanted{Now: time.Now()}, Folder: n.Data.Volume, Run: n.Server.Run, Programs: n.Programs,
 		Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"), Workers: 3, Log: n.log, Progress: progress})
 	return err
@@ -141,7 +141,7 @@ func (a *archive) cutOffReplaying(n *node) *counting {
 	defer cancel()
 	from := &counting{Bucket: a, bytes: map[string]int64{}}
 	if err := a.restoreInto(ctx, n, from, func(step string, _ transfer.Progress) {
-		if step == backup.StepRecover {
+		if step == restore.StepRecover {
 			cancel()
 		}
 	}); err == nil {

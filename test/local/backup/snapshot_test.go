@@ -13,9 +13,9 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
 	"toban.dev/internal/archive/transfer"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
 
@@ -79,8 +79,8 @@ func (a *archive) snapshot(to string) (s format.Snapshot, rows int) {
 // ofSnapshot restores a node whose volume has the data of a snapshot.
 func (a *archive) ofSnapshot(
 	ctx context.Context, n *node, s format.Snapshot, target book.Target, progress func(string, transfer.Progress),
-) (backup.Restored, error) {
-	return backup.Restore(ctx, backup.RestoreOptions{Bucket: a, Decoder: a.decoder, Present: &s,
+) (restore.Restored, error) {
+	return restore.Restore(ctx, restore.RestoreOptions{Bucket: a, Decoder: a.decoder, Present: &s,
 		Wanted: book.Wanted{Now: time.Now(), Target: target}, Folder: n.Data.Volume, Run: n.Server.Run,
 		Programs: n.Programs, Workers: 3, Log: n.log, Progress: progress})
 }
@@ -173,13 +173,13 @@ func TestASnapshotIsUsedOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if _, err := a.ofSnapshot(ctx, n, s, book.Target{}, func(step string, _ transfer.Progress) {
-		if step == backup.StepRecover {
+		if step == restore.StepRecover {
 			cancel()
 		}
 	}); err == nil {
 		t.Fatal("it was not cut off")
 	}
-	if _, err := a.ofSnapshot(t.Context(), n, s, book.Target{}, nil); !errors.Is(err, backup.ErrUsedUp) {
+	if _, err := a.ofSnapshot(t.Context(), n, s, book.Target{}, nil); !errors.Is(err, restore.ErrUsedUp) {
 		t.Errorf("it goes on: %v", err)
 	}
 }

@@ -15,15 +15,15 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
-	"toban.dev/internal/backup"
 )
 
 // silent is a server that does not answer.
 type silent struct{}
 
-func (silent) Position(context.Context) (backup.Position, error) {
-	return backup.Position{InRecovery: true, LSN: 1 << 40}, nil
+func (silent) Position(context.Context) (restore.Position, error) {
+	return restore.Position{InRecovery: true, LSN: 1 << 40}, nil
 }
 
 func TestABackupThatEndsAnywhereIsNoneAndTheNextOneWorks(t *testing.T) {
@@ -157,10 +157,10 @@ func TestAVerificationSaysWhatItFound(t *testing.T) {
 	a.archiveWAL()
 	two := "2"
 	run := newNode(t)
-	o := backup.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: []format.Backup{b}, Plan: a.plan(b),
+	o := restore.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: []format.Backup{b}, Plan: a.plan(b),
 		Folder: filepath.Join(run.Data.Volume, "scratch"),
 		Run:    run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2}
-	asked := []backup.Assertion{
+	asked := []restore.Assertion{
 		{Name: "rows", Database: "postgres", SQL: "select count(*) from t", Want: &two},
 		{Name: "any", Database: "postgres", SQL: "select i from t order by 1"}}
 	must(t, os.Mkdir(o.Folder, 0o700))

@@ -9,17 +9,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/restore"
 )
 
 // verify does the whole verification of a backup: it restores it, and then looks through it and asks.
-func verify(t *testing.T, o backup.VerifyOptions, asked ...backup.Assertion) (backup.Report, error) {
+func verify(t *testing.T, o restore.VerifyOptions, asked ...restore.Assertion) (restore.Report, error) {
 	t.Helper()
-	report, err := backup.Verify(t.Context(), o)
+	report, err := restore.Verify(t.Context(), o)
 	if err != nil {
 		return report, err
 	}
-	more, err := backup.Inspect(t.Context(), backup.InspectOptions{Backup: report.Backup, Folder: o.Folder, Run: o.Run,
+	more, err := restore.Inspect(t.Context(), restore.InspectOptions{Backup: report.Backup, Folder: o.Folder, Run: o.Run,
 		Programs: o.Programs, Parameters: o.Parameters, Assertions: asked, Workers: o.Workers, Log: o.Log})
 	report.Steps, report.Answers = append(report.Steps, more.Steps...), more.Answers
 	return report, err
@@ -105,8 +105,8 @@ func TestAVerificationGivesNoRights(t *testing.T) {
 	b := a.take()
 	a.archiveWAL()
 	o, run := a.verification(b)
-	ask := func(name, sql, want string) backup.Assertion {
-		return backup.Assertion{Name: name, Database: "shop", SQL: sql, Want: &want}
+	ask := func(name, sql, want string) restore.Assertion {
+		return restore.Assertion{Name: name, Database: "shop", SQL: sql, Want: &want}
 	}
 	inLent := ask("what is set for a database is not used",
 		"select count(*), current_setting('transaction_read_only') from kept", "1")
@@ -140,7 +140,7 @@ func TestAVerificationGivesNoRights(t *testing.T) {
 		}
 	}
 	for _, s := range report.Steps {
-		if s.Name != backup.StepAsk && s.Problem != "" {
+		if s.Name != restore.StepAsk && s.Problem != "" {
 			t.Errorf("%s: %s", s.Name, s.Problem)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/book"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
-	"toban.dev/internal/backup"
 )
 
 // The clock of the Pod that took the second backup was behind that of the server: a transaction was committed while it
@@ -37,7 +37,7 @@ func TestABackupThatIsTooYoungIsNotTried(t *testing.T) {
 
 	restore := func(b string) (*node, []string, error) {
 		n, chosen := newNodeOf(t, source.Programs), []string(nil)
-		_, err := backup.Restore(t.Context(), backup.RestoreOptions{Bucket: a, Decoder: a.decoder,
+		_, err := restore.Restore(t.Context(), restore.RestoreOptions{Bucket: a, Decoder: a.decoder,
 			Wanted: book.Wanted{Target: book.Target{Time: at}, Backup: b, Now: time.Now()}, Folder: n.Data.Volume,
 			Run: n.Server.Run, Programs: n.Programs, Workers: 3, Log: n.log,
 			Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"),

@@ -17,8 +17,8 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -104,13 +104,13 @@ func (i *instance) restored(from *bucket.Folder, folder string) *rehearsal {
 	must(i, err)
 	decoder, err := format.NewDecoder("")
 	must(i, err)
-	report, err := backup.Verify(i.Context(), backup.VerifyOptions{
+	report, err := restore.Verify(i.Context(), restore.VerifyOptions{
 		Bucket: from, Decoder: decoder, Chain: []format.Backup{last}, Plan: plan, Run: r.run,
 		Folder: filepath.Join(r.volume, "scratch"), Programs: i.Programs, Log: &testLog{T: i.T}, Workers: 2,
 	})
 	must(i, err)
 	text, err := json.Marshal(protocol.VerifyResult{LSN: report.LSN, Commit: report.Commit,
-		Steps: []protocol.VerifyStep{{Name: backup.StepUnpack, Seconds: 1}}})
+		Steps: []protocol.VerifyStep{{Name: restore.StepUnpack, Seconds: 1}}})
 	must(i, err)
 	must(i, os.WriteFile(filepath.Join(r.volume, naming.FileVerified), text, 0o600))
 	return r
@@ -171,7 +171,7 @@ func (r *rehearsal) sound(got protocol.RehearsalResult, err error) {
 		if slices.Contains([]string{"recover", "create", "check", "upgrade", "finish", "start"}, s.Name) {
 			short += s.Seconds
 		}
-		if s.Skipped != "" && s.Name != backup.StepAsk {
+		if s.Skipped != "" && s.Name != restore.StepAsk {
 			r.Errorf("%s was left out: %s", s.Name, s.Skipped)
 		}
 	}

@@ -1,4 +1,4 @@
-package backup
+package restore
 
 import (
 	"archive/tar"
@@ -70,7 +70,8 @@ func TestNothingIsUnpackedOutsideOfItsFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			piece := putPiece(t, u.Bucket, format.Backup{}, format.PieceName(format.BaseTar, 0), content)
-			err = u.unpackTar(t.Context(), format.Backup{Pieces: []format.Object{piece}}, format.BaseTar, data, map[uint32]string{5: space})
+			err = u.unpackTar(t.Context(), format.Backup{Pieces: []format.Object{piece}}, format.BaseTar, data,
+				map[uint32]string{5: space})
 			if (err == nil) != c.ok {
 				t.Errorf("the error is %v", err)
 			}

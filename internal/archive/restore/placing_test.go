@@ -1,4 +1,4 @@
-package backup
+package restore
 
 import (
 	"archive/tar"
@@ -87,7 +87,8 @@ const cutPiece = 100 * tarBlock
 
 func newCutBackup(t *testing.T) *cutBackup {
 	t.Helper()
-	c := &cutBackup{format.Backup{ID: "20261120T031500Z-3f2a", Type: format.TypeFull}, buckettest.NewMemory(), map[string][]byte{}}
+	c := &cutBackup{format.Backup{ID: "20261120T031500Z-3f2a", Type: format.TypeFull}, buckettest.NewMemory(),
+		map[string][]byte{}}
 	var text bytes.Buffer
 	w := tar.NewWriter(&text)
 	archivetest.Must(t, w.WriteHeader(&tar.Header{Name: "base", Typeflag: tar.TypeDir, Mode: 0o700}))
@@ -122,8 +123,9 @@ func (c *cutBackup) sum(numbers []int) (sum int64) {
 }
 
 func (c *cutBackup) unpack(ctx context.Context, from bucket.Bucket, folder string) error {
-	return Unpack(ctx, UnpackOptions{Bucket: from, Decoder: &format.Decoder{}, Chain: []format.Backup{c.backup}, Workers: 3,
-		Data: filepath.Join(folder, "data"), Journal: filepath.Join(folder, "unpacked")})
+	return Unpack(ctx, UnpackOptions{Bucket: from, Decoder: &format.Decoder{}, Chain: []format.Backup{c.backup},
+		Workers: 3,
+		Data:    filepath.Join(folder, "data"), Journal: filepath.Join(folder, "unpacked")})
 }
 
 // check sees that all is there as it was, and nothing else.

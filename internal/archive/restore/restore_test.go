@@ -1,4 +1,4 @@
-package backup
+package restore
 
 import (
 	"errors"
@@ -12,8 +12,9 @@ import (
 func TestARestoreLooksWhetherThereIsRoom(t *testing.T) {
 	one := format.Backup{ID: "a", Type: format.TypeFull, RawBytes: 1 << 20}
 	folder := t.TempDir()
-	r := &restoring{RestoreOptions: RestoreOptions{Folder: folder}, catalogue: book.Catalogue{Backups: []format.Backup{one}},
-		scratch: newScratch(postgres.Programs{}, folder, "", nil, nil)}
+	r := &restoring{RestoreOptions: RestoreOptions{Folder: folder},
+		catalogue: book.Catalogue{Backups: []format.Backup{one}},
+		scratch:   newScratch(postgres.Programs{}, folder, "", nil, nil)}
 	r.restored.Choice.Backup = one
 	if err := r.room(t.Context()); err != nil {
 		t.Errorf("for a megabyte: %v", err)

@@ -1,4 +1,4 @@
-package backup
+package restore
 
 import (
 	"context"
@@ -70,6 +70,7 @@ type ShortError struct {
 	Reached Recovered
 }
 
+// Error says how far it came.
 func (e *ShortError) Error() string {
 	last := "there was no transaction"
 	if !e.Reached.Commit.IsZero() {
@@ -84,6 +85,7 @@ type StuckError struct {
 	Objects []string
 }
 
+// Error names the objects.
 func (e *StuckError) Error() string {
 	return fmt.Sprintf("the server does not replay what follows %s: what it reads is made of %q", e.At, e.Objects)
 }

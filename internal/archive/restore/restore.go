@@ -1,4 +1,7 @@
-package backup
+// Package restore makes a database of what is in an archive: it unpacks a backup, gives a server the WAL to replay up to
+// a target, and goes on with what was cut off. By the same means backups are verified and looked through, and copies are
+// run. Which backup leads to the target the book says.
+package restore
 
 import (
 	"cmp"
@@ -75,6 +78,7 @@ type VersionError struct {
 	Major, Wanted int
 }
 
+// Error says into what it can be restored.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("the backup %s is of PostgreSQL %s, and spec.version is %d: it can be restored only into a new "+
 		"SampleDB with version: %d", e.Backup, e.Version, e.Wanted, e.Major)

@@ -1,4 +1,4 @@
-package backup
+package restore
 
 import (
 	"bytes"
@@ -56,6 +56,7 @@ func (h littleEndian) Sum(b []byte) []byte { return binary.LittleEndian.AppendUi
 // FileError says which files of a data directory are not as the manifest has them.
 type FileError struct{ Files []string }
 
+// Error names the files, of many the first.
 func (e *FileError) Error() string {
 	const most = 10
 	text := strings.Join(e.Files[:min(len(e.Files), most)], "; ")
