@@ -20,8 +20,8 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/archive/take"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
@@ -156,14 +156,14 @@ func TestObjectsAreDeletedInTheirOrder(t *testing.T) {
 		"wal/00000001/lineage.json",
 	}
 	want := [][]string{{names[0]}, {names[1], names[2]}, {names[3]}, {names[4]}, {names[5]}, {names[6]}}
-	if got := backup.Batches(names); !slices.EqualFunc(got, want, slices.Equal[[]string]) {
+	if got := keep.Batches(names); !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("got %v", got)
 	}
-	many := slices.Repeat([]string{"wal/x"}, 2*backup.DeleteBatch+1)
-	if got := backup.Batches(many); len(got) != 3 || len(slices.Concat(got...)) != len(many) {
+	many := slices.Repeat([]string{"wal/x"}, 2*keep.DeleteBatch+1)
+	if got := keep.Batches(many); len(got) != 3 || len(slices.Concat(got...)) != len(many) {
 		t.Errorf("%d batches", len(got))
 	}
-	if got := backup.Batches(nil); got != nil {
+	if got := keep.Batches(nil); got != nil {
 		t.Errorf("got %v", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/protocol"
 )
 
@@ -38,7 +38,7 @@ func (t *taking) words(more ...*string) []*string {
 // newest is first: what newer archives have, of each kind, counts before what older ones do. No failure keeps a backup
 // from being taken.
 func (t *taking) retainFormer(
-	ctx context.Context, former []protocol.FormerArchive, policy backup.Policy, newer map[string]int,
+	ctx context.Context, former []protocol.FormerArchive, policy keep.Policy, newer map[string]int,
 ) (all []book.Catalogue) {
 	t.result.Former = nil
 	for _, f := range former[:min(len(former), mostFormer)] {
@@ -70,7 +70,7 @@ func (t *taking) retainFormer(
 
 // retainOne does it in one.
 func (t *taking) retainOne(
-	ctx context.Context, policy backup.Policy, told *protocol.FormerResult,
+	ctx context.Context, policy keep.Policy, told *protocol.FormerResult,
 ) (book.Catalogue, error) {
 	r := t.removal(bucket.Sub(t.store, told.Path))
 	owner, err := format.ReadOwner(ctx, r.archive)
@@ -110,7 +110,7 @@ func (r *removal) empty(ctx context.Context) (bool, error) {
 	}
 	r.log.Info("removes the archive of a former major version: nothing in it is to be kept", "objects", len(names))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == format.FileArchive })
-	for batch := range slices.Chunk(names, backup.DeleteBatch) {
+	for batch := range slices.Chunk(names, keep.DeleteBatch) {
 		if err := r.archive.Delete(ctx, batch...); err != nil {
 			return false, r.unlessDenied(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -119,10 +119,10 @@ func (t *taking) removal(archive bucket.Bucket) *removal {
 }
 
 // retain removes what a policy does not keep, and says what is there then.
-func (r *removal) retain(ctx context.Context, policy backup.Policy) (book.Catalogue, backup.Deletions, error) {
+func (r *removal) retain(ctx context.Context, policy keep.Policy) (book.Catalogue, keep.Deletions, error) {
 	catalogue, err := book.Read(ctx, r.archive)
 	if err != nil || r.keepsAll {
-		return catalogue, backup.Retain(catalogue, policy), err
+		return catalogue, keep.Retain(catalogue, policy), err
 	}
 	d, err := r.by(ctx, catalogue, policy)
 	if err == nil && len(d.Names) > 0 {
@@ -133,10 +133,10 @@ func (r *removal) retain(ctx context.Context, policy backup.Policy) (book.Catalo
 
 // by removes what a policy does not keep. A backup that the store does not let be removed, because it is too
 // young for that or because nothing may, stays with all that it needs, and the rest goes.
-func (r *removal) by(ctx context.Context, c book.Catalogue, policy backup.Policy) (backup.Deletions, error) {
+func (r *removal) by(ctx context.Context, c book.Catalogue, policy keep.Policy) (keep.Deletions, error) {
 	gone, refused := map[string]bool{}, 0
 	for {
-		d := backup.Retain(c, policy)
+		d := keep.Retain(c, policy)
 		for _, v := range d.Deleted {
 			if refused == 0 {
 				r.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
@@ -156,7 +156,7 @@ func (r *removal) by(ctx context.Context, c book.Catalogue, policy backup.Policy
 }
 
 // spare has a policy keep a backup, as it is; false if it did already.
-func spare(policy *backup.Policy, c book.Catalogue, id string) bool {
+func spare(policy *keep.Policy, c book.Catalogue, id string) bool {
 	into := &policy.Pinned
 	if slices.ContainsFunc(c.Unfinished, func(u book.Unfinished) bool { return u.ID == id }) {
 		into = &policy.InUse
@@ -176,9 +176,9 @@ func refusal(count int, why error) string {
 }
 
 // remove removes objects in their order, and notes which are gone. With an error it says which it has failed at.
-func (r *removal) remove(ctx context.Context, d backup.Deletions, gone map[string]bool) (stays string, err error) {
+func (r *removal) remove(ctx context.Context, d keep.Deletions, gone map[string]bool) (stays string, err error) {
 	names := slices.DeleteFunc(slices.Clone(d.Names), func(name string) bool { return gone[name] })
-	for _, batch := range backup.Batches(names) {
+	for _, batch := range keep.Batches(names) {
 		if err := r.archive.Delete(ctx, batch...); err != nil {
 			return batch[0], err
 		}
@@ -202,10 +202,10 @@ func backupOfObject(name string) (id string, ok bool) {
 
 // policy is what is kept by the settings as they are now: a backup may have been pinned, or its restore have begun,
 // since this one has. Kubernetes renews the file.
-func (t *taking) policy() (backup.Policy, []protocol.FormerArchive, error) {
+func (t *taking) policy() (keep.Policy, []protocol.FormerArchive, error) {
 	var now protocol.BackupSettings
 	if err := readSettings(t.Settings, &now); err != nil {
-		return backup.Policy{}, nil, err
+		return keep.Policy{}, nil, err
 	}
 	if t.settings.Archive.Path != "" && now.Archive.Bucket.Place() != t.settings.Archive.Bucket.Place() {
 		now = t.settings // they are about another store by now: this archive is kept by what was said of it
@@ -213,9 +213,9 @@ func (t *taking) policy() (backup.Policy, []protocol.FormerArchive, error) {
 	rules := now.Keep
 	snapshots, err := snapshotBackups(rules.Snapshots)
 	if err != nil {
-		return backup.Policy{}, nil, err
+		return keep.Policy{}, nil, err
 	}
-	return backup.Policy{
+	return keep.Policy{
 		Count: rules.Count, Age: time.Duration(rules.Days) * 24 * time.Hour, Now: time.Now(),
 		Pinned: rules.Pinned, InUse: rules.InUse, Snapshots: snapshots, Unfinished: cmp.Or(t.unfinished, givenUp),
 	}, now.Former, nil

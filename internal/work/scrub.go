@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/archive/transfer"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
@@ -20,10 +20,10 @@ func (v *verify) scrub(ctx context.Context) {
 	v.progress.step("reads other objects of the archive again")
 	last := scrubState(s.Last)
 	for _, name := range v.result.Objects { // whether it is the newest that they are of is to be known
-		last.Findings = append(last.Findings, backup.Finding{Name: name})
+		last.Findings = append(last.Findings, keep.Finding{Name: name})
 	}
 	begin := time.Now()
-	state, err := backup.Scrub(ctx, backup.ScrubOptions{
+	state, err := keep.Scrub(ctx, keep.ScrubOptions{
 		Bucket: v.archive, Decoder: v.decoder, Secret: v.secret(ctx),
 		Period: time.Duration(s.Days) * 24 * time.Hour, Budget: s.Budget, Pinned: v.settings.Keep.Pinned,
 		Now: begin, Workers: transfer.Streams(),
@@ -48,17 +48,17 @@ func (v *verify) secret(ctx context.Context) []byte {
 }
 
 // scrubState is what the last verification has left.
-func scrubState(s protocol.ScrubState) backup.ScrubState {
-	out := backup.ScrubState{Position: s.Position, At: s.At, Round: s.Round, Whole: s.Whole,
+func scrubState(s protocol.ScrubState) keep.ScrubState {
+	out := keep.ScrubState{Position: s.Position, At: s.At, Round: s.Round, Whole: s.Whole,
 		Objects: s.Objects, Bytes: s.Bytes, Total: s.Total, More: s.More}
 	for _, o := range s.Broken {
-		out.Findings = append(out.Findings, backup.Finding(o))
+		out.Findings = append(out.Findings, keep.Finding(o))
 	}
 	return out
 }
 
 // scrubResult is the opposite of scrubState.
-func scrubResult(s backup.ScrubState, err error) *protocol.ScrubState {
+func scrubResult(s keep.ScrubState, err error) *protocol.ScrubState {
 	out := &protocol.ScrubState{Position: s.Position, At: s.At, Round: s.Round, Whole: s.Whole,
 		Objects: s.Objects, Bytes: s.Bytes, Total: s.Total, More: s.More}
 	for _, f := range s.Findings {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"toban.dev/internal/archive/bucket"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -110,9 +110,9 @@ func (c *secondCopy) open(ctx context.Context) error {
 }
 
 // copy copies an archive, and returns how many backups of each kind can be restored from the copy.
-func (c *secondCopy) copy(ctx context.Context, path string, policy backup.Policy) (map[string]int, error) {
+func (c *secondCopy) copy(ctx context.Context, path string, policy keep.Policy) (map[string]int, error) {
 	c.log.Info("compares", "archive", path)
-	state, err := backup.CopyToSecond(ctx, backup.SecondOptions{
+	state, err := keep.CopyToSecond(ctx, keep.SecondOptions{
 		First: bucket.Sub(c.first, path), Second: bucket.Sub(c.second, path),
 		Owner: c.settings.Archive.Owner, Policy: policy, Tell: c.tell,
 	})
@@ -138,7 +138,7 @@ func (c *secondCopy) copy(ctx context.Context, path string, policy backup.Policy
 }
 
 // tell says now and then how much was copied.
-func (c *secondCopy) tell(done, total backup.SecondAmount) {
+func (c *secondCopy) tell(done, total keep.SecondAmount) {
 	if now := time.Now(); now.Sub(c.told) >= tellEvery || done.Objects == total.Objects {
 		c.told = now
 		c.log.Info("copies", "objects", done.Objects, "ofObjects", total.Objects, "bytes", done.Bytes,
@@ -147,14 +147,14 @@ func (c *secondCopy) tell(done, total backup.SecondAmount) {
 }
 
 // policy is what is kept of the copy of an archive: what the spec says of the first store.
-func (c *secondCopy) policy(path string) backup.Policy {
+func (c *secondCopy) policy(path string) keep.Policy {
 	rules := c.settings.Keep
 	for _, f := range slices.Concat(c.settings.Former, c.settings.Forgotten) {
 		if f.Path == path {
 			rules.Pinned, rules.InUse = f.Pinned, f.InUse
 		}
 	}
-	return backup.Policy{
+	return keep.Policy{
 		Count: rules.Count, Age: time.Duration(rules.Days) * 24 * time.Hour, Now: time.Now(),
 		Pinned: rules.Pinned, InUse: rules.InUse, Unfinished: givenUp,
 	}

@@ -15,7 +15,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/backup"
+	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/wal"
 	"toban.dev/test/stores/servers"
 )
@@ -33,25 +33,25 @@ func TestAnArchiveIsCopiedBetweenStores(t *testing.T) {
 			door := servers.StartFaulty(t, server.URL)
 			second := open(t, server.At(door.URL))
 			door.RefuseWritesAfter(4)
-			options := backup.SecondOptions{First: first, Second: second, Owner: copied.UID,
-				Policy: backup.Policy{Count: 7, Now: time.Now()}}
-			if state, err := backup.CopyToSecond(t.Context(), options); err == nil || !state.Until.IsZero() {
+			options := keep.SecondOptions{First: first, Second: second, Owner: copied.UID,
+				Policy: keep.Policy{Count: 7, Now: time.Now()}}
+			if state, err := keep.CopyToSecond(t.Context(), options); err == nil || !state.Until.IsZero() {
 				t.Fatalf("a store that refuses gives %+v", state)
 			}
 			door.RefuseWritesAfter(-1)
-			state, err := backup.CopyToSecond(t.Context(), options)
+			state, err := keep.CopyToSecond(t.Context(), options)
 			if err != nil || state.Until.IsZero() || len(state.Problems) > 0 {
 				t.Fatalf("%+v, %v", state, err)
 			}
 			sameContent(t, first, second)
-			again, err := backup.CopyToSecond(t.Context(), options)
+			again, err := keep.CopyToSecond(t.Context(), options)
 			if err != nil || again.Copied.Objects > 0 || again.Until.IsZero() {
 				t.Errorf("it is copied again: %+v, %v", again, err)
 			}
 			if err := first.Delete(t.Context(), names(t, first)...); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := backup.CopyToSecond(t.Context(), options); !errors.Is(err, backup.ErrNoArchive) {
+			if _, err := keep.CopyToSecond(t.Context(), options); !errors.Is(err, keep.ErrNoArchive) {
 				t.Errorf("of an empty store: %v", err)
 			}
 			restorableFrom(t, second)
@@ -64,9 +64,9 @@ func TestACopyNeedsNoRightToDelete(t *testing.T) {
 	first := open(t, servers.StartS3(t).Config)
 	writeArchive(t, first)
 	guarded := servers.GuardS3(t)
-	state, err := backup.CopyToSecond(t.Context(), backup.SecondOptions{
+	state, err := keep.CopyToSecond(t.Context(), keep.SecondOptions{
 		First: first, Second: open(t, guarded.Instances),
-		Owner: copied.UID, Policy: backup.Policy{Count: 7, Now: time.Now()},
+		Owner: copied.UID, Policy: keep.Policy{Count: 7, Now: time.Now()},
 	})
 	if err != nil || state.Until.IsZero() {
 		t.Fatalf("%+v, %v", state, err)
@@ -144,7 +144,7 @@ func compressed(t *testing.T, content []byte) []byte {
 // sameContent sees that a copy has what its archive has, and copy.json.
 func sameContent(t *testing.T, first, second bucket.Bucket) {
 	t.Helper()
-	want := append(names(t, first), backup.FileCopy)
+	want := append(names(t, first), keep.FileCopy)
 	slices.Sort(want)
 	if got := names(t, second); !slices.Equal(got, want) {
 		t.Fatalf("the copy has\n%q, wanted\n%q", got, want)

@@ -1,6 +1,6 @@
-// Package restore makes a database of what is in an archive: it unpacks a backup, gives a server the WAL to replay up to
-// a target, and goes on with what was cut off. By the same means backups are verified and looked through, and copies are
-// run. Which backup leads to the target the book says.
+// Package restore makes a database of what is in an archive: it unpacks a backup, gives a server the WAL to replay up
+// to a target, and goes on with what was cut off. By the same means backups are verified and looked through, and copies
+// are run. Which backup leads to the target the book says.
 package restore
 
 import (

@@ -17,9 +17,9 @@ import (
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
-	"toban.dev/internal/backup"
 	"toban.dev/internal/wal"
 )
 
@@ -286,7 +286,7 @@ func (a *archive) retain(count int) (kept []string) {
 	a.Helper()
 	c, err := book.Read(a.Context(), a)
 	must(a, err)
-	must(a, a.Delete(a.Context(), backup.Retain(c, backup.Policy{Count: count, Now: time.Now()}).Names...))
+	must(a, a.Delete(a.Context(), keep.Retain(c, keep.Policy{Count: count, Now: time.Now()}).Names...))
 	c, err = book.Read(a.Context(), a)
 	must(a, err)
 	for _, b := range c.Backups {

@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"fmt"
@@ -23,22 +23,26 @@ func TestABackupThatMayBeUnderWayKeepsItsWAL(t *testing.T) {
 		wal     string
 		stays   bool
 	}{
-		"no backup is under way":   {nil, nil, "1 2 3 4 5 6 7 8 9", false},
-		"one is, since the 7th":    {nil, []time.Time{archivetest.Day(7).Add(hour / 2), archivetest.Day(11)}, "1 2 3 4 5 6", true},
-		"its first is listed last": {nil, []time.Time{archivetest.Day(11), archivetest.Day(9), archivetest.Day(7).Add(hour / 2)}, "1 2 3 4 5 6", true},
-		"it has only begun":        {nil, []time.Time{archivetest.Day(11)}, "1 2 3 4 5 6 7 8 9", true},
+		"no backup is under way": {nil, nil, "1 2 3 4 5 6 7 8 9", false},
+		"one is, since the 7th": {nil, []time.Time{archivetest.Day(7).Add(hour / 2), archivetest.Day(11)}, "1 2 3 4 5 6",
+			true},
+		"its first is listed last": {nil, []time.Time{archivetest.Day(11), archivetest.Day(9),
+			archivetest.Day(7).Add(hour / 2)}, "1 2 3 4 5 6", true},
+		"it has only begun": {nil, []time.Time{archivetest.Day(11)}, "1 2 3 4 5 6 7 8 9", true},
 		"it has had nothing new for long": {
 			nil, []time.Time{archivetest.Day(7), archivetest.Day(8)}, "1 2 3 4 5 6 7 8 9", false,
 		},
 		"that is no longer than it may take": {
-			func(p *Policy) { p.Unfinished = 4 * 24 * hour }, []time.Time{archivetest.Day(7), archivetest.Day(8)}, "1 2 3 4 5 6", true,
+			func(p *Policy) { p.Unfinished = 4 * 24 * hour }, []time.Time{archivetest.Day(7),
+				archivetest.Day(8)}, "1 2 3 4 5 6", true,
 		},
 		"that is longer than it may take": {
 			func(p *Policy) { p.Unfinished = hour }, []time.Time{archivetest.Day(7), archivetest.Day(11).Add(-hour)},
 			"1 2 3 4 5 6 7 8 9", false,
 		},
 		"somebody uses it": {
-			func(p *Policy) { p.InUse = []string{"u"} }, []time.Time{archivetest.Day(7), archivetest.Day(8)}, "1 2 3 4 5 6", true,
+			func(p *Policy) { p.InUse = []string{"u"} }, []time.Time{archivetest.Day(7),
+				archivetest.Day(8)}, "1 2 3 4 5 6", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +75,8 @@ func TestABackupThatMayBeUnderWayKeepsItsWAL(t *testing.T) {
 func TestABackupThatHasJustBegunKeepsTheWALOfAnHourBefore(t *testing.T) {
 	archive := aMonth(10, 2, 10)
 	addWAL(&archive, 1, 1, 9, archivetest.Day(11).Add(-75*time.Minute))
-	begun := bucket.Object{Name: format.FolderBase + "u/base.tar.00000.zst", Modified: archivetest.Day(11).Add(-30 * time.Minute)}
+	begun := bucket.Object{Name: format.FolderBase + "u/base.tar.00000.zst",
+		Modified: archivetest.Day(11).Add(-30 * time.Minute)}
 	archive.Unfinished = []book.Unfinished{{ID: "u", Objects: []bucket.Object{begun}}}
 	d := byRules(t, archive, Policy{Count: 1, Now: archivetest.Day(11).Add(time.Hour)})
 	if _, wal := gone(d); strings.Count(strings.Join(wal, " "), "9") != 1 {

@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"cmp"
@@ -322,7 +322,8 @@ func checkCopied(name string, stored []byte) error {
 	plain, encrypted, sealed := format.PlainName(rest)
 	if encrypted {
 		if !strings.HasPrefix(string(stored[:min(len(stored), len(format.AgeIntro))]), format.AgeIntro) {
-			return &format.ObjectError{Name: name, What: format.Altered, Err: fmt.Errorf("it does not begin with %q", format.AgeIntro)}
+			return &format.ObjectError{Name: name, What: format.Altered,
+				Err: fmt.Errorf("it does not begin with %q", format.AgeIntro)}
 		}
 		return nil
 	}

@@ -1,4 +1,6 @@
-package backup
+// Package keep looks after what an archive has: it decides what of it is kept and what goes, reads all of it again
+// within a period, and copies it to a second store.
+package keep
 
 import (
 	"cmp"
@@ -215,7 +217,9 @@ func (r retention) keptBackups(p Policy, held held) map[string]Verdict {
 
 // keepAge keeps what the moments of the promised time need: in every window that reaches into it, on any branch, the
 // last backup before it too.
-func keepAge(p Policy, all, good []format.Backup, windows []book.Window, keep func(b format.Backup, reason, message string)) {
+func keepAge(
+	p Policy, all, good []format.Backup, windows []book.Window, keep func(b format.Backup, reason, message string),
+) {
 	horizon := p.Now.Add(-p.Age)
 	for _, b := range all {
 		if b.Stopped.After(horizon) {
@@ -234,7 +238,9 @@ func keepAge(p Policy, all, good []format.Backup, windows []book.Window, keep fu
 
 // keepCount keeps the newest backups of each trigger, among them as many as count that can be restored. One that can't
 // be does not count, and stays for as long as it would otherwise: what it lacks may come back. The oldest is first.
-func keepCount(p Policy, backups []format.Backup, restorable map[string]bool, keep func(b format.Backup, reason, message string)) {
+func keepCount(
+	p Policy, backups []format.Backup, restorable map[string]bool, keep func(b format.Backup, reason, message string),
+) {
 	counted := map[string]int{}
 	maps.Copy(counted, p.Newer)
 	for _, b := range slices.Backward(backups) {

@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"bytes"
@@ -134,7 +134,8 @@ func (s *second) claim(ctx context.Context, owner format.Owner) error {
 			}
 			return fmt.Errorf("%w (it has %s, and no %s)", ErrNoCopy, o.Name, FileCopy)
 		}
-		if text, err = json.Marshal(format.Owner{Format: format.Format, UID: owner.UID, Namespace: owner.Namespace, Name: owner.Name,
+		if text, err = json.Marshal(format.Owner{Format: format.Format, UID: owner.UID, Namespace: owner.Namespace,
+			Name:             owner.Name,
 			SystemIdentifier: owner.SystemIdentifier}); err == nil {
 			err = s.Second.Create(ctx, FileCopy, text)
 		}
@@ -267,7 +268,8 @@ func (s *second) copyObject(ctx context.Context, o bucket.Object, check func(sto
 		return fmt.Errorf("read from the first store: %w", err)
 	}
 	if int64(len(stored)) != o.Size {
-		err = &format.ObjectError{Name: o.Name, What: format.Truncated, Err: fmt.Errorf("it has %d of its %d bytes", len(stored), o.Size)}
+		err = &format.ObjectError{Name: o.Name, What: format.Truncated,
+			Err: fmt.Errorf("it has %d of its %d bytes", len(stored), o.Size)}
 	} else {
 		err = check(stored)
 	}

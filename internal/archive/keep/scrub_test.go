@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"bytes"
@@ -61,7 +61,9 @@ func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
 }
 
 // scrubbedArchiver is one whose archive is encrypted, if there is a key, and that knows a secret.
-func scrubbedArchiver(t *testing.T, b *buckettest.Memory, s *archivetest.Source, key *age.X25519Identity) *write.Archiver {
+func scrubbedArchiver(
+	t *testing.T, b *buckettest.Memory, s *archivetest.Source, key *age.X25519Identity,
+) *write.Archiver {
 	t.Helper()
 	recipient := ""
 	if key != nil {
@@ -403,10 +405,13 @@ func TestHolesOfRetentionAreNone(t *testing.T) {
 		pinned []string
 		holes  int
 	}{
-		"the schedule's leads on":          {func(*book.Catalogue) {}, nil, 1},
-		"one that is pinned":               {func(*book.Catalogue) {}, []string{"b2"}, 0},
-		"one that was asked for":           {func(c *book.Catalogue) { c.Backups[0].Trigger = "request" }, nil, 0},
-		"one asked for beside a scheduled": {func(c *book.Catalogue) { addBackup(c, "r", "request", 1, 3, archivetest.Day(3)) }, nil, 1},
+		"the schedule's leads on": {func(*book.Catalogue) {}, nil, 1},
+		"one that is pinned":      {func(*book.Catalogue) {}, []string{"b2"}, 0},
+		"one that was asked for":  {func(c *book.Catalogue) { c.Backups[0].Trigger = "request" }, nil, 0},
+		"one asked for beside a scheduled": {func(c *book.Catalogue) {
+			addBackup(c, "r", "request", 1, 3,
+				archivetest.Day(3))
+		}, nil, 1},
 		"the parent of one that is pinned": {func(c *book.Catalogue) {
 			addBackup(c, "child", "", 1, 3, archivetest.Day(3))
 			c.Backups[1].Parent, c.Backups[1].Type = "b2", format.TypeIncremental

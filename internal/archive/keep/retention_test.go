@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"fmt"
@@ -35,7 +35,8 @@ func aMonth(today int, backups ...int) book.Catalogue {
 func addWAL(c *book.Catalogue, term uint64, timeline wal.Timeline, number int, at time.Time) {
 	s := format.SegmentOf(timeline, uint64(number))
 	c.Terms[term].WAL = append(c.Terms[term].WAL,
-		book.WAL{Piece: format.Piece{Segment: s, From: 0, To: wal.SegmentSize}, Object: bucket.Object{Name: format.TermFolder(term) + s.String() + ".zst", Modified: at}})
+		book.WAL{Piece: format.Piece{Segment: s, From: 0, To: wal.SegmentSize},
+			Object: bucket.Object{Name: format.TermFolder(term) + s.String() + ".zst", Modified: at}})
 }
 
 func addBackup(c *book.Catalogue, id, trigger string, term uint64, number int, at time.Time) {
@@ -292,7 +293,8 @@ func TestAPinnedBackupStaysAsItWasWhenItEnded(t *testing.T) {
 		t.Errorf("it removes %v and WAL of the days %v", backups, wal)
 	}
 	drop(&archive, d)
-	if got, err := archive.Choose(book.Wanted{Backup: "b2", Target: book.Target{Immediate: true}, Now: p.Now}); err != nil {
+	if got, err := archive.Choose(book.Wanted{Backup: "b2", Target: book.Target{Immediate: true},
+		Now: p.Now}); err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// The parents of one go with it; they need no WAL beyond their own.

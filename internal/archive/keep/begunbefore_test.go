@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"testing"
@@ -26,7 +26,8 @@ func restoredFrom(left, on []ha.TermStart) book.Catalogue {
 		addWAL(&c, 1005, 3, number+5, archivetest.Day(3))
 	}
 	addWAL(&c, 4, 2, 6, archivetest.Day(2))
-	c.Backups = []format.Backup{{ID: "b", Type: format.TypeFull, Term: 3, StartLSN: inSegment(4, 0x28), StopLSN: inSegment(4, 0x100),
+	c.Backups = []format.Backup{{ID: "b", Type: format.TypeFull, Term: 3, StartLSN: inSegment(4, 0x28),
+		StopLSN:       inSegment(4, 0x100),
 		StartTimeline: 2, StopTimeline: 2, Started: archivetest.Day(2), Stopped: archivetest.Day(2)}}
 	return c
 }

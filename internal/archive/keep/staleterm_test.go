@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"slices"
@@ -65,7 +65,8 @@ func TestABackupWithAStaleTermIsOfTheFirstLeaderSince(t *testing.T) {
 			t.Errorf("it is of what term %d had: %v", term, is)
 		}
 	}
-	for _, w := range []book.Wanted{{Backup: stale.ID}, {Backup: stale.ID, Target: book.Target{LSN: stale.StopLSN + 0x100}}} {
+	for _, w := range []book.Wanted{{Backup: stale.ID},
+		{Backup: stale.ID, Target: book.Target{LSN: stale.StopLSN + 0x100}}} {
 		choice, err := c.Choose(w)
 		if err != nil || !slices.Equal(choice.TermHistory, c.Terms[1002].TermHistory) {
 			t.Errorf("restore %s: along %+v, %v", w, choice.TermHistory, err)

@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"errors"
@@ -187,7 +187,8 @@ func (w *world) retainUnread(policy Policy) {
 	still := reaches(after)
 	for _, r := range needed(policy, c, before, d) {
 		own := r.history[len(r.history)-1].Term
-		goes, of := slices.Contains(d.Names, r.backup.Folder()+format.FileBackup), name == format.TermFolder(own)+format.FileLineage
+		goes, of := slices.Contains(d.Names,
+			r.backup.Folder()+format.FileBackup), name == format.TermFolder(own)+format.FileLineage
 		known := of && len(c.Terms[own].TermHistory) > 0 // from another that goes on with it
 		if name != r.backup.Folder()+format.FileBackup && !of || goes && known {
 			continue

@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"cmp"
@@ -366,7 +366,8 @@ func (s *scrubbing) open(ctx context.Context, name, plain string) ([]byte, error
 	}
 	there, here := format.StampOf(stored), format.StampWith(s.Secret, plain, content)
 	if there != "" && here != "" && !hmac.Equal([]byte(there), []byte(here)) {
-		return nil, &format.ObjectError{Name: name, What: format.Altered, Err: errors.New("its stamp is not that of the database which wrote it")}
+		return nil, &format.ObjectError{Name: name, What: format.Altered,
+			Err: errors.New("its stamp is not that of the database which wrote it")}
 	}
 	return content, nil
 }

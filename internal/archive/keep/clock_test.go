@@ -1,4 +1,4 @@
-package backup
+package keep
 
 import (
 	"errors"
@@ -107,7 +107,8 @@ func gapAtNoon(t *testing.T, noted bool) timed {
 	if noted {
 		a.note(1, format.ClockNote{LSN: format.SegmentStart(6) + 100, At: archivetest.Hour(11).Add(time.Minute)})
 	}
-	a.put(format.TermFolder(1)+format.Gap{From: format.SegmentStart(6), To: format.SegmentStart(20)}.Name(), "gap", archivetest.Hour(13))
+	a.put(format.TermFolder(1)+format.Gap{From: format.SegmentStart(6), To: format.SegmentStart(20)}.Name(), "gap",
+		archivetest.Hour(13))
 	a.segment(1, 1, 20, archivetest.Hour(13))
 	a.segment(1, 1, 21, archivetest.Hour(13).Add(20*time.Minute))
 	a.back("b2", 21, archivetest.Hour(14))
