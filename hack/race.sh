@@ -7,5 +7,5 @@ hack/deps.sh race
 # shellcheck source=hack/env.sh
 . hack/env.sh
 CGO_ENABLED=1 go run ./hack/gotest -race -shuffle=on -count=1 -timeout 30m \
-  ./internal/agent/... ./internal/backup/... ./internal/archive/bucket/... ./internal/operator/... \
+  ./internal/agent/... ./internal/archive/... ./internal/operator/... \
   ./internal/front/pooler/... ./internal/work/... ./cmd/...

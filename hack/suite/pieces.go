@@ -48,7 +48,7 @@ func soak(all []test) []piece {
 		script("race", 900, "hack/race.sh"),
 		script("elections", 1200, gotest("./internal/ha/simulation -schedules 400000")),
 		script("virtual", 1800, gotest("./test/virtual -first 1000 -schedules 4000")),
-		script("histories", 600, gotest("-run ^TestHistories$ ./internal/backup -schedules 10000")),
+		script("histories", 600, gotest("-run ^TestHistories$ ./internal/archive/keep -schedules 10000")),
 		script("mixed", 1800, gotest("./test/mixed -rounds 9")),
 		script("bring-18", 300, "env TOBAN_TEST_MAJOR=18 "+gotest("./test/local/bring")),
 		script("local-19", 1500, "env TOBAN_TEST_MAJOR=19 "+gotest("./test/local ./test/local/upgrade")),

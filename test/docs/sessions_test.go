@@ -31,22 +31,22 @@ var (
 
 // pinnedBy are places whose settings another function makes. A place is a file, a function there, and what connects.
 var pinnedBy = map[string]string{
-	"internal/backup/inspect.go amcheck: pg_amcheck":        "internal/backup/session.go optionsVariable",
-	"internal/backup/snapshot.go BeginSession: pgconn":      "internal/work/takehost.go connection",
-	"internal/backup/stream.go openStream: pgconn":          "internal/work/takehost.go connection",
-	"internal/work/tablerestore/dump.go write: pg_dump":     "internal/work/tablerestore/dump.go pgOptions",
-	"internal/work/tablerestore/dump.go loadAs: pg_restore": "internal/work/tablerestore/dump.go pgOptions",
-	"internal/cli/psql/psql.go command: psql":               "internal/cli/psql/psql.go PSQLOptions",
-	"internal/work/initjob/connect.go open: pgx":            "internal/work/initjob/connect.go config",
-	"internal/work/major/trial.go copy: psql":               "internal/work/major/trial.go programOptions",
-	"internal/work/major/trial.go copyAll: pg_dump":         "internal/work/major/trial.go programOptions",
-	"internal/work/major/trial.go copyAll: pg_dumpall":      "internal/work/major/trial.go programOptions",
-	"internal/postgres/rewind.go Rewind: pg_rewind":         "internal/postgres/rewind.go askingSource",
-	"internal/postgres/rewind.go unsettled: psql":           "internal/postgres/rewind.go askingSource",
-	"internal/work/drill.go connectWith: pgx":               "internal/work/drill.go settings",
-	"internal/work/drill.go connectWith: a connection":      "internal/work/drill.go settings",
-	"internal/work/takehost.go askPrimary: pgconn":          "internal/work/takehost.go connection",
-	"internal/work/takehost.go probe: pgconn":               "internal/work/takehost.go connection",
+	"internal/archive/restore/inspect.go amcheck: pg_amcheck": "internal/archive/restore/session.go optionsVariable",
+	"internal/archive/take/snapshot.go BeginSession: pgconn":  "internal/work/takehost.go connection",
+	"internal/archive/take/stream.go openStream: pgconn":      "internal/work/takehost.go connection",
+	"internal/work/tablerestore/dump.go write: pg_dump":       "internal/work/tablerestore/dump.go pgOptions",
+	"internal/work/tablerestore/dump.go loadAs: pg_restore":   "internal/work/tablerestore/dump.go pgOptions",
+	"internal/cli/psql/psql.go command: psql":                 "internal/cli/psql/psql.go PSQLOptions",
+	"internal/work/initjob/connect.go open: pgx":              "internal/work/initjob/connect.go config",
+	"internal/work/major/trial.go copy: psql":                 "internal/work/major/trial.go programOptions",
+	"internal/work/major/trial.go copyAll: pg_dump":           "internal/work/major/trial.go programOptions",
+	"internal/work/major/trial.go copyAll: pg_dumpall":        "internal/work/major/trial.go programOptions",
+	"internal/postgres/rewind.go Rewind: pg_rewind":           "internal/postgres/rewind.go askingSource",
+	"internal/postgres/rewind.go unsettled: psql":             "internal/postgres/rewind.go askingSource",
+	"internal/work/drill.go connectWith: pgx":                 "internal/work/drill.go settings",
+	"internal/work/drill.go connectWith: a connection":        "internal/work/drill.go settings",
+	"internal/work/takehost.go askPrimary: pgconn":            "internal/work/takehost.go connection",
+	"internal/work/takehost.go probe: pgconn":                 "internal/work/takehost.go connection",
 }
 
 // unpinned are places that have no settings of ours, and why that harms nobody.

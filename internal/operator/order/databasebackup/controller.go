@@ -1,7 +1,7 @@
 // Package databasebackup takes backups: for each DatabaseBackup it makes one Job when its turn has come,
 // watches that to its end and reports what became of it. What it decides is a pure function
 // of what it sees; nothing is remembered but in the status. It must not know how a backup is taken (that is the Pod's,
-// internal/backup) nor how an object looks (internal/operator/desired), nor when one is due (the controller of
+// internal/archive/take) nor how an object looks (internal/operator/desired), nor when one is due (the controller of
 // SampleDBs).
 package databasebackup
 

@@ -1,6 +1,6 @@
 // Package verification proves backups: a DatabaseBackup that is complete and is to be verified gets a Job, whose Pod
 // restores it into a scratch volume, checks it and asks it questions. What it finds goes into the status. It must not
-// know how a backup is restored (that is internal/backup's) nor how the Pod looks (that is
+// know how a backup is restored (that is internal/archive/restore's) nor how the Pod looks (that is
 // internal/operator/desired's).
 package verification
 
