@@ -22,14 +22,23 @@ func Hour(h int) time.Time { return time.Date(2026, 11, 20, h, 0, 0, 0, time.UTC
 // Day is one of the month of most tests.
 func Day(d int) time.Time { return time.Date(2026, 11, d, 3, 0, 0, 0, time.UTC) }
 
-// PutObject puts an object of a backup there as it is put when one is taken, and is what its backup.json says of it.
-func PutObject(t *testing.T, to bucket.Bucket, encoder *format.Encoder, id, name string, content []byte) format.Object {
-	t.Helper()
-	stored, err := encoder.Encode(content)
-	Must(t, err)
+// Folder is that of a backup in an archive.
+type Folder struct {
+	T *testing.T
+	// Bucket is rooted at the archive, ID is that of the backup.
+	Bucket  bucket.Bucket
+	Encoder *format.Encoder
+	ID      string
+}
+
+// Put puts an object there as it is put when a backup is taken, and is what its backup.json says of it.
+func (f Folder) Put(name string, content []byte) format.Object {
+	f.T.Helper()
+	stored, err := f.Encoder.Encode(content)
+	Must(f.T, err)
 	sum := sha256.Sum256(stored)
-	o := format.Object{Name: encoder.Name(name), Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
-	Must(t, to.Create(t.Context(), format.FolderBase+id+"/"+o.Name, stored))
+	o := format.Object{Name: f.Encoder.Name(name), Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
+	Must(f.T, f.Bucket.Create(f.T.Context(), format.FolderBase+f.ID+"/"+o.Name, stored))
 	return o
 }
 

@@ -37,9 +37,9 @@ func WriteWAL(history []ha.TermStart, at wal.LSN, into []byte) {
 			case in < 8:
 				into[i] = 0xD1
 			case in < 16:
-				into[i] = byte(page >> (8 * (in - 8)))
+				into[i] = byte(page >> (8 * (in - 8))) //nolint:gosec // one byte of it
 			default:
-				into[i] = byte(lsn>>4) ^ byte(term*41)
+				into[i] = byte(lsn>>4) ^ byte(term*41) //nolint:gosec // whatever it is
 			}
 		}
 	}
@@ -98,7 +98,7 @@ type SourceFile struct {
 
 // ReadAt implements io.ReaderAt.
 func (f *SourceFile) ReadAt(p []byte, off int64) (int, error) {
-	at := f.Segment.Start() + wal.LSN(off)
+	at := f.Segment.Start() + wal.LSN(off) //nolint:gosec // an offset
 	WriteWAL(f.Terms, at, p)
 	for i := range p {
 		lsn := at + wal.LSN(i)

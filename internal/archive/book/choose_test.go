@@ -84,7 +84,8 @@ func TestWhatIsChosenToRestoreFrom(t *testing.T) {
 	// With a gap at the end nobody knows what was written after it.
 	gap := chooseFrom()
 	gap.Terms[2].WAL[1].Piece.Segment.Number = 8
-	if got, err := gap.Choose(Wanted{Target: Target{Time: archivetest.Hour(20)}, Now: archivetest.Hour(22)}); err == nil {
+	late := Wanted{Target: Target{Time: archivetest.Hour(20)}, Now: archivetest.Hour(22)}
+	if got, err := gap.Choose(late); err == nil {
 		t.Errorf("chose %s beyond a gap", got.Backup.ID)
 	}
 }
@@ -105,9 +106,9 @@ func restoredInPlace() Catalogue {
 		writeTo(&c, 1002, 2, n, archivetest.Hour(21).Add(time.Duration(n)*time.Minute))
 	}
 	c.Terms[1002].Note.Modified = archivetest.Hour(21).Add(20 * time.Second)
-	backUp(&c, "b3", "", 1, 3, archivetest.Hour(3))
-	backUp(&c, "b15", "", 1, 15, archivetest.Hour(15))
-	backUp(&c, "new", "", 1002, 8, archivetest.Hour(21).Add(10*time.Minute))
+	backUp(&c, "b3", 1, 3, archivetest.Hour(3))
+	backUp(&c, "b15", 1, 15, archivetest.Hour(15))
+	backUp(&c, "new", 1002, 8, archivetest.Hour(21).Add(10*time.Minute))
 	return c
 }
 
@@ -346,7 +347,7 @@ func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
 	writeTo(&archive, 3, 3, 6, archivetest.Hour(10))
 	writeTo(&archive, 1004, 2, 4, archivetest.Hour(21))
 	writeTo(&archive, 1004, 2, 5, archivetest.Hour(21))
-	backUp(&archive, "b3", "", 1, 3, archivetest.Hour(3))
+	backUp(&archive, "b3", 1, 3, archivetest.Hour(3))
 	for range 20 { // whatever the order of a map
 		got, err := archive.Choose(Wanted{Now: archivetest.Hour(22)})
 		if err != nil || got.Branch != 1004 || got.To != 0x6000000 {
@@ -415,10 +416,10 @@ func writeTo(c *Catalogue, term uint64, timeline wal.Timeline, number int, at ti
 }
 
 // backUp adds a backup that begins and ends in a segment.
-func backUp(c *Catalogue, id, trigger string, term uint64, number int, at time.Time) {
+func backUp(c *Catalogue, id string, term uint64, number int, at time.Time) {
 	lsn := wal.LSN(number) * wal.SegmentSize
 	c.Backups = append(c.Backups, format.Backup{
-		ID: id, Type: format.TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
+		ID: id, Type: format.TypeFull, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
 		Started: at, Stopped: at,
 	})
 	slices.SortFunc(c.Backups, func(a, b format.Backup) int { return a.Stopped.Compare(b.Stopped) })

@@ -39,7 +39,8 @@ func storedBackup(t *testing.T, in bucket.Bucket, encoder *format.Encoder, id st
 	t.Helper()
 	b := format.Backup{ID: id, ServerVersion: "17.6", Stopped: time.Unix(1_800_000_000, 0).UTC()}
 	if manifest != nil {
-		b.SampleDB = archivetest.PutObject(t, in, encoder, id, format.FileSampleDB, manifest)
+		in := archivetest.Folder{T: t, Bucket: in, Encoder: encoder, ID: id}
+		b.SampleDB = in.Put(format.FileSampleDB, manifest)
 	}
 	archivetest.PutBackup(t, in, b)
 	for n := range 50 {

@@ -130,6 +130,7 @@ type Contents struct {
 // NewContents has nothing there yet.
 func NewContents(b format.Backup) Contents { return Contents{b, map[string]int64{}, tally{}} }
 
+// Add says that an object is there.
 func (c Contents) Add(o bucket.Object) {
 	name := strings.TrimPrefix(o.Name, c.backup.Folder())
 	if !c.backup.Listed() || !c.tars.add(name, o.Size) {

@@ -70,5 +70,6 @@ func ParseKeyNote(name string) (KeyNote, bool) {
 
 // Encrypted says that a backup needs a key.
 func (b Backup) Encrypted() bool {
-	return slices.ContainsFunc(b.ManifestObjects(), func(o Object) bool { return strings.Contains(o.Name, endEncrypted) })
+	return slices.ContainsFunc(b.ManifestObjects(),
+		func(o Object) bool { return strings.Contains(o.Name, endEncrypted) })
 }

@@ -124,7 +124,8 @@ func (w *world) lookAtTime(c book.Catalogue, branches []book.Branch, n int, at t
 	want.Branch = 0
 	choice, err = c.Choose(want)
 	begun := slices.DeleteFunc(slices.Clone(branches), func(b book.Branch) bool { return at.Before(b.Since) })
-	last := slices.MaxFunc(begun, func(a, b book.Branch) int { return a.Since.Compare(b.Since) }).Name == branches[n].Name
+	latest := slices.MaxFunc(begun, func(a, b book.Branch) int { return a.Since.Compare(b.Since) })
+	last := latest.Name == branches[n].Name
 	several := slices.ContainsFunc(begun, func(b book.Branch) bool {
 		_, has := c.On(b, want)
 		return b.Name != branches[n].Name && has

@@ -201,7 +201,9 @@ func TestAMomentThatMayBeMissing(t *testing.T) {
 				t.Errorf("it is %s (open %v), expected %s", got, open, c.want)
 			}
 			// A copy of what has no notes may look for it, and does not take it for reached where it is not.
-			for _, at := range []time.Time{archivetest.Hour(14).Add(8 * time.Minute), archivetest.Hour(8).AddDate(0, 1, 0)} {
+			for _, at := range []time.Time{
+				archivetest.Hour(14).Add(8 * time.Minute), archivetest.Hour(8).AddDate(0, 1, 0),
+			} {
 				got, open := outcome(t, c.archive.copied(at), c.at)
 				if open && got != c.want {
 					t.Errorf("copied at %s it is %s, expected %s", at, got, c.want)

@@ -133,8 +133,9 @@ func (w *world) restart(l *leader) {
 		w.rotate()
 	}
 	l.dismissed = false // it writes its notes again
-	l.archiver, _ = write.NewArchiver(write.ArchiverOptions{Bucket: w.bucket, Owner: archivetest.Owner, Encoder: w.encoder,
-		Secret: []byte("nonce"), Source: l.Source, TermHistory: l.Terms,
+	l.archiver, _ = write.NewArchiver(write.ArchiverOptions{Bucket: w.bucket, Owner: archivetest.Owner,
+		Encoder: w.encoder,
+		Secret:  []byte("nonce"), Source: l.Source, TermHistory: l.Terms,
 		Now: func() time.Time { return w.bucket.Clock }})
 }
 

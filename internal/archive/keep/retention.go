@@ -226,7 +226,8 @@ func keepAge(
 			keep(b, KeptAge, fmt.Sprintf("it is not older than %s", p.Age))
 		}
 	}
-	for _, w := range append(windows, book.Window{Backups: good}) { // in the latter nothing may have been written for long
+	windows = append(windows, book.Window{Backups: good}) // in the latter nothing may have been written for long
+	for _, w := range windows {
 		if !w.Until.IsZero() && w.Until.Before(horizon.Add(-slack)) {
 			continue
 		}

@@ -27,7 +27,7 @@ func aMonth(today int, backups ...int) book.Catalogue {
 		addWAL(&c, 1, 1, d, archivetest.Day(d))
 	}
 	for _, d := range backups {
-		addBackup(&c, fmt.Sprintf("b%d", d), "", 1, d, archivetest.Day(d))
+		addBackup(&c, format.Backup{ID: fmt.Sprintf("b%d", d), Term: 1}, d, archivetest.Day(d))
 	}
 	return c
 }
@@ -39,12 +39,11 @@ func addWAL(c *book.Catalogue, term uint64, timeline wal.Timeline, number int, a
 			Object: bucket.Object{Name: format.TermFolder(term) + s.String() + ".zst", Modified: at}})
 }
 
-func addBackup(c *book.Catalogue, id, trigger string, term uint64, number int, at time.Time) {
+// addBackup adds a backup that begins and ends in a segment.
+func addBackup(c *book.Catalogue, b format.Backup, number int, at time.Time) {
 	lsn := wal.LSN(number) * wal.SegmentSize
-	c.Backups = append(c.Backups, format.Backup{
-		ID: id, Type: format.TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
-		Started: at, Stopped: at,
-	})
+	b.Type, b.StartLSN, b.StopLSN, b.Started, b.Stopped = format.TypeFull, lsn+0x28, lsn+0x100, at, at
+	c.Backups = append(c.Backups, b)
 	slices.SortFunc(c.Backups, func(a, b format.Backup) int { return a.Stopped.Compare(b.Stopped) })
 }
 
@@ -153,7 +152,7 @@ func leftBranch() book.Catalogue {
 	for n := 5; n < 23; n++ {
 		addWAL(&c, 1002, 2, n, archivetest.Day(21))
 	}
-	addBackup(&c, "new", "", 1002, 22, archivetest.Day(21))
+	addBackup(&c, format.Backup{ID: "new", Term: 1002}, 22, archivetest.Day(21))
 	return c
 }
 
@@ -182,7 +181,8 @@ func TestABranchThatWasLeftIsKeptAsTheOtherIs(t *testing.T) {
 		})
 	}
 	// The WAL that leads from a kept backup to the end of its branch stays.
-	if _, wal := gone(Retain(leftBranch(), Policy{Count: 7, Now: archivetest.Day(22)})); strings.Join(wal, " ") != "1 2" {
+	_, wal := gone(Retain(leftBranch(), Policy{Count: 7, Now: archivetest.Day(22)}))
+	if strings.Join(wal, " ") != "1 2" {
 		t.Errorf("it removes WAL of the days %v", wal)
 	}
 }
@@ -202,7 +202,8 @@ func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := aMonth(5)
 			for i, trigger := range strings.Split(c.triggers, " ") {
-				addBackup(&archive, fmt.Sprintf("b%d", i+1), trigger, 1, i+1, archivetest.Day(i+1))
+				addBackup(&archive, format.Backup{ID: fmt.Sprintf("b%d", i+1), Trigger: trigger, Term: 1}, i+1,
+					archivetest.Day(i+1))
 			}
 			d := Retain(archive, Policy{Count: 2, Now: archivetest.Day(6)})
 			if backups, wal := gone(d); strings.Join(backups, " ") != c.backups || strings.Join(wal, " ") != c.wal {
@@ -413,7 +414,8 @@ func TestForgedBackupsTakeNothingOfThePromisedDays(t *testing.T) {
 	c := aMonth(26, 16, 18, 20, 22, 24, 26)
 	taken := slices.Clone(c.Backups)
 	for i := range 50 {
-		addBackup(&c, fmt.Sprintf("forged%d", i), "", 1, 26, archivetest.Day(26).Add(time.Duration(i)*time.Minute))
+		addBackup(&c, format.Backup{ID: fmt.Sprintf("forged%d", i), Term: 1}, 26,
+			archivetest.Day(26).Add(time.Duration(i)*time.Minute))
 	}
 	c.Terms[9] = &book.Term{TermHistory: []ha.TermStart{
 		{Term: 1, Timeline: 1}, {Term: 9, LSN: 5 * wal.SegmentSize, Timeline: 2},
@@ -421,7 +423,7 @@ func TestForgedBackupsTakeNothingOfThePromisedDays(t *testing.T) {
 	for n := 5; n < 60; n++ {
 		addWAL(&c, 9, 2, n, archivetest.Day(26))
 	}
-	addBackup(&c, "forged", "", 9, 59, archivetest.Day(26).Add(2*time.Hour))
+	addBackup(&c, format.Backup{ID: "forged", Term: 9}, 59, archivetest.Day(26).Add(2*time.Hour))
 	d, _ := retention{c}.retain(Policy{Count: 1, Age: 7 * 24 * time.Hour, Now: archivetest.Day(26).Add(3 * time.Hour)})
 	lost, wal := gone(d)
 	for _, b := range taken[1:] { // from the last before the seven days on

@@ -359,7 +359,8 @@ func (s *scrubbing) open(ctx context.Context, name, plain string) ([]byte, error
 	content, err := format.Decode(s.Decoder, name, stored, wal.SegmentSize)
 	var object *format.ObjectError
 	if err != nil && !errors.As(err, &object) {
-		return nil, &format.ObjectError{Name: name, What: format.Altered, Err: fmt.Errorf("%w: %w", errKeyOfObject, err)}
+		return nil, &format.ObjectError{Name: name, What: format.Altered,
+			Err: fmt.Errorf("%w: %w", errKeyOfObject, err)}
 	}
 	if err != nil {
 		return nil, err

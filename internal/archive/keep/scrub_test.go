@@ -94,9 +94,8 @@ func (s *scrubbed) backup(encoder *format.Encoder, id string, number uint64) {
 	start := format.SegmentStart(number)
 	b := format.Backup{ID: id, Type: format.TypeFull, Term: 1, StartLSN: start + 0x28, StopLSN: start + 0x100,
 		Started: s.bucket.Clock, Stopped: s.bucket.Clock, StartTimeline: 1, StopTimeline: 1}
-	put := func(name string) format.Object {
-		return archivetest.PutObject(s.T, s.bucket, encoder, id, name, bytes.Repeat([]byte(id+name), 100))
-	}
+	folder := archivetest.Folder{T: s.T, Bucket: s.bucket, Encoder: encoder, ID: id}
+	put := func(name string) format.Object { return folder.Put(name, bytes.Repeat([]byte(id+name), 100)) }
 	for i := range 3 {
 		b.Pieces = append(b.Pieces, put(format.PieceName(format.BaseTar, i)))
 	}
@@ -324,10 +323,10 @@ func later(a, b time.Time) time.Time {
 // addPieces puts a backup there of so many pieces of random size.
 func (s *scrubbed) addPieces(id string, pieces int) {
 	encoder, _ := format.NewEncoder("")
+	folder := archivetest.Folder{T: s.T, Bucket: s.bucket, Encoder: encoder, ID: id}
 	b := format.Backup{ID: id, Term: 1}
 	for i := range pieces {
-		b.Pieces = append(b.Pieces,
-			archivetest.PutObject(s.T, s.bucket, encoder, id, format.PieceName(format.BaseTar, i), []byte(fmt.Sprint(id, i))))
+		b.Pieces = append(b.Pieces, folder.Put(format.PieceName(format.BaseTar, i), []byte(fmt.Sprint(id, i))))
 	}
 	text, _ := json.Marshal(b)
 	_ = s.bucket.Put(s.Context(), format.FolderBase+id+"/"+format.FileBackup, text)
@@ -409,11 +408,11 @@ func TestHolesOfRetentionAreNone(t *testing.T) {
 		"one that is pinned":      {func(*book.Catalogue) {}, []string{"b2"}, 0},
 		"one that was asked for":  {func(c *book.Catalogue) { c.Backups[0].Trigger = "request" }, nil, 0},
 		"one asked for beside a scheduled": {func(c *book.Catalogue) {
-			addBackup(c, "r", "request", 1, 3,
+			addBackup(c, format.Backup{ID: "r", Trigger: "request", Term: 1}, 3,
 				archivetest.Day(3))
 		}, nil, 1},
 		"the parent of one that is pinned": {func(c *book.Catalogue) {
-			addBackup(c, "child", "", 1, 3, archivetest.Day(3))
+			addBackup(c, format.Backup{ID: "child", Term: 1}, 3, archivetest.Day(3))
 			c.Backups[1].Parent, c.Backups[1].Type = "b2", format.TypeIncremental
 		}, []string{"child"}, 0},
 		"a gap that is noted": {func(c *book.Catalogue) {

@@ -118,7 +118,8 @@ func (l scrubList) writtenSince(gap format.Gap, at time.Time) bool {
 
 // allStandAlone says that retention may have kept each of these backups without the WAL that leads on from it.
 func (l scrubList) allStandAlone(backups []format.Backup, pinned []string) bool {
-	return !slices.ContainsFunc(backups, func(b format.Backup) bool { return !l.mayStandAlone(b, pinned, len(l.Backups)) })
+	return !slices.ContainsFunc(backups,
+		func(b format.Backup) bool { return !l.mayStandAlone(b, pinned, len(l.Backups)) })
 }
 
 // mayStandAlone follows the children of a backup, no more generations of them than there are backups.

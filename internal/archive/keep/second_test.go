@@ -71,7 +71,8 @@ func TestWhatIsCopiedAndInWhichOrder(t *testing.T) {
 		b2, piece2         = "base/b2/backup.json", "base/b2/base.tar.00000.zst"
 		manifest2          = "base/b2/backup_manifest.zst"
 	)
-	all := []string{format.FileArchive, lineage1, lineage2, segment3, part4a, part4b, late, history, gap, b1, piece1, b2,
+	all := []string{format.FileArchive, lineage1, lineage2, segment3, part4a, part4b, late, history, gap, b1, piece1,
+		b2,
 		piece2, manifest2}
 	for name, c := range map[string]struct {
 		archive, copied []string
@@ -90,11 +91,14 @@ func TestWhatIsCopiedAndInWhichOrder(t *testing.T) {
 			all, slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == piece2 }),
 			[]string{piece2}, nil, nil},
 		"no backup that has not ended": {
-			[]string{format.FileArchive, piece1, piece2, b2}, []string{format.FileArchive}, []string{piece2, b2}, nil, nil},
+			[]string{format.FileArchive, piece1, piece2, b2}, []string{format.FileArchive},
+			[]string{piece2, b2}, nil, nil},
 		"nothing that has a name which nobody knows": {
-			[]string{format.FileArchive, "probe-x", "wal/00000001/what", "else/x"}, []string{format.FileArchive}, nil, nil, nil},
+			[]string{format.FileArchive, "probe-x", "wal/00000001/what", "else/x"}, []string{format.FileArchive},
+			nil, nil, nil},
 		"what only the copy has is known": {
-			[]string{format.FileArchive, lineage1}, []string{format.FileArchive, FileCopy, lineage1, segment3, b1, piece1}, nil,
+			[]string{format.FileArchive, lineage1},
+			[]string{format.FileArchive, FileCopy, lineage1, segment3, b1, piece1}, nil,
 			[]string{segment3, b1, piece1}, nil},
 		"what differs is named, and not touched": {
 			[]string{format.FileArchive, segment3 + ":7", part4a}, []string{format.FileArchive, segment3 + ":8"},
@@ -392,7 +396,8 @@ func TestACopyThatIsFullMakesRoom(t *testing.T) {
 			}
 		}
 		limited := &fullCopy{c.copy, len(c.copy.Objects)}
-		state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: limited, Owner: archivetest.Owner.UID,
+		state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: limited,
+			Owner:  archivetest.Owner.UID,
 			Policy: c.policy})
 		if there := len(seeRestorable(t, c.copy).Backups); there != 2 || kept != errors.Is(err, bucket.ErrFull) ||
 			kept == (len(missing(c.bucket, c.copy)) == 0) {
@@ -425,7 +430,8 @@ func (guardedCopy) Delete(context.Context, ...string) error { return bucket.ErrD
 
 func TestWhereNoCopyIsMade(t *testing.T) {
 	c := newCopying(t)
-	if _, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: c.bucket, Owner: archivetest.Owner.UID,
+	if _, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: c.bucket,
+		Owner:  archivetest.Owner.UID,
 		Policy: c.policy}); !errors.Is(err, ErrNoCopy) {
 		t.Errorf("the first store is taken for its copy: %v", err)
 	}

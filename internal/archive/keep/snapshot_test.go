@@ -13,7 +13,8 @@ import (
 func TestRetentionKeepsTheWALOfASnapshotAndCountsOnNone(t *testing.T) {
 	lsn := wal.LSN(3) * wal.SegmentSize
 	snapshot := format.Backup{
-		ID: "s3", Type: format.TypeSnapshot, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100, Stopped: archivetest.Day(3),
+		ID: "s3", Type: format.TypeSnapshot, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
+		Stopped: archivetest.Day(3),
 	}
 	young := snapshot
 	young.ID, young.StartLSN, young.StopLSN, young.Stopped = "s10", lsn*3+0x28, lsn*3+0x100, archivetest.Day(9)

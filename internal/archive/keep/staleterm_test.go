@@ -21,7 +21,8 @@ func TestABackupWithATermOfTheBranchThatWasLeftIsOfTheOther(t *testing.T) {
 	on := []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: fork, Timeline: 2}}
 	c := book.Catalogue{Terms: map[uint64]*book.Term{1: {TermHistory: left}, 1002: {TermHistory: on}}}
 	addWAL(&c, 1002, 2, 3, archivetest.Day(1))
-	b := format.Backup{ID: "b", Term: 1, StartLSN: fork + 0x100, StopLSN: fork + 0x200, StartTimeline: 2, StopTimeline: 2}
+	b := format.Backup{ID: "b", Term: 1, StartLSN: fork + 0x100, StopLSN: fork + 0x200, StartTimeline: 2,
+		StopTimeline: 2}
 	if c.In(b, left) || !c.In(b, on) {
 		t.Errorf("it is of the branch that was left: %v, of the other: %v", c.In(b, left), c.In(b, on))
 	}
@@ -82,10 +83,11 @@ func TestABackupWithAStaleTermIsOfTheFirstLeaderSince(t *testing.T) {
 func TestRetentionKeepsWhatTellsOfAStaleTerm(t *testing.T) {
 	c := twiceTheSameTimeline()
 	for term := range c.Terms {
-		c.Terms[term].Note = bucket.Object{Name: format.TermFolder(term) + format.FileLineage, Modified: archivetest.Day(1)}
+		c.Terms[term].Note = bucket.Object{Name: format.TermFolder(term) + format.FileLineage,
+			Modified: archivetest.Day(1)}
 	}
 	stale := c.Backups[0]
-	addBackup(&c, "newer", "", 2003, 5, archivetest.Day(4))
+	addBackup(&c, format.Backup{ID: "newer", Term: 2003}, 5, archivetest.Day(4))
 	for range 3 {
 		d := Retain(c, Policy{Count: 2, Now: archivetest.Day(20)})
 		c = retention{c}.without(d.Names).Catalogue

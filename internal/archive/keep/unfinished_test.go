@@ -24,7 +24,8 @@ func TestABackupThatMayBeUnderWayKeepsItsWAL(t *testing.T) {
 		stays   bool
 	}{
 		"no backup is under way": {nil, nil, "1 2 3 4 5 6 7 8 9", false},
-		"one is, since the 7th": {nil, []time.Time{archivetest.Day(7).Add(hour / 2), archivetest.Day(11)}, "1 2 3 4 5 6",
+		"one is, since the 7th": {nil, []time.Time{archivetest.Day(7).Add(hour / 2), archivetest.Day(11)},
+			"1 2 3 4 5 6",
 			true},
 		"its first is listed last": {nil, []time.Time{archivetest.Day(11), archivetest.Day(9),
 			archivetest.Day(7).Add(hour / 2)}, "1 2 3 4 5 6", true},
@@ -50,7 +51,8 @@ func TestABackupThatMayBeUnderWayKeepsItsWAL(t *testing.T) {
 			if c.objects != nil {
 				u := book.Unfinished{ID: "u"}
 				for i, at := range c.objects {
-					object := bucket.Object{Name: fmt.Sprintf("%su/base.tar.%05d.zst", format.FolderBase, i), Modified: at}
+					object := bucket.Object{Name: fmt.Sprintf("%su/base.tar.%05d.zst", format.FolderBase, i),
+						Modified: at}
 					u.Objects = append(u.Objects, object)
 				}
 				archive.Unfinished = append(archive.Unfinished, u)

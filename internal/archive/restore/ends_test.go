@@ -14,7 +14,8 @@ import (
 func TestWhereATimeIsReachedAtTheEnd(t *testing.T) {
 	short := &ShortError{Target: book.Target{Time: archivetest.Hour(12)},
 		Reached: Recovered{LSN: 0x5000000, Commit: archivetest.Hour(11)}}
-	gap, missing := book.Window{Missing: &format.Gap{From: 0x5000000, To: 0x6000000}}, "no WAL from 0/5000000 to 0/6000000"
+	gap := book.Window{Missing: &format.Gap{From: 0x5000000, To: 0x6000000}}
+	const missing = "no WAL from 0/5000000 to 0/6000000"
 	for name, c := range map[string]struct {
 		choice book.Choice
 		target book.Target

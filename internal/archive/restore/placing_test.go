@@ -31,7 +31,7 @@ func putPiece(t *testing.T, to bucket.Bucket, b format.Backup, name string, cont
 	if err != nil {
 		t.Fatal(err)
 	}
-	return archivetest.PutObject(t, to, encoder, b.ID, name, content)
+	return archivetest.Folder{T: t, Bucket: to, Encoder: encoder, ID: b.ID}.Put(name, content)
 }
 
 // counting is a bucket that counts what is read of it, and has each Get seen before.
@@ -101,7 +101,8 @@ func newCutBackup(t *testing.T) *cutBackup {
 		}
 		name := fmt.Sprintf("base/%d", i)
 		c.files[name] = content
-		archivetest.Must(t, w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(size)}))
+		archivetest.Must(t, w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600,
+			Size: int64(size)}))
 		_, err := w.Write(content)
 		archivetest.Must(t, err)
 	}

@@ -47,7 +47,8 @@ func (r *restoring) prepareSnapshot(ctx context.Context) error {
 		return fmt.Errorf("look at the data of the snapshot: %w", err)
 	}
 	if want := r.Present.SystemIdentifier; want != "" && control.SystemIdentifier != want {
-		return fmt.Errorf("%w: the snapshot has data of the database system %s, and the backup is of %s", book.ErrOutside,
+		return fmt.Errorf("%w: the snapshot has data of the database system %s, and the backup is of %s",
+			book.ErrOutside,
 			control.SystemIdentifier, want)
 	}
 	if err := leaveOut(data); err != nil {

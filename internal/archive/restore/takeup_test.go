@@ -13,7 +13,8 @@ import (
 // Only what another process has made of the same backups is gone on with.
 func TestWhatARestoreTakesUp(t *testing.T) {
 	chain := func(id, manifest string) []format.Backup {
-		return []format.Backup{{ID: "full"}, {ID: id, Manifest: format.Object{Name: format.FileManifest, SHA256: manifest}}}
+		own := format.Object{Name: format.FileManifest, SHA256: manifest}
+		return []format.Backup{{ID: "full"}, {ID: id, Manifest: own}}
 	}
 	for name, c := range map[string]struct {
 		chain  []format.Backup

@@ -132,7 +132,7 @@ func (u *unpacking) combine(ctx context.Context) error {
 		return err
 	}
 	var words bytes.Buffer
-	cmd := exec.CommandContext(ctx, filepath.Join(u.Programs, "pg_combinebackup"), //nolint:gosec // of our own folders
+	cmd := exec.CommandContext(ctx, filepath.Join(u.Programs, "pg_combinebackup"),
 		append(args, folders...)...)
 	cmd.Stderr = &words
 	if err := postgres.Children.Run(cmd); err != nil {

@@ -47,7 +47,8 @@ func TestVerifyFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := t.TempDir()
 			write(t, data, map[string]string{
-				"base/1/2": "123456789", "base/1/\xff": "123456789", "pg_tblspc/.keep": "", format.FileManifest: manifest,
+				"base/1/2": "123456789", "base/1/\xff": "123456789", "pg_tblspc/.keep": "",
+				format.FileManifest: manifest,
 			})
 			if err := os.Remove(filepath.Join(data, "pg_tblspc/.keep")); err != nil {
 				t.Fatal(err)
@@ -77,7 +78,7 @@ func TestVerifyFiles(t *testing.T) {
 // How many files there are in the manifest of TestAManifestIsGoneThrough.
 var manifestFiles = flag.Int("through", 3000, "files of the manifest in TestAManifestIsGoneThrough")
 
-// All files of a manifest are found; `-through 10000000 -v` says how long that takes
+// All files of a manifest are found; `-through 10000000 -v` says how long that takes, and how much memory.
 func TestAManifestIsGoneThrough(t *testing.T) {
 	name := filepath.Join(t.TempDir(), format.FileManifest)
 	file, err := os.Create(name)

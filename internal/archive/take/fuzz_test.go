@@ -17,7 +17,8 @@ func FuzzStream(f *testing.F) {
 		if err := chunk(message, to); err != nil && to.text != "" {
 			t.Errorf("%q is %q, and an error: %v", message, to.text, err)
 		}
-		if name, _, begun := strings.Cut(to.text, "@"); begun && message[0] == 'n' && !format.TarName.MatchString(name) {
+		name, _, begun := strings.Cut(to.text, "@")
+		if begun && message[0] == 'n' && !format.TarName.MatchString(name) {
 			t.Errorf("an archive %q begins", name)
 		}
 	})

@@ -345,7 +345,8 @@ func TestAManifestThatFitsIsOneObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := buckettest.NewMemory()
-	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}, ctx: t.Context(), backup: format.Backup{ID: "x"}}
+	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}, ctx: t.Context(),
+		backup: format.Backup{ID: "x"}}
 	if err := errors.Join(w.manifest(), archivetest.WriteManifest(w.text, 100), w.text.end(&w.backup)); err != nil {
 		t.Fatal(err)
 	}

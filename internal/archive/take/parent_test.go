@@ -48,7 +48,8 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 					Size: 1}}
 			}, "",
 		},
-		"the last is of a branch that was left": {second, 4, func(c *book.Catalogue) { c.Backups[2].StopLSN = 600 }, "one"},
+		"the last is of a branch that was left": {second, 4, func(c *book.Catalogue) { c.Backups[2].StopLSN = 600 },
+			"one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := Parent(make3(c.modify), c.history, c.every)

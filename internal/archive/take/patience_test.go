@@ -81,7 +81,8 @@ func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
 					holds(ctx, t, b, format.FolderBase+"20261120T031500Z-3f2a/base.tar.00000.zst")
 				}
 				// Pauses grow: a bucket that is away is not asked all the time.
-				if limit := 12 + int(took/time.Minute); *tries > limit || errors.Is(c.err, buckettest.ErrInjected) != (told > 0) {
+				if limit := 12 + int(took/time.Minute); *tries > limit ||
+					errors.Is(c.err, buckettest.ErrInjected) != (told > 0) {
 					t.Errorf("in %v it was tried %d times, and told %d times", took, *tries, told)
 				}
 			})

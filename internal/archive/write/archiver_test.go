@@ -99,7 +99,8 @@ func (r recycled) Open(name string) (File, error) {
 func TestRecycledFileIsNotArchived(t *testing.T) {
 	archivetest.SmallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	a := newTestArchiver(t, buckettest.NewMemory(), recycled{&archivetest.Source{Terms: history, End: 1 << 20}}, history)
+	a := newTestArchiver(t, buckettest.NewMemory(), recycled{&archivetest.Source{Terms: history, End: 1 << 20}},
+		history)
 	if _, err := a.Step(t.Context()); !errors.Is(err, errRecycled) || a.State().Archived != 0 || a.State().Err == nil {
 		t.Errorf("%v, %+v", err, a.State())
 	}
@@ -152,7 +153,8 @@ func BenchmarkCatchUp(b *testing.B) {
 	const size = 32 * wal.SegmentSize
 	b.SetBytes(size)
 	for b.Loop() {
-		a := newTestArchiver(b, buckettest.NewMemory(), &benchSource{size, segment}, []ha.TermStart{{Term: 1, Timeline: 1}})
+		a := newTestArchiver(b, buckettest.NewMemory(), &benchSource{size, segment},
+			[]ha.TermStart{{Term: 1, Timeline: 1}})
 		if _, err := a.Step(b.Context()); err != nil || a.State().Archived != size {
 			b.Fatal(err, a.State())
 		}

@@ -77,7 +77,8 @@ func archiveFor(
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: encoder, Source: s, MaxLag: maxLag,
+	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: encoder, Source: s,
+		MaxLag:      maxLag,
 		TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}}})
 	if err != nil {
 		t.Fatal(err)
@@ -400,7 +401,8 @@ func TestAGapIsKnownToTheNextLeaders(t *testing.T) {
 		want   *format.Gap
 	}{{2, 99 * segment, &gap}, {3, 60 * segment, &gap}, {4, 30 * segment,
 		&format.Gap{From: 2*segment + 100, To: 30 * segment}},
-		{5, 100 * segment, &format.Gap{From: 2*segment + 100, To: 30 * segment}}, {6, 0, nil}, {7, 100 * segment, nil}} {
+		{5, 100 * segment, &format.Gap{From: 2*segment + 100, To: 30 * segment}}, {6, 0, nil},
+		{7, 100 * segment, nil}} {
 		start := ha.TermStart{Term: c.term, Timeline: wal.Timeline(c.term), LSN: 100*segment + 5}
 		history := append(slices.Clone(first), start)
 		a := newTestArchiver(t, b, &archivetest.Source{Terms: history, End: 101 * segment, Begin: c.oldest}, history)

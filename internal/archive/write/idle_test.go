@@ -195,7 +195,8 @@ func TestWhatIsIdle(t *testing.T) {
 
 // zeroFrom makes the record that ends before an LSN as long as it would have to be: the page says that it goes so far.
 func zeroFrom(s *server, from wal.LSN) {
-	page := s.segments[format.SegmentAt(1, from).Number][from/wal.PageSize*wal.PageSize-format.SegmentAt(1, from).Start():]
+	segment := format.SegmentAt(1, from)
+	page := s.segments[segment.Number][from/wal.PageSize*wal.PageSize-segment.Start():]
 	binary.LittleEndian.PutUint16(page[2:], continued)
 	binary.LittleEndian.PutUint32(page[remainder:], uint32(from%wal.PageSize-wal.PageHeader))
 }

@@ -19,7 +19,8 @@ func verify(t *testing.T, o restore.VerifyOptions, asked ...restore.Assertion) (
 	if err != nil {
 		return report, err
 	}
-	more, err := restore.Inspect(t.Context(), restore.InspectOptions{Backup: report.Backup, Folder: o.Folder, Run: o.Run,
+	more, err := restore.Inspect(t.Context(), restore.InspectOptions{Backup: report.Backup, Folder: o.Folder,
+		Run:      o.Run,
 		Programs: o.Programs, Parameters: o.Parameters, Assertions: asked, Workers: o.Workers, Log: o.Log})
 	report.Steps, report.Answers = append(report.Steps, more.Steps...), more.Answers
 	return report, err
