@@ -391,7 +391,7 @@ func (t *taking) tryKey() error {
 const leaderPatience = 2 * time.Minute
 
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive, and the term of who wrote it. With the
-// parent of an incremental backup the error is backup.ErrNoIncrement where that is of another branch.
+// parent of an incremental backup the error is take.ErrNoIncrement where that is of another branch.
 func (t *taking) awaitWAL(
 	ctx context.Context, parent *format.Backup, timeline wal.Timeline, lsn wal.LSN,
 ) (term uint64, err error) {

@@ -11,8 +11,8 @@ import (
 	"toban.dev/internal/archive/bucket"
 )
 
-// Format is the version of the layout.
-const Format = 1
+// Version is the version of the layout.
+const Version = 1
 
 // Owner is the SampleDB that an archive belongs to, as archive.json says.
 type Owner struct {
@@ -44,7 +44,7 @@ func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 // Claim makes an archive that of owner, or sees that it is. The error is a *TakenError if it is another's; nothing has
 // been written then (invariant 2). It is ErrReplaces if the store is none for an archive.
 func Claim(ctx context.Context, b bucket.Bucket, owner Owner) error {
-	owner.Format = Format
+	owner.Format = Version
 	if owner.UID == "" || owner.SystemIdentifier == "" {
 		return fmt.Errorf("claim the archive: %s is not known well enough", owner)
 	}
@@ -123,9 +123,9 @@ func ParseOwner(text []byte) (Owner, error) {
 	if err := json.Unmarshal(text, &owner); err != nil {
 		return owner, fmt.Errorf("%s: %w", FileArchive, err)
 	}
-	if owner.Format != Format {
+	if owner.Format != Version {
 		return owner, fmt.Errorf("%s: the layout has version %d, and this program knows %d",
-			FileArchive, owner.Format, Format)
+			FileArchive, owner.Format, Version)
 	}
 	if owner.UID == "" {
 		return owner, fmt.Errorf("%s names nobody", FileArchive)

@@ -134,9 +134,8 @@ func (s *second) claim(ctx context.Context, owner format.Owner) error {
 			}
 			return fmt.Errorf("%w (it has %s, and no %s)", ErrNoCopy, o.Name, FileCopy)
 		}
-		if text, err = json.Marshal(format.Owner{Format: format.Format, UID: owner.UID, Namespace: owner.Namespace,
-			Name:             owner.Name,
-			SystemIdentifier: owner.SystemIdentifier}); err == nil {
+		if text, err = json.Marshal(format.Owner{Format: format.Version, UID: owner.UID, Namespace: owner.Namespace,
+			Name: owner.Name, SystemIdentifier: owner.SystemIdentifier}); err == nil {
 			err = s.Second.Create(ctx, FileCopy, text)
 		}
 	}

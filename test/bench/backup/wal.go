@@ -85,20 +85,20 @@ type source struct {
 	session *postgres.Session
 }
 
-// Flushed is of backup.Source.
+// Flushed is of write.Source.
 func (s *source) Flushed(ctx context.Context) (wal.LSN, error) {
 	return s.session.FlushedWAL(ctx)
 }
 
-// Oldest is of backup.Source.
+// Oldest is of write.Source.
 func (s *source) Oldest(ctx context.Context) (wal.LSN, error) {
 	return s.session.OldestWAL(ctx)
 }
 
-// Open is of backup.Source.
+// Open is of write.Source.
 func (s *source) Open(name string) (write.File, error) { return s.server.Data.WAL().Open(name) }
 
-// History is of backup.Source; the first timeline has none.
+// History is of write.Source; the first timeline has none.
 func (s *source) History(wal.Timeline) ([]byte, error) { return nil, os.ErrNotExist }
 
 // catchUp measures how fast WAL gets into the archive that has waited.
