@@ -32,6 +32,18 @@ func TestNothingLargeGrows(t *testing.T) {
 	}
 }
 
+// No limit is waived more than a few times: else it is none.
+func TestFewAreLarge(t *testing.T) {
+	const most = 5
+	waived := map[string]int{}
+	for what := range readLarge(t) {
+		limit, _, _ := strings.Cut(what, " ")
+		if waived[limit]++; waived[limit] > most {
+			t.Errorf("the limit of %s is waived more than %d times", limit, most)
+		}
+	}
+}
+
 // The picture of docs/architecture.md is that of today.
 func TestThePictureIsCurrent(t *testing.T) {
 	h, err := measure(os.DirFS("../.."), []string{"internal"})
