@@ -14,6 +14,6 @@ fi
 printf '%s\n' "${packages[@]}"
 unformatted=$(for p in "${packages[@]}"; do gofmt -l "$p"; done)
 [[ -z $unformatted ]] || { echo "gofmt -w would change these:"$'\n'"$unformatted" >&2; exit 1; }
-go vet -tags e2e "${packages[@]}"
-"$(hack/tool.sh golangci-lint)" run --build-tags e2e "${packages[@]}"
+go vet -tags e2e,cluster "${packages[@]}"
+"$(hack/tool.sh golangci-lint)" run --build-tags e2e,cluster "${packages[@]}"
 go run ./hack/gotest -short "${packages[@]}"

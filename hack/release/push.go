@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -36,7 +35,7 @@ func push(ctx context.Context, registry string) error {
 	for _, name := range []string{"install.yaml", "install-namespaced.yaml"} {
 		text, err := manifest(filepath.Join("config", name), pushed)
 		if err == nil {
-			err = errors.Join(os.MkdirAll(".local", 0o755), os.WriteFile(filepath.Join(".local", name), []byte(text), 0o644))
+			err = errors.Join(makeFolder(".local"), writeFile(filepath.Join(".local", name), []byte(text)))
 		}
 		if err != nil {
 			return fmt.Errorf("write the manifest of what was pushed: %w", err)

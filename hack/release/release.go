@@ -43,7 +43,7 @@ func makeRelease(ctx context.Context, folder, version, registry, url string) (er
 	// What is not published has a name that nobody can own (RFC 2606), so that nothing of somebody else is pulled.
 	r.image = cmp.Or(registry, "unpublished.invalid") + "/toban"
 	r.url = cmp.Or(url, "https://unpublished.invalid/toban/"+version)
-	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+	if err := errors.Join(os.RemoveAll(folder), makeFolder(folder)); err != nil {
 		return fmt.Errorf("make room for the release: %w", err)
 	}
 	if r.work, err = os.MkdirTemp("", "toban-release-"); err != nil {
@@ -123,7 +123,8 @@ func (r *release) operatorImage(ctx context.Context) (err error) {
 	return err
 }
 
-const notPublished = `# NOTHING IS PUBLISHED: this release was made without a registry, and nodes can't pull the image below.
+const notPublished = `# NOTHING IS PUBLISHED: this release was made without a registry, and nodes can't pull the ` +
+	`image below.
 # Push it to a registry of yours, and put that in the place of unpublished.invalid (docs/install.md).
 `
 
@@ -215,7 +216,7 @@ func (r *release) sums(context.Context) error {
 }
 
 func (r *release) write(name, text string) error {
-	if err := os.WriteFile(filepath.Join(r.folder, name), []byte(text), 0o644); err != nil {
+	if err := writeFile(filepath.Join(r.folder, name), []byte(text)); err != nil {
 		return fmt.Errorf("write a file of the release: %w", err)
 	}
 	return nil
@@ -225,7 +226,7 @@ func (r *release) write(name, text string) error {
 func copyFile(path, folder string) error {
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, filepath.Base(path)), text, 0o644)
+		err = writeFile(filepath.Join(folder, filepath.Base(path)), text)
 	}
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)
@@ -246,3 +247,8 @@ func sumOf(path string) (string, error) {
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil)), nil
 }
+
+// makeFolder makes a folder, and writeFile a file, that all may read: they are handed out.
+func makeFolder(path string) error { return os.MkdirAll(path, 0o755) } //nolint:gosec // as above
+
+func writeFile(path string, text []byte) error { return os.WriteFile(path, text, 0o644) } //nolint:gosec // as above

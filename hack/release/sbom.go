@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -42,7 +41,7 @@ func sbom(ctx context.Context, program, version, file string) error {
 	if err != nil {
 		return fmt.Errorf("list what %s is made of: %w", program, err)
 	}
-	if err := os.WriteFile(file, text, 0o644); err != nil {
+	if err := writeFile(file, text); err != nil {
 		return fmt.Errorf("write what %s is made of: %w", program, err)
 	}
 	fmt.Printf("%s: %d modules\n", file, modules)

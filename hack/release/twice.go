@@ -10,9 +10,9 @@ import (
 )
 
 // twice makes something twice, and fails where it differs: who builds a release again must get the same bytes. Without
-// a flag that is the program with its image, in two folders. With -whole nothing is used that was compiled before, which
-// takes many minutes: also what Go's build cache would hide is found then. With -release it is a whole release; the
-// programs that were compiled for the first one are used for the second.
+// a flag that is the program with its image, in two folders. With -whole nothing is used that was compiled before,
+// which takes many minutes: also what Go's build cache would hide is found then. With -release it is a whole release;
+// the programs that were compiled for the first one are used for the second.
 func twice(ctx context.Context, flag string) (err error) {
 	work, err := os.MkdirTemp("", "toban-twice-")
 	if err != nil {
@@ -79,7 +79,8 @@ func build(ctx context.Context, folder string, whole bool) (program, image strin
 
 // copySources copies what git knows, and what would be committed.
 func copySources(ctx context.Context, to string) error {
-	list, err := output(ctx, "git", append([]string{"ls-files", "-co", "--exclude-standard", "-z", "--"}, sources...)...)
+	args := append([]string{"ls-files", "-co", "--exclude-standard", "-z", "--"}, sources...)
+	list, err := output(ctx, "git", args...)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func copySource(path, target string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, text, info.Mode().Perm()))
+	return errors.Join(makeFolder(filepath.Dir(target)), os.WriteFile(target, text, info.Mode().Perm()))
 }
 
 // same fails where files differ.

@@ -70,10 +70,10 @@ func soak(all []test) []piece {
 	return slices.Concat(pieces, stories(all))
 }
 
-// namespaced are stories in which the namespace has an operator of its own (config/install-namespaced.yaml), with no right
-// elsewhere: each kind, and each thing that an operator needs a right for. One at a time. Stories of what is left of a
-// SampleDB or a PostgreSQL that is deleted are not among them: such an operator can't see whether the kind goes too, so
-// it keeps the data (TestNamespacedInstall).
+// namespaced are stories in which the namespace has an operator of its own (config/install-namespaced.yaml), with no
+// right elsewhere: each kind, and each thing that an operator needs a right for. One at a time. Stories of what is left
+// of a SampleDB or a PostgreSQL that is deleted are not among them: such an operator can't see whether the kind goes
+// too, so it keeps the data (TestNamespacedInstall).
 var namespaced = []string{
 	"TestAMajorUpgrade", "TestADatabaseIsStoppedAndStarted", "TestALostVolume", "TestAnApplicationWithItsDatabase",
 	"TestBackupOnAVolumeOfItsOwn", "TestChanges", "TestLongBlueGreenCancelled", "TestDailyUse", "TestOneTableComesBack",

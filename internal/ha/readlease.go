@@ -25,8 +25,8 @@ func (m HardState) ReadLeaseBefore(term uint64) bool { return m.ReadLease > 0 &&
 
 // Preempt is the witness's hard state when the winner of a term is about to lead, and whether the winner has to wait
 // because a leader of an earlier term has the read lease: until that one has stopped and has given it back, or for
-// PreemptWait from when the later term is in the Lease. It is in it also where nobody has the read lease: a leader of an
-// earlier term could take it afterwards, and have it for as long as the winner's promotion takes, and longer. Who is
+// PreemptWait from when the later term is in the Lease. It is in it also where nobody has the read lease: a leader of
+// an earlier term could take it afterwards, and have it for as long as the winner's promotion takes, and longer. Who is
 // alone takes the read lease where no other has it. The word that another has it stays, so that a winner that is
 // interrupted and asks again still waits. It is refused (false) where a later term is in it.
 func Preempt(m HardState, won Ballot, alone bool) (next HardState, wait, ok bool) {

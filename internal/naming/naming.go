@@ -35,7 +35,7 @@ const (
 	AnnotationApplied = "toban.dev/applied"
 	// AnnotationFacets says with which facets of the spec a Pod was made.
 	AnnotationFacets = "toban.dev/facets"
-	// AnnotationRole on an instance's Pod says in which term the label of its role was written last, and by which write:
+	// AnnotationRole on an instance's Pod says in which term the label of its role was written last, by which write:
 	// "8.K3F9ZA". A write from before does not find the Pod as it was, and changes nothing.
 	AnnotationRole = "toban.dev/role-written"
 	// AnnotationRoom on an instance's Pod says that its volume gets full: RoomShort, or RoomReadOnly where it is a

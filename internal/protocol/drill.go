@@ -37,8 +37,8 @@ type FaultOrder struct {
 	Fault Fault  `json:"fault"`
 	// For is how long a fault lasts that the agent takes back.
 	For time.Duration `json:"for,omitempty"`
-	// Role is the one that the instance was chosen for, "" for any: one that has another by now is not broken. An agent of
-	// an earlier release does not look.
+	// Role is the one that the instance was chosen for, "" for any: one that has another by now is not broken. An agent
+	// of an earlier release does not look.
 	Role Role `json:"role,omitempty"`
 	// Volume is how large the volume is, in bytes, for FaultFillVolume. Where its file system is larger, it is not
 	// the volume's own.

@@ -1,8 +1,8 @@
 //go:build cluster
 
-// Package install tries the ways to install the operator, each in a local Kubernetes of its own: the Helm chart, and the
-// bundle for OLM. A database's Pods must stay the same from beginning to end. That needs root, and a machine on which no
-// cluster is up: hack/owncluster.sh looks for that.
+// Package install tries the ways to install the operator, each in a local Kubernetes of its own: the Helm chart, and
+// the bundle for OLM. A database's Pods must stay the same from beginning to end. That needs root, and a machine on
+// which no cluster is up: hack/owncluster.sh looks for that.
 package install
 
 import (
@@ -128,8 +128,8 @@ func (s story) makeDatabase() (before string) {
 // ready waits until the database is as its spec wants it, with a number of instances.
 func (s story) ready(instances int) {
 	s.Helper()
-	s.must("kubectl", "wait", "sampledb/"+database, fmt.Sprintf("--for=jsonpath={.status.readyInstances}=%d", instances),
-		"--timeout=5m")
+	s.must("kubectl", "wait", "sampledb/"+database, "--timeout=5m",
+		fmt.Sprintf("--for=jsonpath={.status.readyInstances}=%d", instances))
 	s.isReady(database)
 }
 

@@ -114,7 +114,7 @@ func (y *way) call(r *http.Request, body []byte) (*http.Response, error) {
 		time.AfterFunc(late, func() {
 			y.api.mutex.Lock()
 			defer y.api.mutex.Unlock()
-			y.api.callPod(r, pod, body)
+			_ = y.api.callPod(r, pod, body).Body.Close()
 		})
 		<-r.Context().Done()
 		return nil, r.Context().Err()

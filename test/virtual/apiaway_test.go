@@ -53,8 +53,8 @@ func TestAnElectionWithoutTheAPI(t *testing.T) {
 	}
 }
 
-// What a former leader has sent to the API comes there when another leads: it takes the label neither from that one, nor
-// to its own Pod.
+// What a former leader has sent to the API comes there when another leads: it takes the label neither from that one,
+// nor to its own Pod.
 func TestALatePatchTakesNoLabel(t *testing.T) {
 	run(t, 2, 3, func(w *world) {
 		before := w.formed()

@@ -151,8 +151,8 @@ type operation struct {
 // escaped is a key in the path of an operation (RFC 6901).
 func escaped(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
-// writeRole changes a Pod that is as it was before, and puts the term on record there, or the later one that is. Each write
-// differs from all others: one that is repeated, because nobody knows whether it was done, is not done twice.
+// writeRole changes a Pod that is as it was before, and puts the term on record there, or the later one that is. Each
+// write differs from all others: one that is repeated, because nobody knows whether it was done, is not done twice.
 func (k *Cluster) writeRole(
 	ctx context.Context, pod string, before *mark, term uint64, what ...operation,
 ) (*mark, error) {

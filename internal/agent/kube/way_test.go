@@ -48,7 +48,8 @@ func TestNothingReachesAnAPIThatIsCut(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := k.Publish(ctx, publish.Wish{Role: protocol.RolePrimary, Term: 1}, []string{"db-1"}); !errors.Is(err, httppath.ErrCut) {
+	wish := publish.Wish{Role: protocol.RolePrimary, Term: 1}
+	if err := k.Publish(ctx, wish, []string{"db-1"}); !errors.Is(err, httppath.ErrCut) {
 		t.Errorf("a write fails by %v", err)
 	}
 	if n := calls.Load(); n != 0 {

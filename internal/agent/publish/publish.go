@@ -38,8 +38,8 @@ type Wish struct {
 var ErrLaterTerm = errors.New("a leader of a later term is on record there")
 
 // laterLasts is for how long a primary lets a later term count that is on record in the cluster, and that no other
-// instance tells it of. Who leads a later term deposes it in far less time. After that the record is wrong: somebody has
-// written it by hand, or the Pods are older than the data.
+// instance tells it of. Who leads a later term deposes it in far less time. After that the record is wrong: somebody
+// has written it by hand, or the Pods are older than the data.
 const laterLasts = 10 * time.Second
 
 // publishDeadline bounds one attempt to tell the cluster the role.
@@ -189,8 +189,8 @@ func (p *Publisher) checkPublished(ctx context.Context, last *publication) {
 	}
 }
 
-// outlasts says whether a later term has been on record for so long that it does not count: is says that it was when the
-// role was written last.
+// outlasts says whether a later term has been on record for so long that it does not count: is says that it was when
+// the role was written last.
 func (p *Publisher) outlasts(is bool) bool {
 	switch {
 	case !is:

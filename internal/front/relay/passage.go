@@ -114,8 +114,8 @@ func (p *passage) begin(server net.Conn, to route.Route) error {
 	return err
 }
 
-// mostEnds is how often a server may end a connection in order without having said anything, and the client is passed on
-// to one again. One that is being stopped does that, and one that does not understand the client, always.
+// mostEnds is how often a server may end a connection in order without having said anything, and the client is passed
+// on to one again. One that is being stopped does that, and one that does not understand the client, always.
 const mostEnds = 3
 
 // mayRestart has the client wait for another server, if it may, because of how one has ended the connection.

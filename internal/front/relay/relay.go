@@ -25,9 +25,10 @@ const (
 	dialTimeout = time.Second
 	// listenAgain is after how long it is tried again to listen.
 	listenAgain = time.Second
-	// silent is for how long nothing may be heard of an instance to which clients are passed on. TCP alone gives up what
-	// nobody acknowledges after a quarter of an hour. A shorter limit of TCP (TCP_USER_TIMEOUT) would also end who only
-	// takes nothing for a while: a backend that waits for a lock in a COPY, or a client that shows page after page.
+	// silent is for how long nothing may be heard of an instance to which clients are passed on. TCP alone gives up
+	// what nobody acknowledges after a quarter of an hour. A shorter limit of TCP (TCP_USER_TIMEOUT) would also end who
+	// only takes nothing for a while: a backend that waits for a lock in a COPY, or a client that shows page after
+	// page.
 	silent = 10 * time.Second
 	// most is how many clients there are at once; a server takes fewer.
 	most = 5000

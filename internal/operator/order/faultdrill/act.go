@@ -70,8 +70,8 @@ func (s *scope) strike(ctx context.Context, d order.Decision) (order.Decision, e
 }
 
 // misplaced says why what was chosen is not to be broken: it has another role by now. It is read past the cache, and
-// the SampleDB's status too, from which the choice is, may be of a moment ago. Without that a volume could be taken from
-// one that has just been elected.
+// the SampleDB's status too, from which the choice is, may be of a moment ago. Without that a volume could be taken
+// from one that has just been elected.
 func (s *scope) misplaced(ctx context.Context) (why string, err error) {
 	for _, a := range s.seen.targets {
 		for i := range a.pods {
@@ -235,5 +235,7 @@ func (s *scope) undo(ctx context.Context) error {
 func (s *scope) undoAt(ctx context.Context, at []corev1.Pod) error {
 	at = slices.SortedFunc(slices.Values(at), func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	at = slices.CompactFunc(at, func(a, b corev1.Pod) bool { return a.Name == b.Name })
-	return each(at, func(pod corev1.Pod) error { return s.orderFault(ctx, &pod, protocol.FaultUndo, protocol.RoleNone) })
+	return each(at, func(pod corev1.Pod) error {
+		return s.orderFault(ctx, &pod, protocol.FaultUndo, protocol.RoleNone)
+	})
 }

@@ -118,7 +118,7 @@ func (v view) ended() (order.Decision, *Verdict) {
 	case v.struck.IsZero():
 		return order.Over(v1.ReasonFailed, "nothing was broken while the clients wrote: "+
 			cmp.Or(v.notAllowed, v.notReady, "the operator was not there")), nil
-	case !v.result.Aborted && v.Now.Before(v.struck.Add(v.lasts)): // by our clock alone: that of the Pod's node may differ
+	case !v.result.Aborted && v.Now.Before(v.struck.Add(v.lasts)): // by our clock alone: that of its node may differ
 		return order.Over(v1.ReasonFailed, "the clients ended before the fault: give spec.observe more time"), nil
 	case v.wholeSince.IsZero() && v.Now.Before(v.struck.Add(v.objectives.WholeWithin.Duration)):
 		return order.Wait(v1.ReasonRunning, "the clients have ended; "+

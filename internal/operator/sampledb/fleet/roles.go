@@ -13,8 +13,8 @@ import (
 )
 
 // ApplyRoles has the primary's agent put right the labels by which the Service leads to the primary, where they are
-// not: the agent itself looks once a minute only, at its own Pod alone, and the operator watches all Pods. An agent that
-// can't be asked, or is of an earlier release, does so by itself.
+// not: the agent itself looks once a minute only, at its own Pod alone, and the operator watches all Pods. An agent
+// that can't be asked, or is of an earlier release, does so by itself.
 func (s *fleetTopic) ApplyRoles(ctx context.Context) error {
 	primary := s.Primary()
 	if primary == "" || onlyPrimary(primary, s.labelled()) {
