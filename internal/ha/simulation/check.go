@@ -73,13 +73,13 @@ func (c *checker) complete(n *node, term uint64) {
 }
 
 // comesBack checks that a leader which lets clients in again has not been overtaken. With a witness it looks there
-// for a later term only now and then. That its agent hangs is not held against it.
+// for a later term only now and then. That its agent hangs is not held against it, nor that its clock has gone back.
 func (c *checker) comesBack(n *node) {
 	if l := n.lead(); l.strong && l.proven < l.began && !c.w.breaks(OpensUnasked) {
 		c.w.fail("a leader that comes back shows what is proven", "%s opens with %d, of which %d are",
 			n.name, l.began, l.proven)
 	}
-	if n.disk.mem.Configuration.Witnesses(witnessID) || n.busy() {
+	if n.disk.mem.Configuration.Witnesses(witnessID) || n.busy() || c.w.now < c.w.excused {
 		return
 	}
 	for _, a := range c.acks {

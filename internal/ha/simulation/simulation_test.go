@@ -97,6 +97,8 @@ var kept = map[uint64]string{
 	236310: "data is given up because one has it that is no member any more, and is removed at that moment",
 	266980: "a leader that comes back is frozen as it is about to let clients in, and does so seconds later",
 	298157: "the same",
+	// None of the program, but of the simulation: by a clock that has gone back, what confirms a leader is young.
+	304302: "a leader whose agent hung opens its server, when its clock has gone back meanwhile",
 	119523: "a leader takes the read lease when its successor has asked for that, and before that one is promoted",
 	99421: "a server ends before its start is taken in, which waits for a hard state to be written: it is " +
 		"taken to run for ever",
