@@ -1,10 +1,10 @@
 package v1_test
 
 import (
-	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,16 +15,8 @@ import (
 // with, or to be in a list of the package, is not to be emitted. It is asked of every package of kinds.
 func TestEveryConditionAndReasonIsEmitted(t *testing.T) {
 	emitted := map[string]bool{}
-	files, err := filepath.Glob("../../internal/operator/*/*.go")
-	orders, failed := filepath.Glob("../../internal/operator/order/*/*.go")
-	if err != nil || failed != nil || len(files) == 0 || len(orders) == 0 {
-		t.Fatalf("the controllers' files are %v, %v", append(files, orders...), errors.Join(err, failed))
-	}
-	files = append(files, orders...)
-	for _, path := range files {
-		if !strings.HasSuffix(path, "_test.go") {
-			collectEmitted(parse(t, path), emitted)
-		}
+	for _, path := range controllerFiles(t) {
+		collectEmitted(parse(t, path), emitted)
 	}
 	handedOn := handedOn(t)
 	others, err := filepath.Glob("../*/v1/conditions*.go")
@@ -54,6 +46,21 @@ func TestEveryConditionAndReasonIsEmitted(t *testing.T) {
 			t.Errorf("%s has no constants", path)
 		}
 	}
+}
+
+// controllerFiles are the operator's own, however deep its folders are.
+func controllerFiles(t *testing.T) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir("../../internal/operator", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the controllers' files are %v, %v", files, err)
+	}
+	return files
 }
 
 // handedOn are the reasons of agents, which a controller hands on as they are.

@@ -30,7 +30,7 @@ func ofVerb(folder string, more ...string) without {
 	}}
 }
 
-// annexes are what the core can do without (docs/architecture.md, "Core and annexes").
+// annexes are what the core can do without (docs/packages.md, "Core and annexes").
 var annexes = map[string]without{
 	"DatabaseRestore": ofController("DatabaseRestores", "internal/operator/order/databaserestore"),
 	"FaultDrill":      ofController("FaultDrills", "internal/operator/order/faultdrill"),

@@ -18,6 +18,7 @@ var navigation = []group{
 	}},
 	{"Concepts", "仕組み", []entry{
 		{"docs/architecture.md", "Architecture"},
+		{"docs/packages.md", "Packages"},
 		{"docs/sampledb.md", "SampleDB"},
 		{"docs/postgresql.md", "PostgreSQL: a database"},
 		{"docs/myapp.md", "MyApp: an application"},

@@ -17,15 +17,20 @@ func withBackup(name string, instances int, backup string) string {
 	return sampleDB(name, instances, "backup:\n"+strings.TrimRight(indent(backup), "\n"))
 }
 
-// archived waits until all WAL that the primary has on disk now is in the archive. The slot of the archive goes on to
-// the next segment when all before it is there.
+// archived waits until all WAL that the primary of a SampleDB which is Ready has on disk now is in the archive.
 func (s *story) archived(name string) {
 	s.Helper()
-	db := s.ready(name)
-	end, err := s.inside(db.Status.Primary, "SELECT pg_switch_wal()")
+	s.archivedBy(s.ready(name).Status.Primary)
+}
+
+// archivedBy waits until all WAL that a primary has on disk now is in the archive. The slot of the archive goes on to
+// the next segment when all before it is there.
+func (s *story) archivedBy(primary string) {
+	s.Helper()
+	end, err := s.inside(primary, "SELECT pg_switch_wal()")
 	must(s.T, err)
 	s.until(func(context.Context) error {
-		behind, err := s.inside(db.Status.Primary,
+		behind, err := s.inside(primary,
 			fmt.Sprintf("SELECT restart_lsn < '%s' FROM pg_replication_slots WHERE slot_name = 'toban_archive'", end))
 		if err == nil && behind != "f" {
 			return fmt.Errorf("the WAL before %s is not archived yet: %q", end, behind)
