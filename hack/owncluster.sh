@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a ring of tests that make a local Kubernetes of their own: hack/owncluster.sh RING [FLAG…], where flags are those
-# of go test. That needs root, and a machine on which none is up: one that is may be somebody's, and this fails then.
+# Runs a ring of tests that make a local Kubernetes of their own: hack/owncluster.sh RING [FLAG…], where flags are
+# those of go test. That needs root, and a machine on which none is up: one that is may be somebody's, and this fails then.
 # With TOBAN_LEAVE_OUT_OWN_CLUSTER=yes it is left out there, and does not fail.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -41,7 +41,8 @@ images() {
 operator() {
   local tag
   tag=$(sha256sum bin/toban | cut -c1-12)
-  go run ./hack/release manifest "toban:$tag" | kubectl apply --server-side --force-conflicts -f config/crds.yaml -f - >/dev/null
+  go run ./hack/release manifest "toban:$tag" |
+    kubectl apply --server-side --force-conflicts -f config/crds.yaml -f - >/dev/null
   kubectl -n toban-system rollout status deployment/toban-operator --timeout=180s >/dev/null
 }
 

@@ -196,6 +196,9 @@ func TestADrillBreaksAnInstanceWhileClientsWrite(t *testing.T) {
 	if s := d.Status; s.Instance != "x-0" || s.OrderedAt == nil || s.StruckAt == nil {
 		t.Errorf("the status is %+v", s)
 	}
+	if role := k.breaker.last.Role; role != protocol.RolePrimary {
+		t.Errorf("the agent was ordered to break it as the %q", role)
+	}
 	k.now = k.now.Add(30 * time.Second)
 	k.end(pod, k.result())
 	d = k.drill(d)
@@ -220,6 +223,29 @@ func (k *driller) expectEvents(reasons ...string) {
 		if !strings.Contains(told, reason) {
 			k.Errorf("nobody tells of %s: %s", reason, told)
 		}
+	}
+}
+
+// Another may have been elected since the instance was chosen: the volume of a new primary is not taken as that of a
+// standby.
+func TestADrillBreaksNoInstanceOfAnotherRole(t *testing.T) {
+	k, _, d := drilled(t, func(d *v1.FaultDrill) { d.Spec.Instance, d.Spec.Fault = v1.DrillStandby, v1.FaultPodKilled })
+	k.clientsPod(d)
+	label := func(role protocol.Role) {
+		pod := &corev1.Pod{}
+		k.read("x-1", pod)
+		pod.Labels[naming.LabelRole] = string(role)
+		k.must(k.api.Update(k.Context(), pod))
+	}
+	label(protocol.RolePrimary)
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonRunning, "Running", "x-1 was chosen as the standby")
+	if d.Status.OrderedAt != nil || !k.find("x-1", &corev1.Pod{}) {
+		t.Errorf("it was broken: %+v", d.Status)
+	}
+	label(protocol.RoleStandby)
+	if d = k.drill(d); d.Status.OrderedAt == nil || k.find("x-1", &corev1.Pod{}) {
+		t.Errorf("it was not broken: %+v", d.Status)
 	}
 }
 

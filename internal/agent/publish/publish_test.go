@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -21,6 +22,7 @@ type labels struct {
 	role      protocol.Role
 	published int
 	away      bool
+	later     bool // a later term is on record
 	failed    int
 }
 
@@ -39,6 +41,9 @@ func (l *labels) failures() int {
 func (l *labels) Publish(_ context.Context, wish Wish, _ []string) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	if l.later && !wish.Anyway {
+		return ErrLaterTerm
+	}
 	if l.away {
 		l.failed++
 		return errors.New("the API is away")
@@ -155,6 +160,39 @@ func TestAFormerPrimaryIsToldWhenItIsKnownAsNone(t *testing.T) {
 	}
 	cluster.setAway(false)
 	eventually(t, "the API is back", func() bool { p.Want(protocol.RoleStandby); return deposed.Load() == 2 })
+}
+
+// A later term that is on record, and of which no instance tells, was written by hand: the primary lets it count for a
+// while only. Else the Services would lead to nobody for ever.
+func TestALaterTermOnRecordCountsForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		m, cluster := &promises{}, &labels{later: true}
+		m.ballot(ha.Ballot{Term: 1, Leader: "db-0"}, 1)
+		p := New(Options{
+			Name: "db-0", Cluster: cluster, HardState: m.get, Others: func() []string { return nil },
+			Role:    func() protocol.Role { return protocol.RolePrimary },
+			Deposed: func() {}, Log: slog.New(slog.DiscardHandler),
+		})
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		after := func(d time.Duration, want int) {
+			t.Helper()
+			for began := time.Now(); time.Since(began) < d; time.Sleep(500 * time.Millisecond) {
+				p.Want(protocol.RolePrimary)
+			}
+			synctest.Wait()
+			if n := cluster.times(); n != want {
+				t.Errorf("it was published %d times, and not %d", n, want)
+			}
+		}
+		after(laterLasts-time.Second, 0)
+		after(4*time.Second, 1)
+		end()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestAPrimaryPublishesItselfAgainWhenItIsAskedTo(t *testing.T) {
