@@ -29,16 +29,16 @@ type mark struct {
 	written string
 	term    uint64
 	role    protocol.Role
-	// version is the Pod's resourceVersion: that it is the same is asked for where there is no annotation.
-	version   string
-	annotated bool
+	// version is the Pod's resourceVersion: that it is the same is asked for where there is no annotation or no label.
+	version             string
+	annotated, labelled bool
 }
 
 // markOf is how a Pod is marked. An annotation that has no term is one of the term 0.
 func markOf(pod *corev1.Pod) *mark {
 	m := &mark{
 		written: pod.Annotations[naming.AnnotationRole], role: protocol.Role(pod.Labels[naming.LabelRole]),
-		version: pod.ResourceVersion, annotated: len(pod.Annotations) > 0,
+		version: pod.ResourceVersion, annotated: len(pod.Annotations) > 0, labelled: len(pod.Labels) > 0,
 	}
 	term, _, _ := strings.Cut(m.written, ".")
 	m.term, _ = strconv.ParseUint(term, 10, 64)
@@ -79,9 +79,9 @@ const attempts = 4
 // label labels this instance's own Pod. It is read before only where it is not known how it is, because clients wait.
 func (k *Cluster) label(ctx context.Context, wish publish.Wish) error {
 	before := k.written.Load()
+	var err error
 	for range attempts {
 		if before == nil {
-			var err error
 			if before, err = k.readPod(ctx, k.pod); err != nil {
 				return err
 			}
@@ -89,7 +89,8 @@ func (k *Cluster) label(ctx context.Context, wish publish.Wish) error {
 		if wish.Role == protocol.RolePrimary && before.term > wish.Term && !wish.Anyway {
 			return fmt.Errorf("label the Pod %s: %w", k.pod, publish.ErrLaterTerm)
 		}
-		after, err := k.writeRole(ctx, k.pod, before, wish.Term,
+		var after *mark
+		after, err = k.writeRole(ctx, k.pod, before, wish.Term,
 			operation{Op: "add", Path: "/metadata/labels/" + escaped(naming.LabelRole), Value: string(wish.Role)})
 		if err == nil {
 			k.written.Store(after)
@@ -101,14 +102,16 @@ func (k *Cluster) label(ctx context.Context, wish publish.Wish) error {
 		}
 		before = nil
 	}
-	return fmt.Errorf("label the Pod %s: it changes each time", k.pod)
+	return fmt.Errorf("label the Pod %s: refused %d times, as if it changed each time: %w", k.pod, attempts, err)
 }
 
 // depose takes the primary's label from another Pod, and has it on record there who leads: no primary of an earlier
 // term labels it after that.
 func (k *Cluster) depose(ctx context.Context, pod string, wish publish.Wish) error {
+	var err error
 	for range attempts {
-		before, err := k.readPod(ctx, pod)
+		var before *mark
+		before, err = k.readPod(ctx, pod)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -130,7 +133,8 @@ func (k *Cluster) depose(ctx context.Context, pod string, wish publish.Wish) err
 			return fmt.Errorf("take the role from the Pod %s: %w", pod, err)
 		}
 	}
-	return fmt.Errorf("take the role from the Pod %s: it changes each time", pod)
+	return fmt.Errorf("take the role from the Pod %s: refused %d times, as if it changed each time: %w", pod, attempts,
+		err)
 }
 
 func (k *Cluster) readPod(ctx context.Context, pod string) (*mark, error) {
@@ -158,16 +162,16 @@ func (k *Cluster) writeRole(
 ) (*mark, error) {
 	path := "/metadata/annotations/" + escaped(naming.AnnotationRole)
 	var patch []operation
-	switch {
-	case before.written != "":
+	if before.written != "" && before.labelled {
 		patch = []operation{{Op: "test", Path: path, Value: before.written}}
-	case before.annotated:
+	} else {
 		patch = []operation{{Op: "test", Path: "/metadata/resourceVersion", Value: before.version}}
-	default:
-		patch = []operation{
-			{Op: "test", Path: "/metadata/resourceVersion", Value: before.version},
-			{Op: "add", Path: "/metadata/annotations", Value: map[string]string{}},
-		}
+	}
+	if !before.annotated {
+		patch = append(patch, operation{Op: "add", Path: "/metadata/annotations", Value: map[string]string{}})
+	}
+	if !before.labelled {
+		patch = append(patch, operation{Op: "add", Path: "/metadata/labels", Value: map[string]string{}})
 	}
 	patch = append(patch, operation{
 		Op: "add", Path: path, Value: fmt.Sprintf("%d.%.6s", max(term, before.term), rand.Text()),

@@ -231,3 +231,19 @@ func TestARoleIsWrittenAgainWhereThePodIsAnotherWay(t *testing.T) {
 		t.Error("the Pod is not there, and has a role")
 	}
 }
+
+// A Pod may have no label at all, and a JSON patch adds nothing to a map that isn't there (RFC 6902, section 4.1).
+func TestAPodWithoutLabelsGetsItsRole(t *testing.T) {
+	p := newPods(t, "db-0", "db-1")
+	k := p.of("db-0")
+	for name, annotations := range map[string]map[string]string{
+		"none": nil, "another": {"a": "b"}, "of a role": {naming.AnnotationRole: "3.x"},
+	} {
+		p.all["db-0"].Labels, p.all["db-0"].Annotations = nil, annotations
+		k.written.Store(nil)
+		if err := p.publishes(k, protocol.RolePrimary, 4); err != nil {
+			t.Errorf("annotations: %s: %v", name, err)
+		}
+		p.are("primary@4 @4")
+	}
+}
