@@ -428,6 +428,17 @@ func (a *Agent) observeServer() {
 	}
 }
 
+// observeStandby has a standby looked at at once that has lost its leader, and has it replay what it has.
+func (a *Agent) observeStandby(replay bool) {
+	if r := a.current.Load(); r != nil {
+		r.monitor.end.asked.Store(true)
+		if replay {
+			r.monitor.end.hasten.Store(true)
+		}
+		r.poke.observe()
+	}
+}
+
 // lead takes part in elections, until nobody needs the instance any more. PostgreSQL has stopped when it returns.
 func (a *Agent) lead(ctx context.Context) error {
 	ending, err := a.elections.run(ctx)

@@ -17,8 +17,9 @@ type answering struct {
 	state    postgres.State
 	standbys []string
 	free     uint64
-	// end is known after looks; readers hold it up until they have ended.
+	// end is known after looks; readers, and a pause, hold its replay up until they have ended.
 	looks, readers int
+	paused         bool
 	sessions       int
 	broken         bool
 	// clients are there until they are told to end; inserted is where the WAL ends.
@@ -128,16 +129,23 @@ func (s *answering) OldestWAL(context.Context) (wal.LSN, error) {
 	return 0x3000000, nil
 }
 
-func (s *answering) EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err error) {
-	if s.looks--; s.looks < 0 && s.readers == 0 {
-		return 0x5000010, true, s.answer(ctx)
+func (s *answering) EndOfWAL(ctx context.Context) (postgres.End, error) {
+	if s.looks--; s.looks >= 0 {
+		return postgres.End{}, s.answer(ctx)
 	}
-	return 0, false, s.answer(ctx)
+	end := postgres.End{LSN: 0x5000010, Known: true}
+	if s.readers > 0 || s.paused {
+		end.Unreplayed = 0x10
+	}
+	return end, s.answer(ctx)
 }
 
-func (s *answering) EndReaders(context.Context) (n int, err error) {
-	n, s.readers = s.readers, 0
-	return n, nil
+func (s *answering) HastenReplay(_ context.Context, readers bool) error {
+	s.paused = false
+	if readers {
+		s.readers = 0
+	}
+	return nil
 }
 
 // process is one of a server that runs until it is closed.

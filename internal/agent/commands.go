@@ -150,7 +150,7 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 	case machine.Follow:
 		err = x.follow(c)
 	case machine.Cut:
-		d.End, err = x.cut(ctx, c.Term)
+		d.End, d.Unreplayed, err = x.cut(ctx, c)
 	case machine.Promote:
 		d.Timeline, d.Begins, err = x.promote(ctx, c.Rule)
 	case machine.Open:
@@ -182,29 +182,30 @@ func (x *commands) follow(c machine.Command) error {
 // errNoServer says that no server runs.
 var errNoServer = errors.New("no server runs here")
 
-// cut ends what the standby receives from leaders of earlier terms, keeps it so, and waits for the end of its WAL.
-func (x *commands) cut(ctx context.Context, term uint64) (wal.LSN, error) {
+// cut ends what the standby receives from leaders of earlier terms, keeps it so, and tells the end of its WAL. Only who
+// stands waits until all of it is replayed.
+func (x *commands) cut(ctx context.Context, c machine.Command) (end wal.LSN, unreplayed uint64, err error) {
 	r := x.current.Load()
 	if r == nil {
-		return 0, errNoServer
+		return 0, 0, errNoServer
 	}
-	if err := x.server.Revoke(term); err != nil {
-		return 0, err
+	if err := x.server.Revoke(c.Term); err != nil {
+		return 0, 0, err
 	}
 	if err := r.follow(ha.Ballot{}); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	slack := x.slack()
 	if err := r.stopReceiving(ctx, cutDeadline+slack); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, endDeadline+slack)
 	defer cancel()
-	end, err := r.control.awaitEnd(ctx)
+	found, err := r.control.awaitEnd(ctx, c.Replayed)
 	if err == nil {
-		r.standing.see(func(s *seen) { s.end, s.known = end, true })
+		r.standing.see(func(s *seen) { s.end, s.known, s.unreplayed = found.LSN, true, found.Unreplayed })
 	}
-	return end, err
+	return found.LSN, found.Unreplayed, err
 }
 
 // letClientsIn opens the primary, unless it is too late for that. What was frozen between the command and this moment

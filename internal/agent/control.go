@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"toban.dev/internal/pause"
-	"toban.dev/internal/wal"
+	"toban.dev/internal/postgres"
 )
 
 // control is the session of the commands with a running server: it is there when a vote must not wait.
@@ -42,42 +42,44 @@ func (c *control) close() {
 // readersDelay is how long readers at a standby may hold up an election.
 const readersDelay = 100 * time.Millisecond
 
-// awaitEnd waits until the end of the WAL of a standby that receives nothing is known.
-func (c *control) awaitEnd(ctx context.Context) (wal.LSN, error) {
+// awaitEnd waits until the end of the WAL of a standby that receives nothing is known, and where that is asked for,
+// until all of it is replayed.
+func (c *control) awaitEnd(ctx context.Context, replayed bool) (postgres.End, error) {
 	session, err := c.connect(ctx)
 	if err != nil {
-		return 0, err
+		return postgres.End{}, err
 	}
 	looks := pause.Growing{Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
 	for began := time.Now(); ; {
-		end, known, err := session.EndOfWAL(ctx)
+		end, err := session.EndOfWAL(ctx)
 		if err != nil {
-			return 0, err
+			return postgres.End{}, err
 		}
-		if known {
+		if end.Known && (end.Unreplayed == 0 || !replayed) {
 			return c.endAsStandby(ctx, session, end)
 		}
-		if time.Since(began) > readersDelay {
-			if _, err := session.EndReaders(ctx); err != nil {
-				return 0, err
+		if replayed {
+			if err := session.HastenReplay(ctx, time.Since(began) > readersDelay); err != nil {
+				return postgres.End{}, err
 			}
 		}
 		if !looks.For(ctx) {
-			return 0, fmt.Errorf("wait until all WAL is replayed: %w", ctx.Err())
+			return postgres.End{}, fmt.Errorf("wait for the end of the WAL, with %d bytes to replay: %w", end.Unreplayed,
+				ctx.Err())
 		}
 	}
 }
 
 // endAsStandby is the end of the WAL of a server that is a standby. One that was promoted without an election may
 // have written more than that.
-func (c *control) endAsStandby(ctx context.Context, session Session, end wal.LSN) (wal.LSN, error) {
+func (c *control) endAsStandby(ctx context.Context, session Session, end postgres.End) (postgres.End, error) {
 	state, err := session.State(ctx)
 	if err != nil {
-		return 0, err
+		return postgres.End{}, err
 	}
 	if !state.InRecovery && !c.standing.isPrimary() {
 		c.unelected()
-		return 0, errors.New("the server has been promoted without an election")
+		return postgres.End{}, errors.New("the server has been promoted without an election")
 	}
 	return end, nil
 }

@@ -22,6 +22,7 @@ func TestTheEndOfTheWALIsWaitedFor(t *testing.T) {
 		"known at once":        {answering{}, 0x5000010, nil, false},
 		"after a while":        {answering{looks: 7}, 0x5000010, nil, false},
 		"readers hold it up":   {answering{readers: 2}, 0x5000010, nil, false},
+		"its replay is paused": {answering{paused: true}, 0x5000010, nil, false},
 		"it is never known":    {answering{looks: 1 << 30}, 0, context.DeadlineExceeded, false},
 		"no session":           {answering{refuses: broken}, 0, broken, false},
 		"no answer":            {answering{fails: broken}, 0, broken, false},
@@ -34,9 +35,10 @@ func TestTheEndOfTheWALIsWaitedFor(t *testing.T) {
 				x := &control{server: &c.server, standing: &standing{}, unelected: func() { unelected = true }}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				end, err := x.awaitEnd(ctx)
-				if end != c.end || !c.unelected && !errors.Is(err, c.fails) || c.unelected && err == nil {
-					t.Errorf("it ends at %s, %v", end, err)
+				end, err := x.awaitEnd(ctx, true)
+				failed := !c.unelected && !errors.Is(err, c.fails) || c.unelected && err == nil
+				if end.LSN != c.end || end.Unreplayed != 0 || failed {
+					t.Errorf("it ends at %+v, %v", end, err)
 				}
 				if unelected != c.unelected || c.server.readers != 0 && err == nil {
 					t.Errorf("unelected: %t, and %d readers are left", unelected, c.server.readers)
@@ -46,13 +48,28 @@ func TestTheEndOfTheWALIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A vote waits for no replay, and changes nothing about it.
+func TestAVoteWaitsForNoReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{readers: 2, paused: true, state: postgres.State{InRecovery: true}}
+		x, began := &control{server: server, standing: &standing{}}, time.Now()
+		end, err := x.awaitEnd(t.Context(), false)
+		if end != (postgres.End{LSN: 0x5000010, Known: true, Unreplayed: 0x10}) || err != nil || time.Since(began) > 0 {
+			t.Errorf("after %s it ends at %+v, %v", time.Since(began), end, err)
+		}
+		if !server.paused || server.readers != 2 {
+			t.Errorf("its replay is hastened: %+v", server)
+		}
+	})
+}
+
 // Readers at a standby are left alone while the end of its WAL is found without that.
 func TestReadersAreLeftAloneForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &answering{looks: 10, state: postgres.State{InRecovery: true}}
 		x := &control{server: readersRefused{server, t}, standing: &standing{}}
-		if end, err := x.awaitEnd(t.Context()); end != 0x5000010 || err != nil {
-			t.Errorf("it ends at %s, %v", end, err)
+		if end, err := x.awaitEnd(t.Context(), true); end.LSN != 0x5000010 || err != nil {
+			t.Errorf("it ends at %+v, %v", end, err)
 		}
 	})
 }
@@ -65,9 +82,11 @@ type readersRefused struct {
 
 func (s readersRefused) Connect(context.Context) (Session, error) { return s, nil }
 
-func (s readersRefused) EndReaders(context.Context) (int, error) {
-	s.t.Error("readers are ended")
-	return 0, nil
+func (s readersRefused) HastenReplay(_ context.Context, readers bool) error {
+	if readers {
+		s.t.Error("readers are ended")
+	}
+	return nil
 }
 
 func TestASessionIsKeptUntilItBreaks(t *testing.T) {

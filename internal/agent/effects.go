@@ -28,7 +28,7 @@ func (a *Agent) carryOut(effect machine.Effect) {
 	case machine.AskWitness:
 		go func() { a.post(witness.Ask(a.life, a.options.Cluster, e, a.elections.at)) }()
 	case machine.ObserveServer:
-		a.observeServer()
+		a.observeStandby(e.Replay)
 	case machine.Broadcast:
 		a.peers.Broadcast(a.life, a.Status())
 	case machine.Publish:

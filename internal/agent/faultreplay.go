@@ -19,7 +19,8 @@ type replaying interface {
 	ResumeReplay(ctx context.Context) error
 }
 
-// pauseReplay pauses the replay of this standby for a while. An election ends that earlier: see postgres.EndOfWAL.
+// pauseReplay pauses the replay of this standby for a while. Where that is in the way of an election it ends earlier:
+// see postgres.HastenReplay.
 func (f *faults) pauseReplay(o protocol.FaultOrder) error {
 	r := f.current.Load()
 	switch {

@@ -76,10 +76,19 @@ type monitor struct {
 	log   *slog.Logger
 
 	session Session
-	ends    pause.Growing
+	end     end
 	entered time.Time // when a new session was last tried
 	// spared is since when the server runs as one whose volume gets full, zero while it does not.
 	spared time.Time
+}
+
+// end is how the end of a standby's WAL is looked for.
+type end struct {
+	// pauses are those until it is asked for again while it is not known.
+	pauses pause.Growing
+	// asked says that it is wanted though the standby follows somebody: its leader is lost. hasten says that its replay
+	// must not wait for anything.
+	asked, hasten atomic.Bool
 }
 
 // flags are what is known of an instance whichever server runs.
@@ -327,43 +336,56 @@ func (t *monitor) observeLateness(state postgres.State, received wal.LSN) {
 	t.status.Change(func(s *protocol.Status) { s.Late = late })
 }
 
-// observeStandby notes how far a standby is. One that follows nobody is asked for
-// the end of its WAL.
+// observeStandby notes how far a standby is. One that follows nobody, or that has lost its leader, is asked for the end
+// of its WAL.
 func (t *monitor) observeStandby(ctx context.Context, state postgres.State) error {
 	received, _ := wal.ParseLSN(state.LSN) // "" where it has nothing yet
+	replayed, _ := wal.ParseLSN(state.Replayed)
 	if err := t.observeBounds(ctx); err != nil {
 		return err
 	}
-	var end wal.LSN
-	known := false
-	if t.standing.following().Leader == "" {
+	end := postgres.End{Unreplayed: received.Since(replayed)}
+	follows := t.standing.following().Leader != ""
+	if asked := t.end.asked.Swap(false); asked || !follows {
 		var err error
-		if end, known, err = t.session.EndOfWAL(ctx); err != nil {
+		if end, err = t.endOfWAL(ctx); err != nil {
 			return err
 		}
+		received, end.Known = end.LSN, end.Known && !follows
 	}
 	changed := false
 	t.standing.see(func(s *seen) {
-		changed = s.streaming != state.Streaming || s.known != known
-		s.streaming, s.received, s.end, s.known = state.Streaming, received, end, known
+		changed = s.streaming != state.Streaming || s.known != end.Known
+		s.streaming, s.received, s.end, s.known = state.Streaming, received, end.LSN, end.Known
+		s.unreplayed = end.Unreplayed
 	})
 	t.observeLateness(state, received)
 	t.reportState(state, protocol.RoleStandby, nil, "")
 	if changed {
 		t.reporter.report(true)
 	}
-	t.awaitEnd(ctx, known || t.standing.following().Leader != "")
+	t.awaitEnd(ctx, end.Known && end.Unreplayed == 0 || t.standing.following().Leader != "")
 	return nil
 }
 
-// awaitEnd has the end of the WAL asked for again soon while it is not known.
+// endOfWAL is the end of a standby's WAL. What holds its replay up is ended where that must not wait.
+func (t *monitor) endOfWAL(ctx context.Context) (postgres.End, error) {
+	if t.end.hasten.Swap(false) {
+		if err := t.session.HastenReplay(ctx, true); err != nil {
+			return postgres.End{}, err
+		}
+	}
+	return t.session.EndOfWAL(ctx)
+}
+
+// awaitEnd has the end of the WAL asked for again soon while it is not known, or not replayed.
 func (t *monitor) awaitEnd(ctx context.Context, known bool) {
 	if known {
-		t.ends = pause.Growing{Least: endInterval, Most: standbyLook}
+		t.end.pauses = pause.Growing{Least: endInterval, Most: standbyLook}
 		return
 	}
 	t.poke.observe()
-	t.ends.For(ctx)
+	t.end.pauses.For(ctx)
 }
 
 // observeBounds looks whether what keeps parameters higher than they are asked for

@@ -231,6 +231,35 @@ func TestAStandbyOfNobodyTellsTheEndOfItsWAL(t *testing.T) {
 	})
 }
 
+// What a standby has to replay is told. Its replay is let alone until that must not wait.
+func TestAStandbyTellsWhatItHasToReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{
+			state:  postgres.State{InRecovery: true, Streaming: true, LSN: "0/5000018", Replayed: "0/4000018"},
+			paused: true,
+		}, false)
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Received != 0x5000018 || seen.Unreplayed != 0x1000000 || seen.Known {
+			t.Errorf("the machine is told %+v", seen)
+		}
+		w.end.asked.Store(true)
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Received != 0x5000010 || seen.Unreplayed != 0x10 || seen.Known || !w.server.paused {
+			t.Errorf("of one that has lost its leader the machine is told %+v", seen)
+		}
+		w.standing.follow(ha.Ballot{})
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.End != 0x5000010 || seen.Unreplayed != 0x10 || !seen.Known || len(w.poke) != 1 {
+			t.Errorf("of one that follows nobody the machine is told %+v", seen)
+		}
+		w.end.hasten.Store(true)
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Unreplayed != 0 || w.server.paused {
+			t.Errorf("when it must not wait, the machine is told %+v", seen)
+		}
+	})
+}
+
 // A primary is looked at twice as often as a standby, and at once when that is asked for.
 func TestHowOftenAServerIsLookedAt(t *testing.T) {
 	for primary, want := range map[bool]int{true: 20, false: 10} {

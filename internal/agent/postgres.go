@@ -77,8 +77,8 @@ type Session interface {
 	Close()
 	Broken() bool
 	State(ctx context.Context) (postgres.State, error)
-	EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err error)
-	EndReaders(ctx context.Context) (n int, err error)
+	EndOfWAL(ctx context.Context) (postgres.End, error)
+	HastenReplay(ctx context.Context, readers bool) error
 	EndClients(ctx context.Context) (n int, err error)
 	NotIn(ctx context.Context, pids []int) ([]int, error)
 	Idle(ctx context.Context) (idle time.Duration, known bool, err error)

@@ -22,8 +22,8 @@ func (r *reporter) report(answers bool) {
 	following, seen := r.standing.following(), r.standing.lastSeen()
 	r.post(machine.ServerSeen{
 		Run: r.run, Following: following.Term, Answers: answers, Streaming: seen.streaming, Received: seen.received,
-		End: seen.end, Known: seen.known, Standbys: seen.standbys, Written: seen.written, Oldest: seen.oldest,
-		Failure: seen.failure, Unelected: seen.unelected, Full: r.full.Load(),
+		End: seen.end, Known: seen.known, Unreplayed: seen.unreplayed, Standbys: seen.standbys, Written: seen.written,
+		Oldest: seen.oldest, Failure: seen.failure, Unelected: seen.unelected, Full: r.full.Load(),
 	})
 }
 

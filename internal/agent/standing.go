@@ -26,6 +26,8 @@ type seen struct {
 	// end is the end of the WAL of a standby that follows nobody, once known.
 	end   wal.LSN
 	known bool
+	// unreplayed is how many bytes of its WAL a standby has still to replay.
+	unreplayed uint64
 	// standbys are the voters that stream from a primary, written how far its WAL goes, oldest
 	// where its oldest WAL begins.
 	standbys        []ha.Voter

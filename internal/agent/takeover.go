@@ -75,8 +75,8 @@ func (l *launcher) takeOver(ctx context.Context, t *taking, process Process) {
 // seenOf is what the monitor had seen that the machine was told of.
 func seenOf(s machine.ServerSeen) seen {
 	return seen{
-		streaming: s.Streaming, received: s.Received, end: s.End, known: s.Known, standbys: s.Standbys,
-		written: s.Written, oldest: s.Oldest,
+		streaming: s.Streaming, received: s.Received, end: s.End, known: s.Known, unreplayed: s.Unreplayed,
+		standbys: s.Standbys, written: s.Written, oldest: s.Oldest,
 	}
 }
 

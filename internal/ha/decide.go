@@ -242,9 +242,11 @@ func behind(v View) *Decision {
 		v.Local.HardState.Ballot.Leader, v.Local.Received)
 }
 
-// stuck: whatever keeps a standby from streaming, a copy of the data mends it.
+// stuck: whatever keeps a standby from streaming, a copy of the data mends it. One that has WAL of its own to replay
+// streams when it has done so.
 func stuck(v View) *Decision {
-	if v.Local.Data != DataPresent || v.Local.Streaming || v.Local.Stalled <= StuckLimit {
+	replays := v.Local.Unreplayed > 0 && v.Local.Still <= StuckLimit
+	if v.Local.Data != DataPresent || v.Local.Streaming || v.Local.Stalled <= StuckLimit || replays {
 		return nil
 	}
 	if _, ok := v.leader(); !ok {
@@ -288,12 +290,16 @@ func forked(v View) *Decision {
 		v.Local.HardState.Ballot.Leader)
 }
 
-// diverged: WAL that the leader never had is taken back.
+// diverged: WAL that the leader never had is taken back. A rewind goes by what has been replayed.
 func diverged(v View) *Decision {
 	leader, ok := v.leader()
 	if !ok || v.Local.Data != DataPresent || !v.Local.Known || v.following() ||
 		v.Local.HardState.canFollow(v.Local.End, leader) {
 		return nil
+	}
+	if v.Local.Unreplayed > 0 && v.Local.Still <= StuckLimit {
+		return decide(Await, "Diverged", "has WAL that %s never had, and %s to replay before that can be taken back",
+			v.Local.HardState.Ballot.Leader, megabytes(v.Local.Unreplayed))
 	}
 	if v.Local.RewindFailed || !Rewindable(v.Local.HardState.TermHistory, leader.TermHistory) {
 		return v.rebuild(Clone, "Diverged", "has WAL that %s never had; it can't be rewound: copying its data",

@@ -30,8 +30,8 @@ func three(self string, local Local, changes ...func(*View)) View {
 
 // standby is an instance with data, in the term of a leader whose standby it is.
 func standby(name string, term uint64, leader string) Local {
-	return Local{Data: DataPresent, SystemIdentifier: "7", Server: ServerStandby, Following: term, Received: 100,
-		Answers: true,
+	return Local{Data: DataPresent, SystemIdentifier: "7", Server: ServerStandby, Following: term,
+		LocalWAL: LocalWAL{Received: 100}, Answers: true,
 		HardState: HardState{
 			Voter: voterOf(name), Ballot: Ballot{term, leader}, Configuration: ofThree, TermHistory: history,
 		}}
@@ -164,6 +164,9 @@ func TestDecideAsStandby(t *testing.T) {
 		"where a rewind has failed, a copy is made": {
 			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.RewindFailed = true }),
 				hears("db-2", later)), Clone, "db-2", "Diverged"},
+		"nobody rewinds before all is replayed": {
+			three("db-0", stopped("db-0", 4, "db-0"), hears("db-2", later),
+				local(func(l *Local) { l.Server, l.Unreplayed = ServerStandby, 1<<20 })), Await, "", "Diverged"},
 		"nobody rewinds before the end of its WAL is known": {
 			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.Known = false }), hears("db-2", later)),
 			Await, "", "LeaderExpected"},
@@ -181,6 +184,14 @@ func TestDecideAsStandby(t *testing.T) {
 		},
 		"a standby that can't stream for long is copied anew": {
 			three("db-1", stalled(time.Minute), hears("db-0", leader("db-0", 1))), Clone, "db-0", "Stuck",
+		},
+		"one that replays what it has streams after that": {
+			three("db-1", stalled(time.Minute), hears("db-0", leader("db-0", 1)),
+				local(func(l *Local) { l.Unreplayed, l.Still = 1<<30, time.Second })), Follow, "db-0", "Follower",
+		},
+		"one that has replayed nothing of it for as long is copied anew": {
+			three("db-1", stalled(time.Minute), hears("db-0", leader("db-0", 1)),
+				local(func(l *Local) { l.Unreplayed, l.Still = 1<<30, time.Minute })), Clone, "db-0", "Stuck",
 		},
 		"a standby that can't stream for a while is left alone": {
 			three("db-1", stalled(time.Second), hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower",

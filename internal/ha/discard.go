@@ -81,7 +81,7 @@ func (p Peer) inStep(leader Peer) bool {
 // stake is how far commits may go that this instance has acknowledged: to the end of its WAL, or, where that is not
 // known, to that of the leader's.
 func (v View) stake(leader Peer) (at Position, known bool) {
-	end := max(v.Local.End, v.Local.Received)
+	end := v.Local.end()
 	if end == 0 {
 		end = leader.Written
 	}

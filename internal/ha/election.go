@@ -47,8 +47,8 @@ type Check struct{ Reason, Message string }
 // none does. It is what "why is there no failover?" is answered with.
 func (v View) obstacle() *Check {
 	for _, check := range []func(View) *Check{
-		isReader, leaving, notAVoter, endUnknown, volumeFull, volumeSlow, majorityLost, betterCandidate, anotherStands,
-		resting,
+		isReader, leaving, notAVoter, endUnknown, replaying, volumeFull, volumeSlow, majorityLost, betterCandidate,
+		anotherStands, resting,
 	} {
 		if c := check(v); c != nil {
 			return c
@@ -84,7 +84,38 @@ func endUnknown(v View) *Check {
 		return &Check{RefusedEndUnknown, fmt.Sprintf("the server of %s does not answer how far its WAL goes", v.Self)}
 	}
 	return failing(!v.Local.Known && !v.Local.Streaming && v.Local.Following == 0, RefusedEndUnknown,
-		"%s has not replayed all its WAL yet", v.Self)
+		"%s does not know yet how far its WAL goes", v.Self)
+}
+
+// RefusedReplaying is the refusal of an instance that has WAL to replay before it could lead.
+const RefusedReplaying = "Replaying"
+
+// replaying: who stands has replayed all that it has, or soon will. Its promotion would take as long as that: who waits
+// for it would wait for nothing, where another could lead. Who still has an upstream has a little left at any moment,
+// and goes on with it.
+func replaying(v View) *Check {
+	left := v.Local.Unreplayed
+	soon := left <= ReplaySoon && v.Local.Following > 0 && v.Local.Still <= replayPause
+	return failing(left > 0 && !soon, RefusedReplaying,
+		"%s has %s of WAL to replay first", v.Self, megabytes(left))
+}
+
+// replayPause is for how long a standby that goes on may be seen to replay nothing: it is looked at each second.
+const replayPause = 2 * time.Second
+
+// Replaying says that the instance has WAL to replay before it could lead.
+func (v View) Replaying() bool { return replaying(v) != nil }
+
+// megabytes writes a number of bytes for people.
+func megabytes(bytes uint64) string {
+	const mb, gb = 1 << 20, 1 << 30
+	switch {
+	case bytes < mb:
+		return fmt.Sprintf("%d bytes", bytes)
+	case bytes < gb:
+		return fmt.Sprintf("%d MB", bytes/mb)
+	}
+	return fmt.Sprintf("%.1f GB", float64(bytes)/gb)
 }
 
 func volumeFull(v View) *Check {
@@ -134,8 +165,8 @@ func majorityLost(v View) *Check {
 }
 
 // betterCandidate: the one that a leader wished for when it resigned goes first,
-// else the one with the most WAL, among equals the first by ordinal. How far the
-// others are is what was last heard; the votes will tell.
+// else the one with the most WAL, among equals the first by ordinal that has not much
+// to replay. How far the others are is what was last heard; the votes will tell.
 func betterCandidate(v View) *Check {
 	if v.Local.Lost > CampaignPatience+v.Local.OwnSlack {
 		return nil // it had its time
@@ -151,7 +182,7 @@ func betterCandidate(v View) *Check {
 			continue
 		}
 		equal := !mine.Before(peer.Position) && !peer.Position.Before(mine)
-		first := slices.Index(v.Members, name) < slices.Index(v.Members, v.Self)
+		first := slices.Index(v.Members, name) < slices.Index(v.Members, v.Self) && !peer.Replaying
 		if mine.Before(peer.Position) || equal && first {
 			return &Check{"BetterCandidate", fmt.Sprintf("%s has %s, this instance %s", name, peer.Position, mine)}
 		}
@@ -165,7 +196,7 @@ func betterCandidate(v View) *Check {
 func (v View) wished() string {
 	leader := v.Peers[v.Local.HardState.Ballot.Leader]
 	wished := leader.Successor
-	if !v.leaderResigned() || wished != v.Self && !v.Peers[wished].Eligible {
+	if !v.leaderResigned() || wished != v.Self && (!v.Peers[wished].Eligible || v.Peers[wished].Replaying) {
 		return ""
 	}
 	return wished
@@ -204,9 +235,7 @@ func failing(fails bool, reason, format string, args ...any) *Check {
 }
 
 // position is how far the instance's WAL goes, as far as is seen without stopping anything.
-func (v View) position() Position {
-	return v.Local.HardState.Position(max(v.Local.End, v.Local.Received))
-}
+func (v View) position() Position { return v.Local.Position() }
 
 // electable says whether a majority answers that could vote for this instance,
 // whatever terms it has promised.
@@ -316,12 +345,13 @@ func (v View) preferred() string {
 }
 
 // successor says whether there is one that can lead: wished, or any. Who is to
-// take over in order must be streaming, or it would lack the last of the WAL.
+// take over in order must be streaming, or it would lack the last of the WAL, and
+// must not have much to replay, or nobody would lead for as long as that takes.
 func (v View) successor(wished string, inOrder bool) bool {
 	for _, voter := range v.Local.HardState.Configuration.Voters() {
 		name := voter.Instance()
 		peer, ok := v.Peers[name]
-		streams := peer.Streaming && peer.Ballot.Term == v.Local.HardState.Ballot.Term
+		streams := peer.Streaming && peer.Ballot.Term == v.Local.HardState.Ballot.Term && !peer.Replaying
 		if ok && name != v.Self && (wished == "" || wished == name) && peer.Voter == voter &&
 			peer.Eligible && (streams || !inOrder) {
 			return true

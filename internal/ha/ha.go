@@ -53,6 +53,9 @@ const (
 	StuckLimit = 45 * time.Second
 )
 
+// ReplaySoon is how many bytes of WAL a standby replays in no time to speak of: so much may be left at any moment.
+const ReplaySoon = 16 << 20
+
 // Data is what lies in an instance's data directory.
 type Data string
 
@@ -117,12 +120,7 @@ type Local struct {
 	SystemIdentifier string
 	HardState        HardState
 	Server           Server
-	// End is the end of the WAL, as far as it is Known: on a standby only once all
-	// that is there has been replayed and nothing is being received.
-	End   wal.LSN
-	Known bool
-	// Received is the end of the WAL that a running standby has, 0 if not known.
-	Received wal.LSN
+	LocalWAL
 	// Answers says that a session with the server can be had: without one nobody can say how far its WAL goes.
 	Answers bool
 	// Streaming says that a standby is receiving WAL now. Stalled is how long it has not
@@ -171,6 +169,29 @@ type Local struct {
 	WitnessBallot    Ballot
 }
 
+// LocalWAL is the WAL that the instance has.
+type LocalWAL struct {
+	// End is the end of the last whole record, as far as it is Known: on a standby only when nothing is being received.
+	End   wal.LSN
+	Known bool
+	// Received is the end of the WAL that a running standby has, 0 if not known.
+	Received wal.LSN
+	// Unreplayed is how many bytes of it a standby has still to replay, Still for how long it has replayed none of them.
+	Unreplayed uint64
+	Still      time.Duration
+}
+
+// end is how far it goes at least. What follows the last whole record counts only while more may come.
+func (w LocalWAL) end() wal.LSN {
+	if w.Known {
+		return w.End
+	}
+	return max(w.End, w.Received)
+}
+
+// Position is how far it goes, as far as is seen without stopping anything.
+func (l Local) Position() Position { return l.HardState.Position(l.end()) }
+
 // Peer is another instance, by its own words.
 type Peer struct {
 	Voter            Voter
@@ -193,6 +214,9 @@ type Peer struct {
 	Position Position
 	// Written is how far the WAL of a leader goes, 0 if not known.
 	Written wal.LSN
+	// Unreplayed is how many bytes of its WAL it has still to replay, Replaying that it could not lead before that.
+	Unreplayed uint64
+	Replaying  bool
 	// Streaming says that it streams from the leader of its ballot.
 	Streaming bool
 	// LeaderLost says that it has lost the leader of its ballot.

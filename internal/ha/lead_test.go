@@ -109,6 +109,12 @@ func TestDecideAsLeader(t *testing.T) {
 			hears("db-2", other(follower("db-2", 4, "db-0"))), resigning("db-2")), Lead, "", "Leader"},
 		"not for one that does not stream": {three("db-0", primary("db-0", 4), both,
 			hears("db-2", without(follower("db-2", 4, "db-0"))), resigning("db-2")), Lead, "", "Leader"},
+		"not for one that has much to replay": {three("db-0", primary("db-0", 4), both,
+			hears("db-2", replays(follower("db-2", 4, "db-0"), 1<<30)), resigning("db-2")), Lead, "", "Leader"},
+		"nor is that one preferred": {
+			three("db-0", primary("db-0", 4), both, hears("db-2", replays(follower("db-2", 4, "db-0"), 1<<30)),
+				resigning(""), preferring("db-2", "db-1")), Resign, "db-1", "SwitchoverAsked",
+		},
 		"with one of three away too: its own vote counts": {
 			three("db-0", primary("db-0", 4), hears("db-2", follower("db-2", 4, "db-0")), resigning("")),
 			Resign, "", "SwitchoverAsked",
@@ -184,6 +190,35 @@ func TestDecideElection(t *testing.T) {
 			local(func(l *Local) { l.Full = true })), Follow, "db-0", "VolumeFull"},
 		"not of one that does not know its end": {three("db-1", stopped("db-1", 1, "db-0"), silent, hears("db-2", lost),
 			local(func(l *Local) { l.Known = false })), Await, "", "EndUnknown"},
+		"not of one that has much to replay": {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost),
+			local(func(l *Local) { l.Unreplayed = ReplaySoon + 1 })), Follow, "db-0", "Replaying"},
+		"not of one that follows nobody and has any to replay": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost),
+				local(func(l *Local) { l.Following, l.Known, l.End, l.Unreplayed = 0, true, 100, 8 })),
+			Await, "", "Replaying",
+		},
+		"not of one that does not go on with the little that it has to replay": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost),
+				local(func(l *Local) { l.Unreplayed, l.Still = 8, replayPause+1 })), Follow, "db-0", "Replaying",
+		},
+		"what is left to replay at any moment is in nobody's way": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost),
+				local(func(l *Local) { l.Unreplayed = ReplaySoon })), Campaign, "", "LeaderLost",
+		},
+		"what another has to replay is in nobody's way": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", replays(lost, 1<<32))),
+			Campaign, "", "LeaderLost",
+		},
+		"the first of equals is not waited for while it has much to replay": {
+			three("db-2", standby("db-2", 1, "db-0"), justSilent,
+				hears("db-1", replays(without(follower("db-1", 1, "db-0")), 1<<32))),
+			Campaign, "", "LeaderLost",
+		},
+		"one with more WAL is, for a moment": {
+			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),
+				hears("db-1", replays(at(follower("db-1", 1, "db-0"), 101), 1<<32))),
+			Follow, "db-0", "BetterCandidate",
+		},
 		"not just after one in vain": {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost),
 			local(func(l *Local) { l.Resting = true })), Follow, "db-0", "Resting"},
 		"the first of equals goes first": {
@@ -217,6 +252,9 @@ func TestDecideElection(t *testing.T) {
 }
 
 func at(p Peer, lsn wal.LSN) Peer { p.Position.LSN = lsn; return p }
+
+// replays is one that has so much to replay.
+func replays(p Peer, bytes uint64) Peer { p.Unreplayed, p.Replaying = bytes, true; return p }
 
 func ofTerm(p Peer, term uint64) Peer { p.Position.Term = term; return p }
 

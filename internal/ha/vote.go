@@ -68,12 +68,17 @@ type Voting struct {
 	Answers bool
 }
 
+// end is how far its WAL goes at least.
+func (v Voting) end() wal.LSN {
+	return LocalWAL{End: v.End, Known: v.Known, Received: v.Received}.end()
+}
+
 // Consider says whether a vote may be given, before anything is done for it. A
 // vote that is not considered costs nothing: neither a term nor a stream.
 func Consider(v Voting, r VoteRequest) VoteReply {
 	m := v.HardState
 	reply := VoteReply{
-		Ballot: m.Ballot, Position: m.Position(max(v.End, v.Received)), Configuration: m.Configuration,
+		Ballot: m.Ballot, Position: m.Position(v.end()), Configuration: m.Configuration,
 	}
 	refuse := func(reason, format string, args ...any) VoteReply {
 		reply.Reason, reply.Message = reason, fmt.Sprintf(format, args...)

@@ -53,6 +53,9 @@ func TestConsiderAndGrant(t *testing.T) {
 		"it is considered before the end is known": {
 			with(func(v *Voting) { v.Known = false }), asks(4, 99), "", RefusedEndUnknown,
 		},
+		"what follows its last whole record is no more": {
+			with(func(v *Voting) { v.Received = 107 }), asks(4, 100), "", "",
+		},
 		"the witness looks at no position": {
 			with(func(v *Voting) { v.Witness, v.Known, v.HasData = true, false, false }), asks(4, 1), "", "",
 		},

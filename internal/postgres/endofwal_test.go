@@ -8,17 +8,16 @@ import (
 
 func TestWALFilesAreNamedByTheirNumber(t *testing.T) {
 	for name, c := range map[string]struct {
-		replayed wal.LSN
-		segment  uint64
-		want     string
+		at      wal.LSN
+		segment uint64
+		want    string
 	}{
 		"16 MiB":        {0x1_03000148, wal.SegmentSize, "0000000100000003"},
 		"1 GiB":         {0x1_C3000148, 1 << 30, "0000000100000003"},
 		"the last byte": {0xA_FFFFFFFF, wal.SegmentSize, "0000000A000000FF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := tail{replayed: c.replayed, pages: wal.Pages{Page: wal.PageSize, Segment: c.segment}}
-			if got := at.fileSuffix(); got != c.want {
+			if got := fileSuffix(c.at, c.segment); got != c.want {
 				t.Errorf("got %s, expected %s", got, c.want)
 			}
 		})

@@ -19,6 +19,8 @@ type Session struct {
 	conn *pgx.Conn
 	// identifier is the server's system identifier, "" until it was asked.
 	identifier string
+	// read is how far the WAL was read for its end.
+	read read
 }
 
 // application is how our own sessions are told from those of a person who is postgres.

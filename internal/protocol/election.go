@@ -23,6 +23,10 @@ type Election struct {
 	// TermHistory is whose WAL it has, and Position how far that goes.
 	TermHistory []ha.TermStart `json:"lineage,omitempty"`
 	Position    ha.Position    `json:"position"`
+	// Unreplayed is how many bytes of its WAL it has still to replay, Replaying that it could not lead before that.
+	// Release 0.1.0 says neither.
+	Unreplayed uint64 `json:"unreplayed,omitempty"`
+	Replaying  bool   `json:"replaying,omitempty"`
 	// Configuration is the quorum as it knows it: who has missed a change can't be elected.
 	Configuration ha.Configuration `json:"record"`
 	// LeaderLost says that it has lost the leader of its ballot, Eligible that it

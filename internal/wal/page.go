@@ -15,6 +15,9 @@ type Pages struct {
 	Page, Segment uint64 // sizes in bytes
 }
 
+// start is where the page begins that has a position.
+func (p Pages) start(at LSN) LSN { return at - LSN(uint64(at)%p.Page) }
+
 // Record is where a record begins that would begin here: behind the header, where a page begins here.
 func (p Pages) Record(at LSN) LSN {
 	switch {

@@ -85,6 +85,7 @@ func (c *chaos) run() {
 	}
 	c.end = time.Now().Add(c.duration(6*time.Second, 25*time.Second))
 	c.starveSometimes()
+	c.holdReplaySometimes()
 	for time.Now().Before(c.end) && !c.failed() {
 		time.Sleep(c.duration(50*time.Millisecond, 2500*time.Millisecond))
 		c.fault()
@@ -465,6 +466,7 @@ func (c *chaos) heal() {
 			clear(i.hanging)
 			if i.host != nil && i.host.server.process != nil {
 				i.host.server.process.hangs = time.Time{}
+				i.host.server.process.replayOn()
 			}
 		}
 	})

@@ -32,7 +32,9 @@ type process struct {
 	// the WAL has been replayed.
 	receives, streams bool
 	replayed          int
-	endStream         context.CancelFunc
+	// held says that replay does not go on.
+	held      bool
+	endStream context.CancelFunc
 	// Of a primary: the standbys, its term, how far the WAL went when it began, and how far it has been acknowledged.
 	downstream   map[*downstream]bool
 	term         uint64

@@ -74,16 +74,20 @@ func (s *session) State(ctx context.Context) (postgres.State, error) {
 }
 
 // EndOfWAL is postgres.Session's.
-func (s *session) EndOfWAL(ctx context.Context) (end wal.LSN, known bool, err error) {
-	end, err = ask(ctx, s, func(d *disk) wal.LSN {
-		known = !s.recovery || !s.receives && s.replayed == len(d.wal)
-		return lsn(len(d.wal))
+func (s *session) EndOfWAL(ctx context.Context) (postgres.End, error) {
+	return ask(ctx, s, func(d *disk) postgres.End {
+		end := postgres.End{LSN: lsn(len(d.wal)), Known: !s.recovery || !s.receives}
+		if end.Unreplayed = end.LSN.Since(lsn(s.replayed)); s.held && end.Unreplayed > 0 {
+			end.Unreplayed = 1 << 30
+		}
+		return end
 	})
-	return end, known, err
 }
 
-// EndReaders, EndClients and EndMisled are postgres.Session's. The model's clients leave at once.
-func (s *session) EndReaders(ctx context.Context) (int, error) { return 0, s.query(ctx) }
+// HastenReplay is postgres.Session's. The model's readers hold nothing up.
+func (s *session) HastenReplay(ctx context.Context, _ bool) error { return s.query(ctx) }
+
+// EndClients and EndMisled are postgres.Session's. The model's clients leave at once.
 func (s *session) EndClients(ctx context.Context) (int, error) { return 0, s.query(ctx) }
 func (s *session) NotIn(ctx context.Context, pids []int) ([]int, error) {
 	return pids, s.query(ctx)

@@ -55,8 +55,10 @@ type downstream struct {
 // receiveAlways streams from the upstream for as long as the server is a standby.
 func (p *process) receiveAlways() {
 	for {
-		err := p.await(p.life,
-			func() bool { return p.conf.Upstream != nil && !p.promoting && !p.stopping || !p.recovery })
+		err := p.await(p.life, func() bool {
+			all := p.replayed == len(p.s.disk.wal) // a standby asks for more when it has replayed what it has
+			return p.conf.Upstream != nil && all && !p.promoting && !p.stopping || !p.recovery
+		})
 		if err != nil || p.is(func() bool { return !p.recovery }) {
 			return
 		}
@@ -168,11 +170,21 @@ func (p *process) take(more written) (end int, err error) {
 		time.AfterFunc(p.w.between("replay"+p.s.name, 0, 30*time.Millisecond), func() {
 			p.w.mutex.Lock()
 			defer p.w.mutex.Unlock()
-			p.replayed = max(p.replayed, end)
+			if !p.held || p.promoting {
+				p.replayed = max(p.replayed, end)
+			}
 			p.bump()
 		})
 	}
 	return end, nil
+}
+
+// replayOn has the server replay all that it has, though its replay was held up. It is called with the world's mutex.
+func (p *process) replayOn() {
+	if p.held {
+		p.held, p.replayed = false, len(p.s.disk.wal)
+		p.bump()
+	}
 }
 
 // StopReceiving is postgres.Process's.

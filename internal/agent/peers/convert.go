@@ -29,6 +29,8 @@ func asPeer(s protocol.Status) ha.Peer {
 		Successor:        e.Successor,
 		TermHistory:      e.TermHistory,
 		Position:         e.Position,
+		Unreplayed:       e.Unreplayed,
+		Replaying:        e.Replaying,
 		Streaming:        s.Streaming,
 		LeaderLost:       e.LeaderLost,
 		Eligible:         e.Eligible,

@@ -110,14 +110,14 @@ func (i *Instance) startCampaign(renewal bool) {
 		i.stand()
 		return
 	}
-	l := i.View().Local
 	c.poll = i.ask(ha.VoteRequest{
-		Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.hardState.Position(max(l.End, l.Received)),
+		Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.View().Local.Position(),
 	}, i.vain.preVotePatience(preVoteDeadline+i.slack.own/4))
 	i.countVotes()
 }
 
-// stand puts the candidature on disk, and learns the end of the WAL.
+// stand puts the candidature on disk, and learns the end of the WAL, all of which is replayed then: who is elected is
+// promoted at once.
 func (i *Instance) stand() {
 	c := i.campaign
 	c.poll, c.ended = nil, i.View().LeaderEnded()
@@ -132,7 +132,7 @@ func (i *Instance) stand() {
 			i.askVotes()
 			return
 		}
-		i.cut(c.term, func(end wal.LSN, failed string) {
+		i.cut(c.term, true, func(end wal.LSN, failed string) {
 			if i.campaign != c {
 				return
 			}

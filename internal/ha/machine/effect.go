@@ -33,6 +33,8 @@ type Command struct {
 	Ballot ha.Ballot
 	// Term is the one for which Cut cuts off leaders of earlier terms.
 	Term uint64
+	// Replayed has Cut wait until all WAL is replayed, and hasten that.
+	Replayed bool
 	// Rule is by which commits wait, from the first of a primary on.
 	Rule ha.Rule
 	// Closed lets no client into a primary that is started.
@@ -53,7 +55,8 @@ const (
 	StartPrimary Kind = "start primary"
 	// Follow has a running standby follow Ballot.
 	Follow Kind = "follow"
-	// Cut ends what is received from leaders of terms before Term, keeps it so, and tells the end of the WAL.
+	// Cut ends what is received from leaders of terms before Term, keeps it so, and tells the end of the WAL, of which
+	// some may be to be replayed yet.
 	Cut Kind = "cut"
 	// Promote makes a standby a primary.
 	Promote Kind = "promote"
@@ -127,8 +130,9 @@ type ReplyDiscard struct {
 	Needed string
 }
 
-// ObserveServer wants to hear at once how the server is (ServerSeen).
-type ObserveServer struct{}
+// ObserveServer wants to hear at once how the server is (ServerSeen). With Replay it is to replay what it has, whatever
+// holds that up: a pause, or somebody who reads.
+type ObserveServer struct{ Replay bool }
 
 // Log is for people who read the log.
 type Log struct {

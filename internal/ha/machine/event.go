@@ -125,8 +125,9 @@ type Stored struct {
 type Done struct {
 	ID  uint64
 	Err string
-	// End is that of the WAL, after Cut and Stop.
-	End wal.LSN
+	// End is that of the WAL, after Cut and Stop, Unreplayed how many bytes of it are to be replayed after a Cut.
+	End        wal.LSN
+	Unreplayed uint64
 	// Timeline and Begins are those of the new timeline, after Promote.
 	Timeline wal.Timeline
 	Begins   wal.LSN
@@ -157,6 +158,8 @@ type ServerSeen struct {
 	// End is the end of the WAL of a standby that follows nobody, as far as it is Known.
 	End   wal.LSN
 	Known bool
+	// Unreplayed is how many bytes of the WAL that it has a standby has still to replay.
+	Unreplayed uint64
 	// Standbys are the voters that stream from a primary and have caught up.
 	Standbys []ha.Voter
 	// Written is how far a primary's WAL goes, Oldest where the oldest WAL begins that it still has.

@@ -179,7 +179,7 @@ func (i *Instance) clone(d ha.Decision) {
 		i.copyData(Clone, d)
 		return
 	}
-	i.cut(d.Ballot.Term, func(end wal.LSN, failed string) {
+	i.cut(d.Ballot.Term, false, func(end wal.LSN, failed string) {
 		if failed == "" {
 			i.watch.end, i.watch.known = end, true
 		}
@@ -306,19 +306,18 @@ func (i *Instance) inherit(history []ha.TermStart, then func()) {
 		i.write(Store{HardState: m, Inherits: true}, then)
 	}
 	if i.server.role == ha.ServerStandby && i.server.following != (ha.Ballot{}) {
-		i.cut(of.Term, put)
+		i.cut(of.Term, false, put)
 		return
 	}
 	put(0, "")
 }
 
-// await makes the instance a standby of nobody: nothing is received, all that is there is replayed, and so the
-// end of its WAL is known.
+// await makes the instance a standby of nobody: nothing is received, and so the end of its WAL is known.
 func (i *Instance) await() {
 	switch {
 	case i.server.role == ha.ServerStopped:
 		i.startStandby(ha.Ballot{}, nil)
 	case i.server.following != ha.Ballot{}:
-		i.cut(i.hardState.Ballot.Term, func(wal.LSN, string) {})
+		i.cut(i.hardState.Ballot.Term, false, func(wal.LSN, string) {})
 	}
 }

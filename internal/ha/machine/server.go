@@ -138,6 +138,7 @@ func (i *Instance) handleServerSeen(e Event) {
 	case ServerSeen:
 		if e.Run == i.server.run && e.Following == i.server.following.Term {
 			i.moved = i.server.seen.differs(e)
+			i.watch.replay(i.now, e)
 			i.server.seen = e
 			i.watch.unelected = i.watch.unelected || e.Unelected && i.server.role == ha.ServerStandby
 		}
@@ -154,7 +155,27 @@ func (i *Instance) handleServerSeen(e Event) {
 func (s ServerSeen) differs(o ServerSeen) bool {
 	return s.Following != o.Following || s.Answers != o.Answers ||
 		s.Streaming != o.Streaming || s.Known != o.Known || s.Failure != o.Failure ||
-		s.Unelected != o.Unelected || s.Full != o.Full || !slices.Equal(s.Standbys, o.Standbys)
+		s.left() != o.left() || s.Unelected != o.Unelected || s.Full != o.Full || !slices.Equal(s.Standbys, o.Standbys)
+}
+
+// left says how much a standby has to replay: nothing, a little, or much.
+func (s ServerSeen) left() int {
+	switch {
+	case s.Unreplayed == 0:
+		return 0
+	case s.Unreplayed <= ha.ReplaySoon:
+		return 1
+	}
+	return 2
+}
+
+// replayed is how far a standby has replayed its WAL.
+func (s ServerSeen) replayed() wal.LSN {
+	end := s.Received
+	if s.Known {
+		end = s.End
+	}
+	return end - min(end, wal.LSN(s.Unreplayed))
 }
 
 // serverEnded notes that the server has ended by itself. What is left of it is ended.
@@ -192,8 +213,9 @@ func (i *Instance) followOther(of ha.Ballot) {
 	})
 }
 
-// cut ends what is received from leaders of terms before one, and goes on with the end of the WAL.
-func (i *Instance) cut(term uint64, then func(end wal.LSN, failed string)) {
+// cut ends what is received from leaders of terms before one, and goes on with the end of the WAL; when all of it is
+// replayed, where that is asked for.
+func (i *Instance) cut(term uint64, replayed bool, then func(end wal.LSN, failed string)) {
 	if i.server.role == ha.ServerStopped {
 		if i.watch.known {
 			then(i.watch.end, "")
@@ -204,9 +226,9 @@ func (i *Instance) cut(term uint64, then func(end wal.LSN, failed string)) {
 	}
 	i.server.following = ha.Ballot{}
 	i.server.seen.Streaming, i.server.seen.Known, i.server.seen.Following = false, false, 0
-	i.do(Command{Kind: Cut, Term: term}, func(d Done) {
+	i.do(Command{Kind: Cut, Term: term, Replayed: replayed}, func(d Done) {
 		if d.Err == "" {
-			i.server.seen.End, i.server.seen.Known = d.End, true
+			i.server.seen.End, i.server.seen.Known, i.server.seen.Unreplayed = d.End, true, d.Unreplayed
 		}
 		then(d.End, d.Err)
 	})

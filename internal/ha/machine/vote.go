@@ -75,7 +75,7 @@ func (i *Instance) vote(e VoteAsked) {
 	}
 	i.store(ha.Promise(i.hardState, e.Request), func() {
 		i.log("promised", "term", e.Request.Term, "candidate", string(e.Request.Candidate))
-		i.cut(e.Request.Term, func(end wal.LSN, failed string) { i.grant(e, end, failed) })
+		i.cut(e.Request.Term, false, func(end wal.LSN, failed string) { i.grant(e, end, failed) })
 	})
 }
 

@@ -123,6 +123,70 @@ func TestAStandbyThatHasLostItsLeaderIsLookedAt(t *testing.T) {
 	}
 }
 
+// A vote waits for no replay, and who has much to replay does not stand. What holds its replay up is ended only when
+// nobody else has been elected.
+func TestOnlyWhoStandsReplays(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.done = func(Command) Done { return Done{End: 100, Unreplayed: 1 << 30} }
+	lost := func(p *ha.Peer) { p.LeaderLost, p.Resigned, p.Leading = true, p.Leading, false }
+	r.others(lost)
+	r.wanted = nil
+	r.step(VoteAsked{ID: 7, Request: ha.VoteRequest{
+		Term: 5, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100}, Resigned: 4,
+	}})
+	replies, cuts := wants[ReplyVote](r), wants[Command](r)
+	if len(replies) != 1 || !replies[0].Reply.Granted || len(cuts) != 1 || cuts[0].Replayed {
+		t.Fatalf("it answers %+v after %+v: %s", replies, cuts, r.Instance)
+	}
+	defeated := func(p *ha.Peer) {
+		if lost(p); p.Voter == "db-2.c" {
+			p.Ballot, p.Defeated, p.Eligible = ha.Ballot{Term: 5, Leader: "db-2"}, true, false
+		}
+	}
+	look := ServerSeen{Run: r.server.run, Answers: true, Received: 100, End: 100, Known: true, Unreplayed: 1 << 30}
+	for range 4 {
+		r.others(defeated)
+		r.step(look)
+		r.pass(ha.CampaignPatience / 2)
+	}
+	if r.currentPoll() != nil || r.Decision().Refusal != ha.RefusedReplaying || r.Peer().Unreplayed != 1<<30 {
+		t.Errorf("with 1 GB to replay it stands, or does not say so: %s", r.Instance)
+	}
+	if looks := wants[ObserveServer](r); looks[0].Replay || !looks[len(looks)-1].Replay {
+		t.Errorf("its replay is hastened too soon, or not at all: %+v", looks)
+	}
+	look.Unreplayed, r.wanted = 0, nil
+	r.step(look)
+	if poll := r.currentPoll(); poll == nil {
+		t.Errorf("when it has replayed all it does not stand: %s", r.Instance)
+	}
+	r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot})
+	if cuts := wants[Command](r); len(cuts) != 1 || !cuts[0].Replayed {
+		t.Errorf("it stands, and does not wait for what it has: %+v", cuts)
+	}
+}
+
+// A standby whose replay is held up can't receive what its leader has once its stream has ended.
+func TestReplayIsHastenedWhereItKeepsAStandbyFromStreaming(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	for _, streams := range []bool{true, false} {
+		r.wanted = nil
+		for range 8 {
+			r.others(asIs)
+			r.step(ServerSeen{
+				Run: r.server.run, Following: 4, Answers: true, Streaming: streams, Received: 100, Unreplayed: 50,
+			})
+			r.pass(ha.CampaignPatience / 2)
+		}
+		looks := wants[ObserveServer](r)
+		if hastened := len(looks) > 0 && looks[0].Replay; hastened == streams {
+			t.Errorf("streams: %t, and it is looked at by %+v", streams, looks)
+		}
+	}
+}
+
 // A primary that alone has a vote takes a later term in its place. When it is ended while that is being written,
 // it asks nobody any more.
 func TestARenewalEndsWithItsServer(t *testing.T) {

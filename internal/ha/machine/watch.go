@@ -38,6 +38,10 @@ type watch struct {
 	unelected bool
 	// looked is when the server was asked last how it is, since its leader is lost.
 	looked time.Duration
+	// replayed is how far the server has replayed its WAL, moved when it was last seen to have replayed more, or to have
+	// nothing to replay.
+	replayed wal.LSN
+	moved    time.Duration
 }
 
 func newWatch(m ha.HardState, now time.Duration) watch {
@@ -136,6 +140,13 @@ func (w *watch) stall(now time.Duration, should, streams bool) {
 	}
 }
 
+// replay notes how far the server has replayed what it has.
+func (w *watch) replay(now time.Duration, seen ServerSeen) {
+	if at := seen.replayed(); seen.Unreplayed == 0 || at != w.replayed {
+		w.replayed, w.moved = at, now
+	}
+}
+
 // ago is how long ago something began, 0 where it has not.
 func (i *Instance) ago(since time.Duration) time.Duration {
 	if since == never {
@@ -162,10 +173,15 @@ func (i *Instance) viewLocal(local *ha.Local) {
 	w, s := &i.watch, &i.server
 	*local = ha.Local{
 		Data: w.data.Data, SystemIdentifier: w.data.SystemIdentifier, HardState: i.hardState,
-		Known: w.known, End: w.end, Failed: w.failed, Full: s.seen.Full, RewindFailed: w.rewindFailed, NoRoom: w.noRoom,
+		Failed: w.failed, Full: s.seen.Full, RewindFailed: w.rewindFailed, NoRoom: w.noRoom,
 		Unwritten: w.unwritten, Unelected: w.unelected, Resigned: i.hasResigned(),
 		Resting: w.rests != never && i.now < w.rests, Server: s.role, Following: s.following.Term,
-		Streaming: s.seen.Streaming, Received: s.seen.Received, Answers: s.seen.Answers, Limits: i.limits(),
+		Streaming: s.seen.Streaming, Answers: s.seen.Answers, Limits: i.limits(), LocalWAL: ha.LocalWAL{
+			Known: w.known, End: w.end, Received: s.seen.Received, Unreplayed: s.seen.Unreplayed,
+		},
+	}
+	if local.Unreplayed > 0 {
+		local.Still = i.now - w.moved
 	}
 	if s.seen.Known && s.role == ha.ServerStandby && s.following == (ha.Ballot{}) {
 		local.Known, local.End = true, s.seen.End
@@ -229,7 +245,8 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 		Voter: m.Voter, Data: l.Data, SystemIdentifier: l.SystemIdentifier, Ballot: m.Ballot, Leading: i.leading(l),
 		Resigned: l.Resigned, Successor: i.successor, TermHistory: m.TermHistory, Oldest: i.server.seen.Oldest,
 		Defeated: v.Defeated() && (i.campaign == nil || i.campaign.term > m.Ballot.Term) && i.storing == nil,
-		Position: m.Position(max(l.End, l.Received)), Streaming: l.Streaming, LeaderLost: v.LeaderLost(),
+		Position: l.Position(), Unreplayed: l.Unreplayed, Replaying: v.Replaying(),
+		Streaming: l.Streaming, LeaderLost: v.LeaderLost(),
 		Eligible: v.Eligible(), Rebuilding: i.last.Action == ha.Rewind ||
 			i.last.Action == ha.Clone && l.Data != ha.DataEmpty, Stalls: l.Stalls(),
 	}
@@ -288,15 +305,22 @@ const (
 
 // observeServer wants to know how far the WAL of a standby goes that has lost its leader: what came last may decide who
 // is elected, and the server is looked at too seldom for that while all is well.
+//
+// One that keeps its replay waiting, because somebody has told it to or reads there, is let do so until that is in the
+// way: nobody else has been elected, and it would stand; or it can't receive what a leader has, which it asks for only
+// when it has replayed what it has.
 func (i *Instance) observeServer(said ha.Peer) {
+	w, patience := &i.watch, ha.CampaignPatience+i.slack.own
 	interval := lookInterval
-	if i.ago(i.watch.lost) > electionTime {
+	if !said.LeaderLost || i.ago(w.lost) > electionTime {
 		interval = seldomLook
 	}
-	if said.LeaderLost && i.server.role == ha.ServerStandby && i.command == nil &&
-		i.now-i.watch.looked >= interval {
-		i.watch.looked = i.now
-		i.emit(ObserveServer{})
+	replay := said.Unreplayed > 0 && (i.last.Refusal == ha.RefusedReplaying && i.ago(w.lost) > patience ||
+		!said.Streaming && i.ago(w.stalled) > patience)
+	if (said.LeaderLost || replay) && i.server.role == ha.ServerStandby && i.command == nil &&
+		i.now-w.looked >= interval {
+		w.looked = i.now
+		i.emit(ObserveServer{Replay: replay})
 	}
 }
 

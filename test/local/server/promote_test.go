@@ -9,16 +9,21 @@ import (
 	"toban.dev/internal/wal"
 )
 
-// endOfWAL waits until the end of WAL is known.
+// endOfWAL waits until the end of WAL is known, and all of it is replayed. At no moment before, another is said to be it.
 func (n *node) endOfWAL() (lsn wal.LSN) {
 	n.Helper()
 	s := n.session()
 	defer s.Close()
-	n.eventually("the end of WAL is known", func() bool {
-		at, known, err := s.EndOfWAL(n.Context())
+	n.eventually("the end of WAL is replayed", func() bool {
+		end, err := s.EndOfWAL(n.Context())
 		must(n, err)
-		lsn = at
-		return known
+		if end.Known && lsn > 0 && end.LSN != lsn {
+			n.Errorf("the end of WAL is %s, and was said to be %s", end.LSN, lsn)
+		}
+		if end.Known {
+			lsn = end.LSN
+		}
+		return end.Known && end.Unreplayed == 0
 	})
 	return lsn
 }
@@ -60,7 +65,7 @@ func TestTheEndOfWALIsWhereTheNextTimelineForks(t *testing.T) {
 	}
 	s := primary.session()
 	defer s.Close()
-	if _, known, err := s.EndOfWAL(t.Context()); err != nil || !known {
+	if end, err := s.EndOfWAL(t.Context()); err != nil || !end.Known {
 		t.Errorf("a primary does not know the end of its WAL: %v", err)
 	}
 }
@@ -69,8 +74,68 @@ func TestTheEndOfWALIsNotKnownWhileItIsReceived(t *testing.T) {
 	_, standbys := pair(t, 1)
 	s := standbys[0].session()
 	defer s.Close()
-	if lsn, known, err := s.EndOfWAL(t.Context()); known || err != nil || lsn == 0 {
-		t.Errorf("got %q, %v, %v", lsn, known, err)
+	if end, err := s.EndOfWAL(t.Context()); end.Known || err != nil || end.LSN == 0 {
+		t.Errorf("got %+v, %v", end, err)
+	}
+}
+
+// A standby whose replay is paused says at once where its WAL ends, and replay ends there: after a long record, one
+// that was cut off, and one that ends its segment.
+func TestTheEndOfWALIsKnownBeforeItIsReplayed(t *testing.T) {
+	primary, standbys := pair(t, 1)
+	standby := standbys[0]
+	standby.settings.Parameters["max_wal_size"] = "64MB"
+	primary.do("create table t (id bigserial, t text)")
+	for term, write := range []string{
+		"insert into t (t) select repeat(md5(i::text), 1 + i % 40) from generate_series(1, 60000) i",
+		"select pg_logical_emit_message(false, 'long', repeat('x', 40000000))",
+		"insert into t (t) select 'last'; select pg_switch_wal()",
+	} {
+		t.Run(write[:20], func(t *testing.T) {
+			standby.follow(primary, uint64(term)+1) //nolint:gosec // small
+			standby.streams()
+			standby.do("select pg_wal_replay_pause()")
+			standby.eventually("replay is paused", func() bool {
+				primary.do("insert into t (t) select 'more'")
+				return standby.ask("select pg_get_wal_replay_pause_state()") == "paused"
+			})
+			before := standby.state()
+			stop := func() {}
+			if term == 0 {
+				stop = primary.load() // the stream is cut off wherever it is
+			}
+			primary.do(write)
+			until := "'" + before.Received + "'::pg_lsn + 1000000"
+			if term == 2 {
+				until = "'" + primary.ask("select pg_current_wal_flush_lsn()") + "'"
+			}
+			standby.eventually("it has received it", func() bool {
+				return standby.ask("select pg_last_wal_receive_lsn() >= "+until) == "true"
+			})
+			must(t, standby.Revoke(uint64(term)+2)) //nolint:gosec // small
+			standby.follow(nil, 0)
+			must(t, standby.process.StopReceiving(within(t, deadline)))
+			stop()
+			standby.expectEnd(before.Replayed)
+		})
+	}
+}
+
+// expectEnd expects that the end of WAL is known at once, and that replay ends there.
+func (n *node) expectEnd(paused string) {
+	n.Helper()
+	s := n.session()
+	defer s.Close()
+	begin := time.Now()
+	end, err := s.EndOfWAL(n.Context())
+	must(n, err)
+	n.Logf("known after %v: %+v; received %s, replayed %s", time.Since(begin), end, n.state().Received, paused)
+	if !end.Known || end.Unreplayed == 0 || n.state().Replayed != paused {
+		n.Errorf("the end is %+v, and replay is at %s, was at %s", end, n.state().Replayed, paused)
+	}
+	must(n, s.HastenReplay(n.Context(), false))
+	if got := n.endOfWAL(); got != end.LSN {
+		n.Errorf("replay ends at %s, and the end was said to be %s", got, end.LSN)
 	}
 }
 
@@ -131,8 +196,8 @@ func TestReplayThatWaitsForAReaderGoesOnWhenReadersAreEnded(t *testing.T) {
 	must(t, standby.process.StopReceiving(within(t, deadline)))
 	s := standby.session()
 	defer s.Close()
-	if _, known, err := s.EndOfWAL(t.Context()); known || err != nil {
-		t.Errorf("the end is known (%v) while replay waits", err)
+	if end, err := s.EndOfWAL(t.Context()); !end.Known || end.Unreplayed == 0 || err != nil {
+		t.Errorf("while replay waits, the end is %+v, %v", end, err)
 	}
 	n, err := s.EndReaders(t.Context())
 	must(t, err)
