@@ -134,7 +134,7 @@ var aboutNumbers = []alert{
 		summary: instance + "replays WAL more than a minute late",
 		todo: "Look for long queries on the standby that hold replay up, and whether its disk is the " +
 			"limit. It shows old " +
-			"data until then.",
+			"data until then, and can't lead.",
 		labels: instanceLabels,
 		series: []series{{"pg_replication_lag_seconds" + ofInstance, "90", "0"}},
 	},

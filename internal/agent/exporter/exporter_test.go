@@ -126,12 +126,16 @@ func TestWhatTheInstanceKnows(t *testing.T) {
 				"toban_instance_volume_size_bytes": 10, "toban_instance_volume_used_bytes": 4,
 				"toban_instance_volume_fills_bytes_per_day": 5, "toban_instance_kept_wal_bytes mine": 8,
 			},
-			[]string{"toban_instance_streaming"},
+			[]string{"toban_instance_streaming", "toban_instance_unreplayed_bytes"},
 		},
 		"a standby": {
-			protocol.Status{Role: protocol.RoleStandby, Streaming: true, Voters: []string{"x-0"}},
+			protocol.Status{
+				Role: protocol.RoleStandby, Streaming: true, Voters: []string{"x-0"},
+				Election: protocol.Election{Unreplayed: 4096},
+			},
 			map[string]float64{
 				"toban_instance_primary": 0, "toban_instance_standby": 1, "toban_instance_streaming": 1,
+				"toban_instance_unreplayed_bytes": 4096,
 			},
 			[]string{
 				"toban_instance_voters", "toban_instance_acknowledgements", "toban_instance_standbys_streaming",

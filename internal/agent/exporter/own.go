@@ -35,6 +35,11 @@ var own = []ownMetric{
 		func(s *protocol.Status) (float64, bool) { return position(s.LSN) }),
 	some("toban_instance_streaming", "1 while a standby receives WAL from the primary, else 0; of standbys.",
 		func(s *protocol.Status) (float64, bool) { return number(s.Streaming), s.Role == protocol.RoleStandby }),
+	some("toban_instance_unreplayed_bytes",
+		"WAL that a standby has, and has still to replay: it votes, but leads only after that; of standbys.",
+		func(s *protocol.Status) (float64, bool) {
+			return float64(s.Election.Unreplayed), s.Role == protocol.RoleStandby
+		}),
 	some("toban_instance_standbys_streaming", "Servers that stream from the primary; of the primary.",
 		func(s *protocol.Status) (float64, bool) {
 			return float64(len(s.Standbys)), s.Role == protocol.RolePrimary
