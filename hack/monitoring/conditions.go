@@ -20,7 +20,7 @@ var ofSampleDB = map[string]conditionAlert{
 	"Ready":             {warning, "15m", "is not as its spec wants it", ""},
 	"Available":         {critical, "1m", "has no primary that takes writes", ""},
 	"Durable":           {critical, "10m", "could lose commits with one instance", ""},
-	"OnTime":            {warning, "15m", "has instances on machines that are busy", ""},
+	"OnTime":            {warning, "15m", "has instances on busy machines, or that have much WAL to replay", ""},
 	"HasRoom":           {warning, "10m", "has a volume that gets short, or keeps much WAL", ""},
 	"PasswordRotated":   {warning, "30m", "does not have the new password yet", ""},
 	"CertificateServed": {warning, "15m", "does not show the certificate that it was given", ""},

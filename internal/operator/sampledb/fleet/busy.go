@@ -25,11 +25,14 @@ type machinesTopic struct {
 // "A machine that is busy"). While one that is not known to be late is not heard, the condition stays as it was. There
 // is none where no agent says so: those of earlier releases don't.
 func (s *machinesTopic) onTime() world.Verdict {
-	var late, unheard []string
+	var late, unheard, behind []string
 	said := 0
 	s.slack = 0
 	for _, m := range s.Config.Members {
 		answer, heard := s.Seen.Answers[m.Name]
+		if answer.Election.Replaying && answer.Election.Unreplayed > muchToReplay {
+			behind = append(behind, m.Name)
+		}
 		switch slack := answer.Slack; {
 		case !heard:
 			unheard = append(unheard, m.Name)
@@ -44,12 +47,24 @@ func (s *machinesTopic) onTime() world.Verdict {
 	switch {
 	case len(late) > 0:
 		return world.No(v1.ReasonMachineBusy, busySentence(late, s.slack, s.Instances() == 1))
+	case len(behind) > 0 && !s.Stop.Down():
+		return world.No(v1.ReasonReplayBehind, behindSentence(behind))
 	case s.Stop.Down() || said == 0 && len(unheard) == 0:
 		return world.Verdict{}
 	case said < len(s.Config.Members):
 		return s.stillLate(unheard)
 	}
 	return world.Yes(v1.ReasonOnTime, "nothing comes late on the machines of the instances")
+}
+
+// muchToReplay is how many bytes of WAL an instance must have to replay until that is told: it takes a while.
+const muchToReplay = 256 << 20
+
+// behindSentence has no figure, so that it seldom changes.
+func behindSentence(behind []string) string {
+	return fmt.Sprintf("of the WAL that is received, much is to be replayed yet on %s, which can't lead before that: "+
+		"if no other can, a failover waits for it. Look for what holds replay up: a slow disk, long queries, or a pause",
+		strings.Join(behind, ", "))
 }
 
 // stillLate is the condition as it was, while some are not heard; nothing where it was about others alone, which are on

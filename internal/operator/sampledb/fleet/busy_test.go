@@ -35,6 +35,13 @@ func TestOnTimeDoesNotStayFalseForOneThatIsSilent(t *testing.T) {
 	}
 }
 
+// behind is an instance that has so much WAL to replay.
+func behind(bytes uint64) *protocol.Status {
+	s := worldtest.Slack(0)
+	s.Election.Replaying, s.Election.Unreplayed = true, bytes
+	return s
+}
+
 // three is ThreeOf, with its topics.
 func three(answers ...*protocol.Status) *Topics { return topicsOn(worldtest.ThreeOf(answers...)) }
 
@@ -70,6 +77,13 @@ func TestWhetherThingsComeOnTimeOnTheMachines(t *testing.T) {
 			three(worldtest.Slack(time.Second)), "False", v1.ReasonMachineBusy,
 			"the machine of x-0 is busy, or was in the last minutes: what happens there comes late, and it takes " +
 				"longer until a server that hangs is noticed",
+		},
+		"one has much to replay": {
+			three(worldtest.Slack(0), behind(1<<30), behind(1<<20)), "False", v1.ReasonReplayBehind,
+			"to be replayed yet on x-1, which can't lead",
+		},
+		"one has much to replay, and another machine is busy": {
+			three(worldtest.Slack(time.Second), behind(1<<30), worldtest.Slack(0)), "False", v1.ReasonMachineBusy, "x-0",
 		},
 		"not on one, and another is not heard": {
 			three(nil, worldtest.Slack(time.Second), worldtest.Slack(0)), "False", v1.ReasonMachineBusy, "x-1",
