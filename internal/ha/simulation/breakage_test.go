@@ -5,12 +5,12 @@ import "testing"
 // breakages are the steps to leave out, and for each a schedule that notices it. Which one does changes with the
 // simulation: TestBreakages says the new one.
 var breakages = map[Breakage]uint64{
-	NoRevocation: 4, PromiseNotDurable: 375, VoteTwice: 168, PositionIgnored: 11, TermlessPosition: 242,
-	TermForgotten: 29, VoterKept: 30, ShrinkUnrecorded: 999, RuleTooEarly: 165, NoBarrier: 6, NotSuperseded: 3,
-	CloneFromOld: 179, StrangersCount: 174, NoConfirmation: 1, NoCompare: 675, PromoteBeforeStop: 20, NoJoinCheck: 1,
-	TermHistoryNotStored: 1, WinsAfterPromise: 59, RenewInPlace: 34, NoFence: 3, PreemptsUnasked: 21, OpensUnproven: 1,
-	OpensUnasked: 328, LateCommand: 4129, DiscardsFirst: 93, DiscardsUnasked: 222, KilledTooEarly: 11,
-	CountsUnheard: 76,
+	NoRevocation: 10, PromiseNotDurable: 2665, VoteTwice: 161, PositionIgnored: 11, TermlessPosition: 21,
+	TermForgotten: 4, VoterKept: 94, ShrinkUnrecorded: 999, RuleTooEarly: 25, NoBarrier: 6, NotSuperseded: 5,
+	CloneFromOld: 193, StrangersCount: 105, NoConfirmation: 5, NoCompare: 2196, PromoteBeforeStop: 16, NoJoinCheck: 1,
+	TermHistoryNotStored: 1, WinsAfterPromise: 725, RenewInPlace: 34, NoFence: 12, PreemptsUnasked: 93,
+	OpensUnproven: 1, OpensUnasked: 490, LateCommand: 8327, DiscardsFirst: 147, DiscardsUnasked: 147, KilledTooEarly: 3,
+	CountsUnheard: 58,
 }
 
 // TestBreakages leaves out one step at a time: the invariants must notice. Most are noticed within some hundred

@@ -11,8 +11,8 @@ import (
 // nemesis is what breaks the world.
 type nemesis struct {
 	w *World
-	// firewall decides when one resets connections. It is a source of its own.
-	firewall *rand.Rand
+	// firewall decides when one resets connections, replay when a standby replays slowly. They are sources of their own.
+	firewall, replay *rand.Rand
 	// often is how often each fault happens, by its number.
 	often [19]int
 	// ambush says that something happens to the next leader.
@@ -25,6 +25,7 @@ func (x *nemesis) schedule() {
 	x.choose()
 	x.refuseReplication()
 	x.resetConnections()
+	x.holdReplay()
 	for range 8 + x.w.rng.IntN(20) {
 		x.w.after(x.w.between(3*time.Second, x.w.op.end), x.fault)
 	}
@@ -74,6 +75,24 @@ func (x *nemesis) resetConnections() {
 // fencedWithin is how long a primary that nobody answers may serve: until its limit is over, by a slow clock, until its
 // agent looks again, and until its server has ended.
 const fencedWithin = ha.FenceLimit + 500*ms
+
+// holdReplay has standbys have much to replay for a while, in some runs, though they receive what there is.
+func (x *nemesis) holdReplay() {
+	if x.replay.Float64() < 0.6 {
+		return
+	}
+	for range 1 + x.replay.IntN(4) {
+		at := 3*time.Second + time.Duration(x.replay.Int64N(int64(x.w.op.end)))
+		lasts := time.Second + time.Duration(x.replay.Int64N(int64(20*time.Second)))
+		n := x.w.nodes[x.replay.IntN(len(x.w.nodes))]
+		x.w.after(at, func() {
+			if n.role() == ha.ServerStandby && !x.w.op.healing {
+				n.log("has %s of WAL to replay", lasts)
+				n.server.replaysIn(x.w.now, lasts)
+			}
+		})
+	}
+}
 
 func (n *node) resetConnections(lasts time.Duration) {
 	n.log("is behind a firewall that resets connections for %s", lasts)
@@ -376,6 +395,9 @@ func (x *nemesis) heal() {
 	for _, n := range x.w.nodes {
 		n.deafUntil, n.disk.stalledUntil = min(n.deafUntil, x.w.now), min(n.disk.stalledUntil, x.w.now)
 		n.rewoundUntil = min(n.rewoundUntil, x.w.now)
+		if n.server != nil {
+			n.server.replayedAt = min(n.server.replayedAt, x.w.now)
+		}
 		n.pause.end()
 		if n.disk.exists && !n.up {
 			n.start()

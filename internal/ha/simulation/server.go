@@ -16,8 +16,8 @@ type server struct {
 	following uint64
 	upstream  int
 	conn      *upstreamConn
-	// knownAt is when all that was received has been replayed.
-	knownAt time.Duration
+	// replayedAt is when all that was received has been replayed.
+	replayedAt time.Duration
 	// rule is by which commits wait, lead what a primary knows while it is one, open whether it lets clients in.
 	rule ha.Rule
 	lead *leadership
@@ -42,8 +42,22 @@ func (n *node) role() ha.Server {
 
 // known says whether the end of the WAL is known.
 func (n *node) known() bool {
-	return n.role() == ha.ServerStandby && n.server.conn == nil && n.w.now >= n.server.knownAt && n.consistent()
+	return n.role() == ha.ServerStandby && n.server.conn == nil && n.consistent()
 }
+
+// unreplayed is how many bytes a standby has still to replay: much, or for a moment a little.
+func (s *server) unreplayed(now time.Duration) uint64 {
+	switch left := s.replayedAt - now; {
+	case left <= 0:
+		return 0
+	case left < 300*ms:
+		return 1
+	}
+	return 2 * ha.ReplaySoon
+}
+
+// replaysIn says that what was received has been replayed after a time, and not before what is being replayed.
+func (s *server) replaysIn(now, takes time.Duration) { s.replayedAt = max(s.replayedAt, now+takes) }
 
 // consistent says that the server has replayed as much as it must before it lets anybody ask it anything. It receives
 // WAL before that.
@@ -142,7 +156,11 @@ func (n *node) soon(c machine.Command, low, high time.Duration, do func()) {
 func (n *node) endTask(c machine.Command, err string) {
 	if n.task == c.ID {
 		n.task = 0
-		n.done(machine.Done{ID: c.ID, Err: err, End: n.disk.end()})
+		d := machine.Done{ID: c.ID, Err: err, End: n.disk.end()}
+		if n.server != nil {
+			d.Unreplayed = n.server.unreplayed(n.w.now)
+		}
+		n.done(d)
 	}
 }
 
@@ -150,7 +168,7 @@ func (n *node) endTask(c machine.Command, err string) {
 func (n *node) startStandby(c machine.Command) {
 	n.endServer()
 	n.task = c.ID
-	n.server = &server{run: c.ID, role: ha.ServerStandby, rule: c.Rule, knownAt: n.w.now + n.w.between(20*ms, 250*ms)}
+	n.server = &server{run: c.ID, role: ha.ServerStandby, rule: c.Rule, replayedAt: n.w.now + n.w.between(20*ms, 250*ms)}
 	n.follow(c.Ballot)
 	n.monitor(c.ID)
 }
@@ -197,7 +215,7 @@ func (n *node) letClientsIn() {
 	n.later(n.w.between(50*ms, 300*ms), func() { n.load(l) })
 }
 
-// cut ends what is received, and waits for the end of the WAL.
+// cut ends what is received, and tells the end of the WAL; when all of it is replayed, where that is asked for.
 func (n *node) cut(c machine.Command) {
 	if n.w.breaks(NoRevocation) {
 		n.later(n.w.between(1*ms, 20*ms), func() { n.endTask(c, "") })
@@ -215,7 +233,7 @@ func (n *node) cut(c machine.Command) {
 func (n *node) awaitEnd(c machine.Command, until time.Duration) {
 	switch {
 	case n.task != c.ID:
-	case n.known():
+	case n.known() && (n.w.now >= n.server.replayedAt || !c.Replayed):
 		n.endTask(c, "")
 	case n.w.now >= until || n.role() != ha.ServerStandby:
 		n.endTask(c, "the end of the WAL is not known")
@@ -228,6 +246,9 @@ func (n *node) awaitEnd(c machine.Command, until time.Duration) {
 func (n *node) promote(c machine.Command) {
 	s := n.server
 	takes, deadline := n.w.between(30*ms, 300*ms), 20*time.Second
+	if s != nil {
+		takes += max(0, s.replayedAt-n.w.now)
+	}
 	if n.w.chance(0.03) {
 		takes, deadline = n.w.between(2*time.Second, 6*time.Second), n.w.between(time.Second, 3*time.Second)
 	}
@@ -373,7 +394,7 @@ func (n *node) seeServer() {
 	case s.role == ha.ServerStandby && !n.consistent():
 	case s.role == ha.ServerStandby:
 		e.Answers, e.Streaming, e.Received, e.Known = true, n.streaming(), n.disk.end(), n.known()
-		if e.Known {
+		if e.Unreplayed = s.unreplayed(n.w.now); e.Known {
 			e.End = n.disk.end()
 		}
 	case s.lead != nil:

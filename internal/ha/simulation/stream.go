@@ -55,7 +55,7 @@ func (n *node) follow(of ha.Ballot) {
 func (n *node) stopReceiving() {
 	s := n.server
 	if s.conn != nil || s.following != 0 {
-		s.knownAt = n.w.now + n.w.between(5*ms, 250*ms)
+		s.replaysIn(n.w.now, n.w.between(5*ms, 250*ms))
 	}
 	s.conn, s.following = nil, 0
 }
@@ -63,8 +63,8 @@ func (n *node) stopReceiving() {
 // reconnect opens the stream when there is none.
 func (n *node) reconnect() {
 	s := n.server
-	if n.role() != ha.ServerStandby || s.following == 0 {
-		return
+	if n.role() != ha.ServerStandby || s.following == 0 || s.conn == nil && s.unreplayed(n.w.now) > ha.ReplaySoon {
+		return // it asks for more when it has replayed what it has
 	}
 	if s.conn != nil && n.clock()-s.conn.last > streamLimit {
 		s.conn = nil
@@ -100,7 +100,7 @@ func (n *node) refuses() bool { return n.w.now < n.deafUntil }
 func (n *node) disconnect(id uint64) {
 	if c := n.conn(); c != nil && c.id == id {
 		n.server.conn = nil
-		n.server.knownAt = n.w.now + n.w.between(5*ms, 250*ms)
+		n.server.replaysIn(n.w.now, n.w.between(5*ms, 250*ms))
 	}
 }
 

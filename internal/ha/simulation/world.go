@@ -69,7 +69,8 @@ func Run(seed uint64, broken Breakage, tracing bool) Result {
 		tracing: tracing, preVotes: seed%3 == 0,
 	}
 	w.check.w = w
-	w.nemesis = nemesis{w: w, firewall: rand.New(rand.NewPCG(seed, 4))} // #nosec G404 -- as above
+	// #nosec G404 -- as above
+	w.nemesis = nemesis{w: w, firewall: rand.New(rand.NewPCG(seed, 4)), replay: rand.New(rand.NewPCG(seed, 5))}
 	w.queue = make([]event, 0, 256)
 	w.scarce = w.volumes.Float64() < 0.3
 	w.op.prefers = seed%16 == 9
