@@ -98,8 +98,12 @@ func (w *World) reconcile() {
 	w.after(w.between(300*ms, 700*ms), w.reconcile)
 }
 
-// dismiss removes an instance that is no member, once it has no say any more.
+// dismiss removes an instance that is no member, once it has no say any more and all whom the operator reaches know
+// that it goes: it tells them in the same round, before that.
 func (w *World) dismiss(n *node) {
+	if slices.ContainsFunc(w.nodes, func(o *node) bool { return w.counts(o, n.name) }) {
+		return
+	}
 	for _, l := range w.nodes {
 		if !l.up || l.lead() == nil || !l.serves(l.lead().term) || l.pause.until > w.now || w.api.away[l.index] {
 			continue
@@ -115,6 +119,12 @@ func (w *World) dismiss(n *node) {
 			n.disk.exists = false
 		}
 	}
+}
+
+// counts says that an instance that the operator reaches takes a name for that of a member still.
+func (w *World) counts(o *node, name string) bool {
+	reached := o.up && o.pause.until <= w.now && !w.api.away[o.index]
+	return reached && o.name != name && slices.Contains(o.config.Members, name)
 }
 
 // newestTerm is the term of the newest configuration that is known anywhere.

@@ -95,6 +95,8 @@ var kept = map[uint64]string{
 	198308: "a primary is cut off, joined for 32 ms, and hears a majority that has not heard it",
 	3950:   "a winner asks twice who has the read lease, and its own has replaced that",
 	236310: "data is given up because one has it that is no member any more, and is removed at that moment",
+	// None of the program, but of the simulation: the operator removed an instance before it had told the others.
+	42661:  "data is given up because one has it that is no member any more, as the operator alone knows",
 	266980: "a leader that comes back is frozen as it is about to let clients in, and does so seconds later",
 	298157: "the same",
 	// None of the program, but of the simulation: by a clock that has gone back, what confirms a leader is young.
