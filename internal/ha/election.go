@@ -265,14 +265,30 @@ func (v View) promisedLater() bool {
 	return false
 }
 
+// streaming are the other voters that stream from this leader, by their own word.
+func (v View) streaming() (voters []Voter) {
+	m := v.Local.HardState
+	for _, voter := range m.Configuration.Voters() {
+		peer := v.Peers[voter.Instance()]
+		if voter != m.Voter && peer.Voter == voter && peer.Streaming && peer.Ballot.Term == m.Ballot.Term {
+			voters = append(voters, voter)
+		}
+	}
+	return voters
+}
+
+// ready says whether another voter could lead at once: it has nothing to do first.
+func (v View) ready() bool {
+	return slices.ContainsFunc(v.Local.HardState.Configuration.Voters(), func(voter Voter) bool {
+		peer := v.Peers[voter.Instance()]
+		return voter.Instance() != v.Self && peer.Voter == voter && peer.Eligible && !peer.Replaying && !peer.Rebuilding
+	})
+}
+
 // followed says whether another that may lead by the configuration streams from this
 // leader: one that can be waited for.
 func (v View) followed() bool {
-	m := v.Local.HardState
-	return slices.ContainsFunc(m.Configuration.Voters(), func(voter Voter) bool {
-		peer := v.Peers[voter.Instance()]
-		return m.Configuration.Has(voter) && peer.Voter == voter && peer.Streaming && peer.Ballot.Term == m.Ballot.Term
-	})
+	return slices.ContainsFunc(v.streaming(), v.Local.HardState.Configuration.Has)
 }
 
 // leaderResigned says that the leader has given up by its own word, so that nobody

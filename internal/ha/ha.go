@@ -48,6 +48,10 @@ const (
 	// has heard of it where both share a disk.
 	StallLimit = 2 * time.Second
 	SlowLimit  = time.Second
+	// AcknowledgeLimit is how long too few standbys may stream from a primary for a commit to be acknowledged, while
+	// the others could elect: after that it makes way. YieldPause is for how long it does not do so again.
+	AcknowledgeLimit = 15 * time.Second
+	YieldPause       = 2 * time.Minute
 	// StuckLimit is how long a standby may fail to stream from a primary that
 	// takes writes before its data is made anew.
 	StuckLimit = 45 * time.Second
@@ -154,6 +158,17 @@ type Local struct {
 	Slack, OwnSlack time.Duration
 	// Resting says that it has campaigned in vain a moment ago.
 	Resting bool
+	LocalLead
+	// Limits are those that fit with all others', zero for this release's.
+	Limits Limits
+	// WitnessReachable says that the Kubernetes API answers, WitnessBallot what is
+	// on record there.
+	WitnessReachable bool
+	WitnessBallot    Ballot
+}
+
+// LocalLead is what a leader knows of those by whom it leads.
+type LocalLead struct {
 	// Unconfirmed is how long ago a majority was last heard to know of no later term.
 	Unconfirmed time.Duration
 	// Alone is the same without what the witness says.
@@ -161,12 +176,10 @@ type Local struct {
 	// HasReadLease says that the witness has this instance on record as one that has the read lease in the term of its
 	// ballot, and was asked for that not longer than ReadLeaseLimit ago.
 	HasReadLease bool
-	// Limits are those that fit with all others', zero for this release's.
-	Limits Limits
-	// WitnessReachable says that the Kubernetes API answers, WitnessBallot what is
-	// on record there.
-	WitnessReachable bool
-	WitnessBallot    Ballot
+	// Unacknowledged is for how long too few standbys have streamed from this primary for a commit to be acknowledged,
+	// 0 while enough do. Yielded says that it has made way for that within YieldPause.
+	Unacknowledged time.Duration
+	Yielded        bool
 }
 
 // LocalWAL is the WAL that the instance has.
@@ -176,7 +189,8 @@ type LocalWAL struct {
 	Known bool
 	// Received is the end of the WAL that a running standby has, 0 if not known.
 	Received wal.LSN
-	// Unreplayed is how many bytes of it a standby has still to replay, Still for how long it has replayed none of them.
+	// Unreplayed is how many bytes of it a standby has still to replay, Still for how long it has replayed none of
+	// them.
 	Unreplayed uint64
 	Still      time.Duration
 }

@@ -127,6 +127,24 @@ func TestDecideAsLeader(t *testing.T) {
 			three("db-0", primary("db-0", 4), hears("db-2", follower("db-2", 4, "db-0")), resigning(""),
 				func(v *View) { v.Wish.Leaving = true }), Lead, "", "Leader",
 		},
+		"a leader whose commits nobody acknowledges makes way": {
+			three("db-0", primary("db-0", 4), deaf, longUnacknowledged), Resign, "", "Unacknowledged",
+		},
+		"not soon": {three("db-0", primary("db-0", 4), deaf,
+			local(func(l *Local) { l.Unacknowledged = AcknowledgeLimit })), Lead, "", "Leader"},
+		"on a busy machine later": {three("db-0", primary("db-0", 4), deaf, longUnacknowledged,
+			local(func(l *Local) { l.OwnSlack = time.Second })), Lead, "", "Leader"},
+		"not again and again": {three("db-0", primary("db-0", 4), deaf, longUnacknowledged,
+			local(func(l *Local) { l.Yielded = true })), Lead, "", "Leader"},
+		"not while the others could not elect": {three("db-0", primary("db-0", 4), longUnacknowledged,
+			hears("db-1", without(follower("db-1", 4, "db-0")))), Lead, "", "Leader"},
+		"nor while one says that it streams: it catches up": {
+			three("db-0", primary("db-0", 4), deaf, longUnacknowledged,
+				hears("db-1", follower("db-1", 4, "db-0"))), Lead, "", "Leader",
+		},
+		"nor where nobody else could lead at once": {three("db-0", primary("db-0", 4), longUnacknowledged,
+			hears("db-1", replays(full(without(follower("db-1", 4, "db-0"))), 1<<30)),
+			hears("db-2", rebuilt(without(follower("db-2", 4, "db-0"))))), Lead, "", "Leader"},
 		"it makes way for who can't follow": {
 			three("db-0", primary("db-0", 4), both, hears("db-1", promised("db-1", 5))), Resign, "", "TermOutdated",
 		},
@@ -149,6 +167,20 @@ func TestDecideAsLeader(t *testing.T) {
 				local(func(l *Local) { l.Resting = true })), Resign, "", "TermOutdated"},
 	})
 }
+
+// deaf has the leader heard by two who do not stream from it, longUnacknowledged says that this lasts.
+func deaf(v *View) {
+	for _, name := range []string{"db-1", "db-2"} {
+		v.Peers[name] = without(follower(name, 4, "db-0"))
+		p := v.Peers[name]
+		p.LeaderLost = false
+		v.Peers[name] = p
+	}
+}
+
+func longUnacknowledged(v *View) { v.Local.Unacknowledged = AcknowledgeLimit + 1 }
+
+func rebuilt(p Peer) Peer { p.Rebuilding = true; return p }
 
 // full is a standby that can't lead.
 func full(p Peer) Peer { p.Eligible = false; return p }

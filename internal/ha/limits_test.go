@@ -89,7 +89,7 @@ func TestDecisionsGoByTheLimitsOfAll(t *testing.T) {
 		return v
 	}
 	alone := func(alone, unconfirmed time.Duration) Local {
-		return Local{Limits: long, Alone: alone, Unconfirmed: unconfirmed}
+		return Local{Limits: long, LocalLead: LocalLead{Alone: alone, Unconfirmed: unconfirmed}}
 	}
 	for name, c := range map[string]struct{ got, want bool }{
 		"a leader is silent for as long as another release's goes on": {silent(9*s, false).LeaderLost(), false},

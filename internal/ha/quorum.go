@@ -180,6 +180,17 @@ func (r Rule) String() string {
 	return fmt.Sprintf("ANY %d (%s)", r.Count, strings.Join(quoted, ","))
 }
 
+// IsMetBy says whether a commit is acknowledged that these standbys have on disk.
+func (r Rule) IsMetBy(standbys []Voter) bool {
+	n := 0
+	for _, v := range r.From {
+		if slices.Contains(standbys, v) {
+			n++
+		}
+	}
+	return n >= r.Count
+}
+
 // CommitRule is the weakest rule of the form "any k of these" under which each
 // commit of leader meets every quorum of the configuration, for a change of one voter at a
 // time. Who may not lead by the configuration may not acknowledge.

@@ -296,14 +296,7 @@ func (c *chaos) hangServer(i *instance) {
 func (c *chaos) deafen(i *instance) {
 	lasts := c.duration(time.Second, 8*time.Second)
 	c.say(i.name, "takes no replication for %s", lasts)
-	c.change(func() {
-		i.deaf = time.Now().Add(lasts)
-		if i.host != nil && i.host.server.process != nil {
-			for d := range i.host.server.process.downstream {
-				_ = d.conn.Close()
-			}
-		}
-	})
+	c.takesNoReplication(lasts, i)
 }
 
 func (c *chaos) hangOperation(i *instance) {

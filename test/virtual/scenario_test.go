@@ -174,13 +174,11 @@ func TestHealthyVotersKeepTheirData(t *testing.T) {
 		p := w.formed()
 		w.change(func() {
 			for _, i := range w.instances {
-				i.cramped, i.deaf = true, time.Now().Add(20*time.Second)
+				i.cramped = true
 				i.hanging["copy ends"] = time.Now().Add(40 * time.Second)
 			}
-			for d := range p.downstream {
-				_ = d.conn.Close()
-			}
 		})
+		w.takesNoReplication(20*time.Second, w.instances...)
 		time.Sleep(2 * time.Second)
 		w.change(func() { p.s.disk.oldest = len(p.s.disk.wal) })
 		for begun := time.Now(); time.Since(begun) < 35*time.Second; time.Sleep(100 * time.Millisecond) {
@@ -208,12 +206,7 @@ func TestHealthyVotersKeepTheirData(t *testing.T) {
 func TestALeaderThatComesBackShowsWhatIsProven(t *testing.T) {
 	run(t, 6, 3, func(w *world) {
 		p := w.formed()
-		w.change(func() {
-			p.s.deaf = time.Now().Add(15 * time.Second)
-			for d := range p.downstream {
-				_ = d.conn.Close()
-			}
-		})
+		w.takesNoReplication(15*time.Second, p.s.instance)
 		time.Sleep(600 * time.Millisecond)
 		i := p.s.instance
 		p.s.kill()
@@ -316,6 +309,54 @@ func TestAStandbyOfAnEarlierTermDoesNotCount(t *testing.T) {
 		w.check.must(err)
 		w.expect("the other one alone is said to stream", slices.Equal(said.Standbys, []string{second.name}))
 		w.heal()
+		w.eventually("the cluster is whole again", 2*time.Minute, w.whole)
+	})
+}
+
+// takesNoReplication has the servers of instances take no replication: streams end, and the agents hear each other.
+func (w *world) takesNoReplication(lasts time.Duration, all ...*instance) {
+	w.change(func() {
+		for _, i := range all {
+			i.deaf = time.Now().Add(lasts)
+			if i.host == nil || i.host.server.process == nil {
+				continue
+			}
+			for d := range i.host.server.process.downstream {
+				_ = d.conn.Close()
+			}
+		}
+	})
+}
+
+// Nobody can stream from a primary any more, for its port is blocked or its walsenders are used up; its agent answers.
+// It makes way, and only once.
+func TestAPrimaryWhoseCommitsNobodyAcknowledgesMakesWay(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			run(t, seed, 3, func(w *world) {
+				before := w.formed()
+				terms := w.highestTerm()
+				w.takesNoReplication(time.Hour, before.s.instance)
+				time.Sleep(10 * time.Second)
+				w.expect("it is waited for a while", locked(w, before.open))
+				w.elects(before, 20*time.Second)
+				w.eventually("the cluster is whole", 2*time.Minute, w.whole)
+				w.expect("one term was enough", w.highestTerm() == terms+1)
+			})
+		})
+	}
+}
+
+// Where nobody can stream from anybody, another leader does not help: there is an election now and then, and no more.
+func TestElectionsAreFewWhereNobodyCanStreamFromAnybody(t *testing.T) {
+	run(t, 1, 3, func(w *world) {
+		w.formed()
+		terms := w.highestTerm()
+		w.takesNoReplication(10*time.Minute, w.instances...)
+		time.Sleep(10 * time.Minute)
+		tried := w.highestTerm() - terms
+		w.expect("somebody tries", tried > 0)
+		w.expect(fmt.Sprintf("each tries once in two minutes at most, and not %d times in all", tried), tried <= 15)
 		w.eventually("the cluster is whole again", 2*time.Minute, w.whole)
 	})
 }

@@ -159,6 +159,9 @@ func (i *Instance) stopInOrder(then func()) {
 func (i *Instance) resign(d ha.Decision) {
 	i.watch.resigned, i.watch.resignedTerm, i.successor = i.now, d.Ballot.Term, d.Target
 	i.watch.failed = ""
+	if d.Reason == ha.ReasonUnacknowledged {
+		i.watch.yielded = i.now
+	}
 }
 
 // initialise makes a new database system, where there is no data yet, and leads its first term. The hard state comes

@@ -20,6 +20,9 @@ type watch struct {
 	// idle is since when the leader has answered without leading, stalled since when a standby has not streamed though
 	// it leads, streams since when it has, or never.
 	idle, stalled, streams time.Duration
+	// unacknowledged is since when too few standbys have streamed from this primary for a commit to be acknowledged,
+	// yielded when it has made way for that, or never.
+	unacknowledged, yielded time.Duration
 	// rests is until when no campaign begins, resigned when this instance gave up the term resignedTerm.
 	rests, resigned time.Duration
 	resignedTerm    uint64
@@ -38,8 +41,8 @@ type watch struct {
 	unelected bool
 	// looked is when the server was asked last how it is, since its leader is lost.
 	looked time.Duration
-	// replayed is how far the server has replayed its WAL, moved when it was last seen to have replayed more, or to have
-	// nothing to replay.
+	// replayed is how far the server has replayed its WAL, moved when it was last seen to have replayed more, or to
+	// have nothing to replay.
 	replayed wal.LSN
 	moved    time.Duration
 }
@@ -47,7 +50,7 @@ type watch struct {
 func newWatch(m ha.HardState, now time.Duration) watch {
 	return watch{
 		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, idle: never, stalled: never, streams: never,
-		rests: never, resigned: never, preempts: m.Won,
+		unacknowledged: never, yielded: never, rests: never, resigned: never, preempts: m.Won,
 	}
 }
 
@@ -73,8 +76,25 @@ func (i *Instance) observe() {
 	able := i.server.role != ha.ServerPrimary && w.data.Data == ha.DataPresent && w.unwritten <= ha.StallLimit
 	should := led && ballot.Leader != i.name && able
 	w.stall(i.now, should, i.server.seen.Streaming)
+	w.unacknowledged = since(w.unacknowledged, i.now, i.server.waitsInVain(i.Leads(), i.rule()))
 	i.observeWitness()
 	i.loseLeader()
+}
+
+// waitsInVain says that too few standbys stream from a leader's primary for a commit to be acknowledged.
+func (s *server) waitsInVain(leads bool, rule ha.Rule) bool {
+	return leads && s.role == ha.ServerPrimary && !rule.IsMetBy(s.seen.Standbys)
+}
+
+// since is since when something has been so, which is so now or not.
+func since(before, now time.Duration, is bool) time.Duration {
+	switch {
+	case !is:
+		return never
+	case before == never:
+		return now
+	}
+	return before
 }
 
 // quickLosses is how many leaders may be lost soon after they have begun to lead before the next election waits.
@@ -106,17 +126,7 @@ func (i *Instance) loseLeader() {
 		}
 		w.leads = never
 	}
-	w.lose(i.now, lost)
-}
-
-// lose notes since when the leader has been lost.
-func (w *watch) lose(now time.Duration, lost bool) {
-	switch {
-	case !lost:
-		w.lost = never
-	case w.lost == never:
-		w.lost = now
-	}
+	w.lost = since(w.lost, i.now, lost)
 }
 
 // streamsLimit is how long a stalled standby must have streamed to count as one that does: a receiver that begins and
@@ -129,10 +139,7 @@ func (w *watch) stall(now time.Duration, should, streams bool) {
 	case !should:
 		w.stalled, w.streams = never, never
 	case !streams:
-		w.streams = never
-		if w.stalled == never {
-			w.stalled = now
-		}
+		w.streams, w.stalled = never, since(w.stalled, now, true)
 	case w.streams == never:
 		w.streams = now
 	case now-w.streams > streamsLimit:
@@ -204,6 +211,8 @@ func (i *Instance) viewLeader(local *ha.Local) {
 	w, leader := &i.watch, i.hardState.Ballot.Leader
 	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.lost)
 	local.Idle, local.Stalled = i.ago(w.idle), i.ago(w.stalled)
+	local.Unacknowledged = i.ago(w.unacknowledged)
+	local.Yielded = w.yielded != never && i.now-w.yielded < ha.YieldPause
 	local.Slack, local.OwnSlack = i.slackFor(leader), i.slack.own
 	if leader == i.name {
 		return

@@ -11,8 +11,9 @@ import (
 // nemesis is what breaks the world.
 type nemesis struct {
 	w *World
-	// firewall decides when one resets connections, replay when a standby replays slowly. They are sources of their own.
-	firewall, replay *rand.Rand
+	// firewall decides when one resets connections, replay when a standby replays slowly, dead whether a primary takes
+	// no replication for long, and that is all. They are sources of their own.
+	firewall, replay, dead *rand.Rand
 	// often is how often each fault happens, by its number.
 	often [19]int
 	// ambush says that something happens to the next leader.
@@ -21,6 +22,10 @@ type nemesis struct {
 
 // schedule plans the faults of a run.
 func (x *nemesis) schedule() {
+	if x.dead.Float64() < 0.02 {
+		x.blockReplication()
+		return
+	}
 	x.w.op.end = x.w.between(10*time.Second, 30*time.Second)
 	x.choose()
 	x.refuseReplication()
@@ -41,13 +46,43 @@ func (x *nemesis) refuseReplication() {
 	lasts := time.Second + time.Duration(x.w.volumes.Int64N(int64(7*time.Second)))
 	x.w.after(at, func() {
 		for _, n := range x.w.nodes {
-			if n.up && n.lead() != nil && !x.w.op.healing {
-				n.log("takes no replication for %s", lasts)
-				n.deafUntil = x.w.now + lasts
-				n.hangUp()
-				n.lead().conns = [maxNodes]*downstreamConn{}
+			if n.refuseReplication(lasts) {
 				n.later(lasts/2, func() { n.disk.oldest = max(n.disk.oldest, len(n.disk.wal)) })
 			}
+		}
+	})
+}
+
+// refuseReplication has a leader take no replication for a while.
+func (n *node) refuseReplication(lasts time.Duration) bool {
+	if !n.up || n.lead() == nil || n.w.op.healing {
+		return false
+	}
+	n.log("takes no replication for %s", lasts)
+	n.deafUntil = n.w.now + lasts
+	n.hangUp()
+	n.lead().conns = [maxNodes]*downstreamConn{}
+	return true
+}
+
+// blockReplication has the leader take no replication for so long that it is to make way, while all else is well:
+// writes go on soon after that, unless the next one fails too.
+func (x *nemesis) blockReplication() {
+	at, lasts := 5*time.Second, ha.AcknowledgeLimit+30*time.Second
+	x.w.op.end = at + lasts + 5*time.Second
+	x.w.after(at, func() {
+		for _, n := range x.w.nodes {
+			quorum := n.disk.mem.Configuration.Now
+			if !n.refuseReplication(lasts) || len(quorum.Voters) < 3 || !strong(quorum) {
+				continue
+			}
+			term := n.disk.mem.Won
+			x.w.after(ha.AcknowledgeLimit+28*time.Second, func() { // a checkpoint may take 20 s
+				if x.w.now-x.w.check.lastAck > 5*time.Second && x.w.newestTerm() == term {
+					x.w.fail("a leader whose commits nobody acknowledges makes way",
+						"%s leads, the last write was %s ago", n.name, x.w.now-x.w.check.lastAck)
+				}
+			})
 		}
 	})
 }

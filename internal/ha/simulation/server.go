@@ -168,7 +168,9 @@ func (n *node) endTask(c machine.Command, err string) {
 func (n *node) startStandby(c machine.Command) {
 	n.endServer()
 	n.task = c.ID
-	n.server = &server{run: c.ID, role: ha.ServerStandby, rule: c.Rule, replayedAt: n.w.now + n.w.between(20*ms, 250*ms)}
+	n.server = &server{
+		run: c.ID, role: ha.ServerStandby, rule: c.Rule, replayedAt: n.w.now + n.w.between(20*ms, 250*ms),
+	}
 	n.follow(c.Ballot)
 	n.monitor(c.ID)
 }

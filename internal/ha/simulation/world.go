@@ -70,7 +70,8 @@ func Run(seed uint64, broken Breakage, tracing bool) Result {
 	}
 	w.check.w = w
 	// #nosec G404 -- as above
-	w.nemesis = nemesis{w: w, firewall: rand.New(rand.NewPCG(seed, 4)), replay: rand.New(rand.NewPCG(seed, 5))}
+	source := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
+	w.nemesis = nemesis{w: w, firewall: source(4), replay: source(5), dead: source(6)}
 	w.queue = make([]event, 0, 256)
 	w.scarce = w.volumes.Float64() < 0.3
 	w.op.prefers = seed%16 == 9
