@@ -15,6 +15,7 @@ import (
 	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/work/pod"
 )
 
 // archiveDrain is how long requests may take to end when the server is stopped.
@@ -36,13 +37,13 @@ func ServeArchive(ctx context.Context, o ArchiveOptions) error {
 	if strings.Trim(o.Path, "/") == "" {
 		return errors.New("--path must be given")
 	}
-	own, err := newIssuer(o.Authority, naming.IdentityArchive)
+	own, err := pod.NewIssuer(o.Authority, naming.IdentityArchive)
 	if err != nil {
 		return err
 	}
-	config := bucket.ServerTLS(own.certificate, own.roots)
+	config := bucket.ServerTLS(own.Certificate, own.Roots)
 	may := func(client *x509.Certificate, prefix string, write bool) bool {
-		return own.trusts(client) && o.may(client, prefix, write)
+		return own.Trusts(client) && o.may(client, prefix, write)
 	}
 	server := bucket.NewServer(bucket.OpenFolder(o.Folder), may, config)
 	probes := serve.PlainServer(probeHandler(o.Folder))

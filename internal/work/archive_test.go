@@ -1,9 +1,7 @@
 package work
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/agent/agenttest"
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
@@ -24,30 +23,9 @@ import (
 	"toban.dev/internal/archive/take"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/pki"
-	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/pod"
 )
-
-// authorityFolder is what the Secret NAME-ca looks like in a Pod.
-func authorityFolder(t *testing.T) string {
-	t.Helper()
-	authority, err := pki.NewAuthority(bytes.Repeat([]byte{7}, 32), "toban shop/x", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := authority.KeyPEM()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	for name, text := range map[string][]byte{naming.KeyCA: authority.CertPEM(), naming.KeyCAKey: key} {
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return folder
-}
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
@@ -62,7 +40,7 @@ func freeAddress(t *testing.T) string {
 // openVolume opens the archive's server as somebody with an identity does.
 func openVolume(t *testing.T, authority, address, identity string) bucket.Bucket {
 	t.Helper()
-	own, err := newIssuer(authority, identity)
+	own, err := pod.NewIssuer(authority, identity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +48,7 @@ func openVolume(t *testing.T, authority, address, identity string) bucket.Bucket
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := storeConfig(t.Context(), bucket.Config{
+	config, err := pod.StoreConfig(t.Context(), bucket.Config{
 		Volume: &bucket.Volume{URL: "https://" + address, Identity: naming.IdentityArchive}, CA: string(ca),
 	}, own, t.TempDir())
 	if err != nil {
@@ -85,7 +63,8 @@ func openVolume(t *testing.T, authority, address, identity string) bucket.Bucket
 
 // An instance and a backup write to the SampleDB's own archive, and only read what else lies on the volume.
 func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
-	authority, address, probe, folder := authorityFolder(t), freeAddress(t), freeAddress(t), t.TempDir()
+	authority := agenttest.Folder(t, agenttest.NewAuthority(t))
+	address, probe, folder := freeAddress(t), freeAddress(t), t.TempDir()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -229,7 +208,7 @@ func TestABackupAwaitsTheWALOfItsOwnBranch(t *testing.T) {
 			"timeline": 1}, {"term": %[1]d, "lsn": %q, "timeline": 2}]}`, term, fork))
 	}
 	put(format.TermFolder(1002)+segment, "WAL")
-	run := &taking{pod: pod{log: slog.New(slog.DiscardHandler)}, archive: archive}
+	run := &taking{Pod: pod.Pod{Log: slog.New(slog.DiscardHandler)}, archive: archive}
 	const found = "and it is not known that the primary does" // nobody can be asked
 	for _, archived := range []bool{false, true} {
 		if archived {
@@ -238,7 +217,7 @@ func TestABackupAwaitsTheWALOfItsOwnBranch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		term, err := run.awaitWAL(ctx, nil, 2, end)
 		cancel()
-		if step := run.progress.get().Step; err == nil || strings.Contains(step, found) != archived {
+		if step := run.Progress.Get().Step; err == nil || strings.Contains(step, found) != archived {
 			t.Errorf("its WAL is archived: %v; it says term %d, %v; %s", archived, term, err, step)
 		}
 	}
@@ -270,58 +249,5 @@ func TestNothingIsCopiedThatCanNotContinueItsParent(t *testing.T) {
 	}
 	if _, err := run.take(t.Context(), true, parent); !errors.Is(err, take.ErrNoIncrement) {
 		t.Errorf("on another branch: %v", err)
-	}
-}
-
-// The kubelet cuts at 4096 bytes, and JSON that was cut says nothing.
-func TestAResultStaysWhole(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "log")
-	for name, text := range map[string]string{
-		"short": "no", "long": strings.Repeat("long ", 4000), "quoted": strings.Repeat("\x01\"日", 3000),
-	} {
-		result := protocol.BackupResult{Error: text, Warning: text, ID: "20261120T031500Z-3f2a"}
-		if err := leave(file, &result, &result.Error, &result.Warning); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var back protocol.BackupResult
-		if err := json.Unmarshal(raw, &back); err != nil || len(raw) > maxTermination ||
-			back.ID == "" || back.Error == "" {
-			t.Errorf("%s: %d bytes, %+v, %v", name, len(raw), back, err)
-		}
-	}
-}
-
-// The operator, and nobody else, may ask a backup how far it is.
-func TestTheOperatorAsksABackupHowFarItIs(t *testing.T) {
-	own, err := newIssuer(authorityFolder(t), naming.IdentityBackup, "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	operator, err := pki.NewAuthority(bytes.Repeat([]byte{9}, 32), naming.IdentityOperator, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var p progressServer
-	p.set(protocol.BackupProgress{Step: "copies", Done: 5, Total: 10})
-	stop, port, err := p.serve(t.Context(), own, string(operator.CertPEM()), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	leaf, err := operator.Issue(naming.IdentityOperator, nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	asks := protocol.NewClient(pki.ClientTLSBy(leaf.TLS, own.roots, naming.IdentityBackup), port)
-	if got, err := asks.Backup(t.Context(), "127.0.0.1"); err != nil || got.Done != 5 || got.Step != "copies" {
-		t.Errorf("it says %+v, %v", got, err)
-	}
-	other := protocol.NewClient(pki.ClientTLSBy(own.certificate, own.roots, naming.IdentityBackup), port)
-	if _, err := other.Backup(t.Context(), "127.0.0.1"); err == nil {
-		t.Error("another backup was answered")
 	}
 }

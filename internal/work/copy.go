@@ -15,6 +15,7 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
+	"toban.dev/internal/work/pod"
 )
 
 // fileBringing is the file beside the socket of a copy that the process locks for which the copy runs.
@@ -34,7 +35,7 @@ type CopyOptions struct {
 // Copy runs the server of a restored copy, until the container beside it that brings things from there has ended.
 func Copy(ctx context.Context, o CopyOptions) error {
 	var settings protocol.BringSettings
-	if err := readSettings(o.Settings, &settings); err != nil {
+	if err := pod.ReadSettings(o.Settings, &settings); err != nil {
 		return err
 	}
 	programs, err := postgres.FindPrograms(ctx, settings.Major)

@@ -23,6 +23,7 @@ import (
 	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/drill"
+	"toban.dev/internal/work/pod"
 )
 
 // The ways in which the clients of a drill connect.
@@ -68,7 +69,7 @@ func Drill(ctx context.Context, o DrillOptions) error {
 	if err != nil {
 		left.Error = err.Error()
 	}
-	return errors.Join(err, leave(o.Termination, &left, append(words, &left.Error)...))
+	return errors.Join(err, pod.Leave(o.Termination, &left, append(words, &left.Error)...))
 }
 
 func (o DrillOptions) measure(ctx context.Context) (drill.Result, error) {
@@ -220,7 +221,7 @@ func serveSteady(ctx context.Context, address string, steady func() bool) (stop 
 			http.Error(w, "the clients do not write steadily yet", http.StatusServiceUnavailable)
 		}
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: connectPatience}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: pod.ConnectPatience}
 	go func() { _ = server.Serve(listener) }()
-	return func() { endServer(server) }, nil
+	return func() { pod.EndServer(server) }, nil
 }

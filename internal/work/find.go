@@ -10,6 +10,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 // FindOptions are what is told to the process that looks for backups.
@@ -41,7 +42,7 @@ func (o FindOptions) find(ctx context.Context, found func(book.Found) error) err
 	if err := json.Unmarshal([]byte(o.Settings), &settings); err != nil {
 		return fmt.Errorf("understand the settings: %w", err)
 	}
-	decoder, err := decoderOf(settings.Encrypted, o.Key)
+	decoder, err := pod.Decoder(settings.Encrypted, o.Key)
 	if err != nil {
 		return err
 	}

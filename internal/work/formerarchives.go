@@ -51,7 +51,7 @@ func (t *taking) retainFormer(
 		}
 		if err != nil {
 			told.Held = fmt.Sprintf("the archive %s could not be read or cleaned: %v", f.Path, err)
-			t.log.Warn("retention holds back", "message", told.Held)
+			t.Log.Warn("retention holds back", "message", told.Held)
 		}
 		if len(t.result.Former) > 0 {
 			told.Windows = told.Windows[:min(len(told.Windows), 1)]

@@ -9,6 +9,7 @@ import (
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 // formerWorld is a store with the archive of a former major version, and with so many backups in the present one.
@@ -32,7 +33,7 @@ func formerWorld(t *testing.T, present int) *taking {
 func (t *taking) keeps(test *testing.T, keep protocol.Retention, former protocol.FormerArchive) protocol.FormerResult {
 	test.Helper()
 	settings := protocol.BackupSettings{Keep: keep, Former: []protocol.FormerArchive{former}}
-	t.pod.PodOptions, t.pod.log = PodOptions{Settings: settingsFile(test, settings)}, newPod(PodOptions{}).log
+	t.Pod.Options, t.Pod.Log = pod.Options{Settings: settingsFile(test, settings)}, pod.New(pod.Options{}).Log
 	if err := t.retain(test.Context()); err != nil {
 		test.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 // ImageOptions are all that a look into an image needs.
@@ -30,7 +31,7 @@ func Image(ctx context.Context, o ImageOptions) error {
 		result.Error = err.Error()
 	}
 	fitImage(&result)
-	return errors.Join(err, leave(o.Termination, result, &result.Error))
+	return errors.Join(err, pod.Leave(o.Termination, result, &result.Error))
 }
 
 func lookIntoImage(ctx context.Context, major int) (protocol.ImageResult, error) {
@@ -44,7 +45,9 @@ func lookIntoImage(ctx context.Context, major int) (protocol.ImageResult, error)
 }
 
 // fitImage leaves out extensions that a termination message has no room for, the last ones first.
-func fitImage(result *protocol.ImageResult) { fit(result, maxTermination, drop(&result.Extensions, 0)) }
+func fitImage(result *protocol.ImageResult) {
+	pod.Fit(result, pod.MaxTermination, pod.Drop(&result.Extensions, 0))
+}
 
 // cLibrary is the C library: glibc says its version itself (getconf, GNU_LIBC_VERSION); musl is known by its loader.
 func cLibrary(ctx context.Context) string {

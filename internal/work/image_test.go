@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 func TestExtensionsAreFoundByTheirControlFiles(t *testing.T) {
@@ -61,7 +62,7 @@ func TestManyExtensionsDoNotHideTheVersion(t *testing.T) {
 	}
 	fitImage(&result)
 	text, err := json.Marshal(result)
-	if err != nil || len(text) > maxTermination || len(result.Extensions) < 200 || result.Version != "17.12" {
+	if err != nil || len(text) > pod.MaxTermination || len(result.Extensions) < 200 || result.Version != "17.12" {
 		t.Errorf("%d bytes with %d extensions, %v", len(text), len(result.Extensions), err)
 	}
 }

@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -13,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/naming"
-	"toban.dev/internal/pki"
 	"toban.dev/internal/work/bluegreen"
 	"toban.dev/internal/work/initjob"
+	"toban.dev/internal/work/pod"
 )
 
 // InitOptions are what the init Job is told.
@@ -49,7 +48,7 @@ func (o InitOptions) work(ctx context.Context) error {
 	if err := json.Unmarshal(text, &plan); err != nil {
 		return fmt.Errorf("understand the plan %s: %w", o.Plan, err)
 	}
-	config, err := initTLS(o.Authority, plan.Given)
+	config, err := pod.InitTLS(o.Authority, plan.Given)
 	if err != nil {
 		return err
 	}
@@ -76,11 +75,15 @@ func unlink(ctx context.Context, connect func(context.Context, string) (*pgx.Con
 	return removeLinks(ctx, bluegreen.Side{Name: "the primary", Connect: connect})
 }
 
-// initTLS shows certificates of the SampleDB's own authority.
-func initTLS(folder, given string) (*tls.Config, error) {
-	own, err := newIssuer(folder, naming.IdentityInit)
-	if err != nil {
-		return nil, err
-	}
-	return pki.DatabaseTLS(own.certificate, own.roots, naming.IdentityInstance, given)
+// writeInit leaves the result of an init Job, whose message is as long as there is room for.
+func writeInit(path string, result initjob.Result) error {
+	const room = pod.MaxTermination - 256 // for the JSON around it
+	pod.Fit(&result, pod.MaxTermination, func() bool {
+		runes := []rune(result.Message)
+		if len(runes) > 0 {
+			result.Message = string(runes[:min(len(runes)*3/4, room)]) + "…"
+		}
+		return len(runes) > 0
+	})
+	return pod.Write(path, result)
 }

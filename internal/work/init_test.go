@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/work/initjob"
+	"toban.dev/internal/work/pod"
 )
 
 // The kubelet cuts a longer message off, and half of a JSON says nothing.
@@ -17,7 +18,7 @@ func TestTheResultFitsIntoATerminationMessage(t *testing.T) {
 		"a long one":                    strings.Repeat("long ", 2000),
 		"a long one in Japanese":        strings.Repeat("失敗", 3000),
 		"one that JSON makes longer":    strings.Repeat("\x00\"", 2000),
-		"one that is as long as it can": strings.Repeat("x", maxTermination),
+		"one that is as long as it can": strings.Repeat("x", pod.MaxTermination),
 	}
 	for name, message := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +32,7 @@ func TestTheResultFitsIntoATerminationMessage(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got initjob.Result
-			if err := json.Unmarshal(text, &got); err != nil || len(text) > maxTermination {
+			if err := json.Unmarshal(text, &got); err != nil || len(text) > pod.MaxTermination {
 				t.Fatalf("%d bytes, %v", len(text), err)
 			}
 			if got.Step == "" || !strings.HasPrefix(message, strings.TrimSuffix(got.Message, "…")) {

@@ -14,6 +14,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 // inspectWorkers is how much of a database is looked through side by side at most.
@@ -50,7 +51,7 @@ func (o InspectOptions) inspect(ctx context.Context, result *protocol.VerifyResu
 		return fmt.Errorf("understand what was found before: %w", err)
 	}
 	var settings protocol.BackupSettings
-	if err := readSettings(o.Settings, &settings); err != nil {
+	if err := pod.ReadSettings(o.Settings, &settings); err != nil {
 		return err
 	}
 	o.of(&settings)

@@ -66,7 +66,7 @@ func (t *taking) keys(archives ...book.Catalogue) []protocol.ArchiveKey {
 	}
 	var held heldKeys
 	if err := json.Unmarshal(text, &held); err != nil {
-		t.log.Warn("it is not known which keys the Secret has", "error", err.Error())
+		t.Log.Warn("it is not known which keys the Secret has", "error", err.Error())
 		return nil
 	}
 	out := []protocol.ArchiveKey{{Recipient: t.settings.Archive.Recipient}}

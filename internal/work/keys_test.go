@@ -13,6 +13,7 @@ import (
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 // A result says of each key what needs it and whether the Secret has it, and nothing of the keys themselves.
@@ -59,14 +60,14 @@ func TestWhichKeysThereAre(t *testing.T) {
 			if err != nil || strings.Contains(string(left), private[0]) {
 				t.Errorf("it leaves %s, %v", left, err)
 			}
-			worker := &taking{pod: newPod(PodOptions{Run: run})}
+			worker := &taking{Pod: pod.New(pod.Options{Run: run})}
 			worker.settings.Archive.Recipient = c.now
 			if got := worker.keys(catalogue); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("the keys are %+v, want %+v", got, c.want)
 			}
 		})
 	}
-	nobody := &taking{pod: newPod(PodOptions{Run: t.TempDir()})}
+	nobody := &taking{Pod: pod.New(pod.Options{Run: t.TempDir()})}
 	nobody.settings.Archive.Recipient = public[0]
 	if got := nobody.keys(catalogue); got != nil {
 		t.Errorf("where nobody has looked: %+v", got)

@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/work/initjob"
 	"toban.dev/internal/work/maintenance"
+	"toban.dev/internal/work/pod"
 )
 
 // FinishOptions are what the Job is told that does what is left after a change of the image.
@@ -35,7 +36,7 @@ func Finish(ctx context.Context, o FinishOptions) error {
 		result.Error = err.Error()
 	}
 	fitFinish(&result)
-	return errors.Join(err, leave(o.Termination, result, &result.Error))
+	return errors.Join(err, pod.Leave(o.Termination, result, &result.Error))
 }
 
 func (o FinishOptions) work(ctx context.Context) (maintenance.Result, error) {
@@ -44,10 +45,10 @@ func (o FinishOptions) work(ctx context.Context) (maintenance.Result, error) {
 		return maintenance.Result{}, err
 	}
 	var plan initjob.Plan
-	if err := readSettings(o.Plan, &plan); err != nil {
+	if err := pod.ReadSettings(o.Plan, &plan); err != nil {
 		return maintenance.Result{}, err
 	}
-	config, err := initTLS(o.Authority, plan.Given)
+	config, err := pod.InitTLS(o.Authority, plan.Given)
 	if err != nil {
 		return maintenance.Result{}, err
 	}
@@ -61,6 +62,6 @@ func (o FinishOptions) work(ctx context.Context) (maintenance.Result, error) {
 
 // fitFinish leaves out names that a termination message has no room for, the last ones first.
 func fitFinish(r *maintenance.Result) {
-	fit(r, maxTermination, drop(&r.Updated, 0), drop(&r.Older, 0), drop(&r.Partitioned, 0), drop(&r.Failures, 0),
-		drop(&r.Duplicates, 0))
+	pod.Fit(r, pod.MaxTermination, pod.Drop(&r.Updated, 0), pod.Drop(&r.Older, 0), pod.Drop(&r.Partitioned, 0),
+		pod.Drop(&r.Failures, 0), pod.Drop(&r.Duplicates, 0))
 }

@@ -21,6 +21,7 @@ import (
 	"toban.dev/internal/work/former"
 	"toban.dev/internal/work/maintenance"
 	"toban.dev/internal/work/major"
+	"toban.dev/internal/work/pod"
 )
 
 // RehearseOptions are all that is needed: no authority, no key and no store.
@@ -53,7 +54,7 @@ func Rehearse(ctx context.Context, o RehearseOptions) error {
 		r.result.Error = err.Error()
 	}
 	fitRehearsal(&r.result)
-	return errors.Join(err, leave(o.Termination, &r.result, &r.result.Error))
+	return errors.Join(err, pod.Leave(o.Termination, &r.result, &r.result.Error))
 }
 
 // mostProblems is how many a result has at most.
@@ -66,12 +67,12 @@ func fitRehearsal(result *protocol.RehearsalResult) {
 	}
 	shortenTo := func(most int) {
 		for i := range result.Problems {
-			result.Problems[i] = first(result.Problems[i], most)
+			result.Problems[i] = pod.First(result.Problems[i], most)
 		}
 	}
 	shortenTo(1200)
-	fit(result, maxTermination*3/4, once(func() { shortenTo(400) }), once(func() { shortenTo(150) }),
-		once(func() { shortenTo(60) }))
+	pod.Fit(result, pod.MaxTermination*3/4, pod.Once(func() { shortenTo(400) }), pod.Once(func() { shortenTo(150) }),
+		pod.Once(func() { shortenTo(60) }))
 }
 
 // rehearsal is one run.
@@ -106,12 +107,12 @@ func (r *rehearsal) do(ctx context.Context) error {
 // read reads what is asked for, and what the container before has done.
 func (r *rehearsal) read(ctx context.Context) error {
 	var restored protocol.VerifyResult
-	if err := readSettings(filepath.Join(r.Volume, naming.FileVerified), &restored); err != nil {
+	if err := pod.ReadSettings(filepath.Join(r.Volume, naming.FileVerified), &restored); err != nil {
 		return err
 	}
 	r.result.Commit, r.result.Steps = restored.Commit, restored.Steps
 	var backups protocol.BackupSettings
-	if err := errors.Join(readSettings(r.Settings, &r.settings), readSettings(r.Backup, &backups)); err != nil {
+	if err := errors.Join(pod.ReadSettings(r.Settings, &r.settings), pod.ReadSettings(r.Backup, &backups)); err != nil {
 		return err
 	}
 	r.verify = backups.Verify

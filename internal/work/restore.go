@@ -24,12 +24,13 @@ import (
 	"toban.dev/internal/wal"
 	"toban.dev/internal/work/former"
 	"toban.dev/internal/work/major"
+	"toban.dev/internal/work/pod"
 	"toban.dev/internal/work/tablerestore"
 )
 
 // RestoreOptions are what a restore is told.
 type RestoreOptions struct {
-	PodOptions
+	pod.Options
 	// Source is the folder with the authority of the SampleDB whose volume is read, Key that with the key of the
 	// archive, and Volume the instance's volume.
 	Source, Key, Volume string
@@ -40,17 +41,17 @@ type RestoreOptions struct {
 // Restore brings a database back into an instance's volume, in the Pod of a restore, and leaves the result where the
 // kubelet finds it, whatever came of it.
 func Restore(ctx context.Context, o RestoreOptions) error {
-	r := &restoring{pod: newPod(o.PodOptions), source: o.Source, key: o.Key, volume: o.Volume, walVolume: o.WALVolume}
+	r := &restoring{Pod: pod.New(o.Options), source: o.Source, key: o.Key, volume: o.Volume, walVolume: o.WALVolume}
 	err := r.do(ctx)
 	if err != nil {
 		r.result.Error = err.Error()
 	}
-	return errors.Join(err, leave(o.Termination, &r.result, &r.result.Error))
+	return errors.Join(err, pod.Leave(o.Termination, &r.result, &r.result.Error))
 }
 
 // restoring is one run.
 type restoring struct {
-	pod
+	pod.Pod
 	source, key, volume, walVolume string
 	settings                       protocol.RestoreSettings
 	result                         protocol.RestoreResult
@@ -67,9 +68,9 @@ func (r *restoring) tablespaces() string {
 }
 
 func (r *restoring) do(ctx context.Context) error {
-	ctx = r.telling(ctx)
-	r.progress.step("looks at the volume")
-	stop, err := r.begin(ctx, naming.IdentityRestore, &r.settings, &r.settings.Operator)
+	ctx = r.Telling(ctx)
+	r.Progress.Step("looks at the volume")
+	stop, err := r.Begin(ctx, naming.IdentityRestore, &r.settings, &r.settings.Operator)
 	if err != nil {
 		return err
 	}
@@ -83,16 +84,12 @@ func (r *restoring) do(ctx context.Context) error {
 // lock waits until no other restore works on the volume, nor, where the data gets its place, an agent. In place it
 // shares the volume with the agent, which leaves what a restore makes alone meanwhile.
 func (r *restoring) lock(ctx context.Context) error {
-	waits := func(whom string) {
-		r.progress.step("waits for the volume: " + whom + " still works on it")
-		r.log.Warn("the volume is in use", "by", whom)
-	}
 	locks := []func(context.Context, string, func(string)) (*volume.Lock, error){volume.Own, volume.OwnRestore}
 	if r.settings.InPlace != "" {
 		locks = locks[1:]
 	}
 	for _, take := range locks {
-		lock, err := take(ctx, r.volume, waits)
+		lock, err := take(ctx, r.volume, r.WaitsForVolume)
 		if err != nil {
 			return err
 		}
@@ -105,7 +102,7 @@ func (r *restoring) lock(ctx context.Context) error {
 // next agent takes it over.
 func (r *restoring) steps(ctx context.Context) error {
 	if s := r.settings.Snapshot; s != nil {
-		r.progress.step("takes up the snapshot of the volume")
+		r.Progress.Step("takes up the snapshot of the volume")
 		if err := volume.TakeUpSnapshot(r.volume, s.ID); err != nil {
 			return err
 		}
@@ -129,7 +126,7 @@ func (r *restoring) steps(ctx context.Context) error {
 	if r.settings.InPlace != "" || r.settings.Scratch {
 		return nil
 	}
-	r.progress.step("gives the data its place")
+	r.Progress.Step("gives the data its place")
 	if err := volume.Adopt(r.volume, r.settings.Instance, *done); err != nil {
 		return err
 	}
@@ -144,7 +141,7 @@ func (r *restoring) keeps() (bool, error) {
 	}
 	present, err := postgres.DataDirectory{Volume: r.volume}.HasData()
 	if r.result.Kept = present; present {
-		r.log.Info("the volume has a database already: it is left as it is")
+		r.Log.Info("the volume has a database already: it is left as it is")
 	}
 	return present, err
 }
@@ -183,7 +180,7 @@ func (r *restoring) restore(ctx context.Context) (*volume.Prepared, error) {
 	}
 	done.Result.LSN, done.Result.Commit = out.Reached.LSN.String(), out.Reached.Commit
 	done.Result.WAL = out.Reached.LSN.Since(out.Choice.Backup.StartLSN)
-	r.log.Info("the data is restored", "lsn", done.Result.LSN, "lastTransaction", done.Result.Commit,
+	r.Log.Info("the data is restored", "lsn", done.Result.LSN, "lastTransaction", done.Result.Commit,
 		"timeline", out.Begins.Timeline)
 	return done, done.Write(r.volume)
 }
@@ -208,7 +205,7 @@ func reserveOf(size uint64) uint64 {
 
 func (r *restoring) options(ctx context.Context) (restore.RestoreOptions, error) {
 	s := r.settings
-	r.progress.step("opens the archive")
+	r.Progress.Step("opens the archive")
 	programs, err := postgres.FindPrograms(ctx, s.Major)
 	if err != nil {
 		return restore.RestoreOptions{}, err
@@ -217,7 +214,7 @@ func (r *restoring) options(ctx context.Context) (restore.RestoreOptions, error)
 	if err != nil {
 		return restore.RestoreOptions{}, err
 	}
-	decoder, err := decoderOf(s.Encrypted, r.key)
+	decoder, err := pod.Decoder(s.Encrypted, r.key)
 	if err != nil {
 		return restore.RestoreOptions{}, err
 	}
@@ -266,38 +263,14 @@ func (r *restoring) present() (*format.Snapshot, error) {
 // open opens the store. To the server of a volume it shows a certificate of the authority of the
 // SampleDB whose volume it is.
 func (r *restoring) open(ctx context.Context) (bucket.Bucket, error) {
-	config, source := r.settings.Bucket, r.own
+	config, source := r.settings.Bucket, r.Own
 	if config.Volume != nil {
 		var err error
-		if source, err = newIssuer(r.source, naming.IdentityRestore); err != nil {
+		if source, err = pod.NewIssuer(r.source, naming.IdentityRestore); err != nil {
 			return nil, err
 		}
 	}
-	config, err := storeConfig(ctx, config, source, r.Run)
-	if err != nil {
-		return nil, err
-	}
-	return bucket.Open(ctx, config)
-}
-
-// errKey says that the key of an archive is of no use.
-var errKey = errors.New("the key of the archive")
-
-// decoderOf opens what is not encrypted, or what is with the key in a folder.
-func decoderOf(encrypted bool, folder string) (*format.Decoder, error) {
-	if !encrypted {
-		return format.NewDecoder("")
-	}
-	text, err := os.ReadFile(filepath.Join(folder, naming.KeyAge))
-	if err != nil {
-		return nil, fmt.Errorf("%w: the Secret that encryption.key names, or its %s, is not there: %w",
-			errKey, naming.KeyAge, err)
-	}
-	decoder, err := format.NewDecoder(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errKey, err)
-	}
-	return decoder, nil
+	return pod.OpenStore(ctx, config, source, r.Run)
 }
 
 func restoreTarget(t protocol.RestoreTarget) (book.Target, error) {
@@ -322,7 +295,7 @@ func positionOf(text string) (wal.LSN, error) {
 // chosen tells from what it is restored.
 func (r *restoring) chosen(c book.Choice) {
 	r.result.Backup, r.result.Branch, r.result.Bytes = c.Backup.ID, c.Branch, c.Backup.RawBytes
-	r.log.Info("restores", "backup", c.Backup.ID, "branch", c.Branch,
+	r.Log.Info("restores", "backup", c.Backup.ID, "branch", c.Branch,
 		"from", c.Backup.StartLSN.String(), "to", r.settings.Target,
 		"windowFrom", c.Window.From.String(), "windowTo", c.Window.To.String())
 }
@@ -332,7 +305,7 @@ func (r *restoring) report(step string, p transfer.Progress) {
 	words := map[string]string{
 		restore.StepUnpack: "fetches backup " + r.result.Backup, restore.StepRecover: "replays WAL",
 	}
-	r.progress.set(protocol.BackupProgress{
+	r.Progress.Set(protocol.BackupProgress{
 		Step: cmp.Or(words[step], step), Done: p.Done, Total: p.Total, Rate: int64(p.Rate), Backup: r.result.Backup,
 	})
 }
@@ -347,6 +320,6 @@ func Refused(err error) bool {
 		errors.Is(err, restore.ErrUsedUp) || errors.Is(err, volume.ErrNoSnapshot) ||
 		errors.Is(err, major.ErrRefused) || errors.Is(err, tablerestore.ErrRefused) ||
 		errors.Is(err, former.ErrImage) || errors.Is(err, restore.ErrNoRoom) ||
-		errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
+		errors.Is(err, pod.ErrKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck) || errors.As(err, &version)
 }

@@ -11,6 +11,7 @@ import (
 
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
+	"toban.dev/internal/work/pod"
 )
 
 // A restore into a new SampleDB waits for whoever works on the volume, one in place only for other restores.
@@ -38,14 +39,14 @@ func TestARestoreWaitsForTheVolume(t *testing.T) {
 				}
 			}
 			r := &restoring{
-				pod:    pod{log: slog.New(slog.DiscardHandler)},
+				Pod:    pod.Pod{Log: slog.New(slog.DiscardHandler)},
 				volume: folder, settings: protocol.RestoreSettings{InPlace: c.inPlace},
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			got := make(chan error, 1)
 			go func() { got <- r.lock(ctx) }()
-			for !strings.HasPrefix(r.progress.get().Step, "waits for the volume") && len(got) == 0 && ctx.Err() == nil {
+			for !strings.HasPrefix(r.Progress.Get().Step, "waits for the volume") && len(got) == 0 && ctx.Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
 			cancel()

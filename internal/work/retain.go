@@ -17,6 +17,7 @@ import (
 	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 const (
@@ -32,18 +33,18 @@ const (
 
 // Retain removes what spec.backup.retention does not keep, in the Pod that makes room in a store that is full, or has
 // the credentials for deletion. It leaves the result where the kubelet finds it, whatever came of it.
-func Retain(ctx context.Context, o PodOptions) error {
-	t := &taking{pod: newPod(o)}
+func Retain(ctx context.Context, o pod.Options) error {
+	t := &taking{Pod: pod.New(o)}
 	err := t.makeRoom(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	return errors.Join(err, leave(o.Termination, &t.result, t.words(&t.result.Error)...))
+	return errors.Join(err, pod.Leave(o.Termination, &t.result, t.words(&t.result.Error)...))
 }
 
 // makeRoom removes what is not to be kept.
 func (t *taking) makeRoom(ctx context.Context) error {
-	stop, err := t.begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
+	stop, err := t.Begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (t *taking) useDeletionCredentials() error {
 // retain removes what is not to be kept, and sees from when on the archive can be restored. A Pod that keeps all
 // only sees. Then it does the same in the archives of former major versions.
 func (t *taking) retain(ctx context.Context) error {
-	t.progress.step("removes what is not to be kept")
+	t.Progress.Step("removes what is not to be kept")
 	policy, former, err := t.policy()
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (t *taking) retain(ctx context.Context) error {
 	}
 	t.result.Refused, t.result.Held = r.refused, strings.Join(d.Held, "; ")
 	if t.result.Held != "" {
-		t.log.Warn("retention holds back", "message", t.result.Held)
+		t.Log.Warn("retention holds back", "message", t.result.Held)
 	}
 	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); ok {
 		t.result.Earliest = w.Since
@@ -115,7 +116,7 @@ type removal struct {
 }
 
 func (t *taking) removal(archive bucket.Bucket) *removal {
-	return &removal{archive: archive, log: t.log, keepsAll: t.keepsAll()}
+	return &removal{archive: archive, log: t.Log, keepsAll: t.keepsAll()}
 }
 
 // retain removes what a policy does not keep, and says what is there then.
@@ -204,7 +205,7 @@ func backupOfObject(name string) (id string, ok bool) {
 // since this one has. Kubernetes renews the file.
 func (t *taking) policy() (keep.Policy, []protocol.FormerArchive, error) {
 	var now protocol.BackupSettings
-	if err := readSettings(t.Settings, &now); err != nil {
+	if err := pod.ReadSettings(t.Settings, &now); err != nil {
 		return keep.Policy{}, nil, err
 	}
 	if t.settings.Archive.Path != "" && now.Archive.Bucket.Place() != t.settings.Archive.Bucket.Place() {

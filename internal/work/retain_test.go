@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/pod"
 )
 
 // small is a bucket with room for so many bytes.
@@ -115,7 +116,7 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 				t.Fatalf("the store is not full: %v", err)
 			}
 			settings := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: c.count}})
-			r := &taking{pod: newPod(PodOptions{Settings: settings}), archive: archive}
+			r := &taking{Pod: pod.New(pod.Options{Settings: settings}), archive: archive}
 			if err := r.retain(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +149,7 @@ func TestAFailedBackupLeavesNoPieces(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // its deadline, or the end of its Pod, may be why it has failed
-	r := &taking{pod: newPod(PodOptions{}), archive: archive}
+	r := &taking{Pod: pod.New(pod.Options{}), archive: archive}
 	r.abandon(ctx)
 	for o, err := range archive.List(t.Context(), format.FolderBase) {
 		if err != nil || strings.Contains(o.Name, "/failed/") {
@@ -205,7 +206,7 @@ func TestRetentionInAStoreThatKeepsObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := &guarded{Bucket: filled(t).Bucket, keeps: c.keeps}
 			file := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 7}})
-			r := &taking{pod: newPod(PodOptions{Settings: file}), archive: archive}
+			r := &taking{Pod: pod.New(pod.Options{Settings: file}), archive: archive}
 			r.settings.Archive.Bucket.KeepAll = c.apart
 			if err := errors.Join(r.clean(t.Context()), r.retain(t.Context())); err != nil {
 				t.Fatal(err)
@@ -238,7 +239,7 @@ func TestWhatAFailedBackupHasLeftMayStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 10}})
-	r := &taking{pod: newPod(PodOptions{Settings: file}), archive: archive, unfinished: time.Nanosecond}
+	r := &taking{Pod: pod.New(pod.Options{Settings: file}), archive: archive, unfinished: time.Nanosecond}
 	if err := r.clean(t.Context()); err != nil {
 		t.Errorf("before a backup: %v", err)
 	}

@@ -17,7 +17,7 @@ func (v *verify) scrub(ctx context.Context) {
 	if s == nil {
 		return
 	}
-	v.progress.step("reads other objects of the archive again")
+	v.Progress.Step("reads other objects of the archive again")
 	last := scrubState(s.Last)
 	for _, name := range v.result.Objects { // whether it is the newest that they are of is to be known
 		last.Findings = append(last.Findings, keep.Finding{Name: name})
@@ -29,7 +29,7 @@ func (v *verify) scrub(ctx context.Context) {
 		Now: begin, Workers: transfer.Streams(),
 	}, last)
 	v.result.Scrub = scrubResult(state, err)
-	v.log.Info("read the archive again", "took", time.Since(begin).String(), "found", v.result.Scrub)
+	v.Log.Info("read the archive again", "took", time.Since(begin).String(), "found", v.result.Scrub)
 }
 
 // secret is that of the restored database, by which its WAL is stamped; nil where it could not be restored.
@@ -41,7 +41,7 @@ func (v *verify) secret(ctx context.Context) []byte {
 	data := postgres.DataDirectory{Volume: scratchFolder(v.volume)}
 	control, err := (&postgres.Server{Programs: programs, Data: data}).Control(ctx)
 	if err != nil {
-		v.log.Warn("the stamps of WAL are not compared", "error", err.Error())
+		v.Log.Warn("the stamps of WAL are not compared", "error", err.Error())
 		return nil
 	}
 	return control.Nonce

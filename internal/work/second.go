@@ -13,6 +13,7 @@ import (
 	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 
 // secondCopy copies the archives of a SampleDB into the second store.
 type secondCopy struct {
-	pod
+	pod.Pod
 	settings      protocol.BackupSettings
 	first, second bucket.Bucket
 	result        protocol.CopyResult
@@ -33,18 +34,18 @@ type secondCopy struct {
 
 // CopyToSecond copies what the second store lacks of the archive, and of those of former major versions, and removes
 // there what need not be kept. It leaves the result where the kubelet finds it, whatever came of it.
-func CopyToSecond(ctx context.Context, o PodOptions) error {
-	c := &secondCopy{pod: newPod(o)}
+func CopyToSecond(ctx context.Context, o pod.Options) error {
+	c := &secondCopy{Pod: pod.New(o)}
 	err := c.do(ctx)
 	if err != nil {
 		c.result.Error, c.result.Until = err.Error(), time.Time{}
 	}
-	c.log.Info("ends", "result", c.result)
-	return errors.Join(err, leave(o.Termination, &c.result, &c.result.Error, &c.result.Problem))
+	c.Log.Info("ends", "result", c.result)
+	return errors.Join(err, pod.Leave(o.Termination, &c.result, &c.result.Error, &c.result.Problem))
 }
 
 func (c *secondCopy) do(ctx context.Context) error {
-	if err := readSettings(c.Settings, &c.settings); err != nil {
+	if err := pod.ReadSettings(c.Settings, &c.settings); err != nil {
 		return err
 	}
 	if c.settings.Second == nil {
@@ -85,11 +86,11 @@ func (c *secondCopy) open(ctx context.Context) error {
 	config := c.settings.Archive.Bucket
 	if config.Volume != nil {
 		var err error
-		if c.own, err = newIssuer(c.Authority, naming.IdentityRestore); err != nil {
+		if c.Own, err = pod.NewIssuer(c.Authority, naming.IdentityRestore); err != nil {
 			return err
 		}
 	}
-	config, err := storeConfig(ctx, config, c.own, c.Run)
+	config, err := pod.StoreConfig(ctx, config, c.Own, c.Run)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (c *secondCopy) open(ctx context.Context) error {
 
 // copy copies an archive, and returns how many backups of each kind can be restored from the copy.
 func (c *secondCopy) copy(ctx context.Context, path string, policy keep.Policy) (map[string]int, error) {
-	c.log.Info("compares", "archive", path)
+	c.Log.Info("compares", "archive", path)
 	state, err := keep.CopyToSecond(ctx, keep.SecondOptions{
 		First: bucket.Sub(c.first, path), Second: bucket.Sub(c.second, path),
 		Owner: c.settings.Archive.Owner, Policy: policy, Tell: c.tell,
@@ -141,7 +142,7 @@ func (c *secondCopy) copy(ctx context.Context, path string, policy keep.Policy) 
 func (c *secondCopy) tell(done, total keep.SecondAmount) {
 	if now := time.Now(); now.Sub(c.told) >= tellEvery || done.Objects == total.Objects {
 		c.told = now
-		c.log.Info("copies", "objects", done.Objects, "ofObjects", total.Objects, "bytes", done.Bytes,
+		c.Log.Info("copies", "objects", done.Objects, "ofObjects", total.Objects, "bytes", done.Bytes,
 			"ofBytes", total.Bytes)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/pod"
 )
 
 // putArchive puts an encrypted archive of a segment of WAL and a backup into a folder of a store.
@@ -87,7 +88,7 @@ func secondPod(t *testing.T, change func(*protocol.BackupSettings)) (first, seco
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := PodOptions{Settings: filepath.Join(t.TempDir(), "settings.json"), Run: t.TempDir(),
+	o := pod.Options{Settings: filepath.Join(t.TempDir(), "settings.json"), Run: t.TempDir(),
 		Termination: filepath.Join(t.TempDir(), "result.json")}
 	if err := os.WriteFile(o.Settings, text, 0o600); err != nil {
 		t.Fatal(err)

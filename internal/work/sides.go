@@ -10,11 +10,12 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/bluegreen"
+	"toban.dev/internal/work/pod"
 )
 
 // SidesOptions are what a Pod of a blue/green upgrade is told.
 type SidesOptions struct {
-	PodOptions
+	pod.Options
 	Work protocol.SidesWork
 	// FromGreen says that green is the serving side.
 	FromGreen bool
@@ -37,18 +38,18 @@ func Sides(ctx context.Context, o SidesOptions) error {
 		s.result.Seconds = time.Since(began).Seconds()
 	}
 	fitSides(&s.result)
-	s.log.Info("the work has ended", "work", o.Work, "fromGreen", o.FromGreen, "result", s.result)
+	s.Log.Info("the work has ended", "work", o.Work, "fromGreen", o.FromGreen, "result", s.result)
 	s.tellChange(ctx)
 	s.stop()
 	if s.result.Error == "" {
 		err = nil
 	}
-	return errors.Join(err, leave(o.Termination, &s.result, &s.result.Error))
+	return errors.Join(err, pod.Leave(o.Termination, &s.result, &s.result.Error))
 }
 
 // sidesRun is one run.
 type sidesRun struct {
-	awaitingPod
+	pod.Awaiting
 	options     SidesOptions
 	settings    protocol.SidesSettings
 	blue, green *sideAccess
@@ -59,20 +60,19 @@ type sidesRun struct {
 }
 
 func newSides(o SidesOptions) *sidesRun {
-	s := &sidesRun{awaitingPod: awaitingPod{pod: newPod(o.PodOptions)}, options: o, stop: func() {}}
-	s.refuses = func(id string) string {
+	s := &sidesRun{Awaiting: pod.Awaiting{Pod: pod.New(o.Options)}, options: o, stop: func() {}}
+	s.Await(func(id string) string {
 		if s.options.Work == protocol.SidesChange && id == s.settings.ID {
 			return ""
 		}
 		return fmt.Sprintf("this is the Pod that does %q for the upgrade %q", s.options.Work, s.settings.ID)
-	}
-	s.listen(func(p protocol.BackupProgress) bool { return p.Sides != nil })
+	}, func(p protocol.BackupProgress) bool { return p.Sides != nil })
 	return s
 }
 
 func (s *sidesRun) do(ctx context.Context) error {
-	s.step("reads what to do")
-	stop, err := s.begin(ctx, naming.IdentitySides, &s.settings, &s.settings.Operator)
+	s.Says("reads what to do")
+	stop, err := s.Begin(ctx, naming.IdentitySides, &s.settings, &s.settings.Operator)
 	if err != nil {
 		return err
 	}
@@ -109,11 +109,6 @@ func (s *sidesRun) connectSides() {
 	}
 }
 
-func (s *sidesRun) step(words string) {
-	s.progress.step(words)
-	s.log.Info("step", "step", words)
-}
-
 // judge says by the result what has come of the work.
 func (s *sidesRun) judge(err error) {
 	var way bluegreen.InTheWay
@@ -134,7 +129,7 @@ func (s *sidesRun) judge(err error) {
 func (s *sidesRun) tellChange(ctx context.Context) {
 	result := s.result
 	if s.options.Work != protocol.SidesChange ||
-		!s.tell(ctx, protocol.BackupProgress{Step: "the work has ended", Sides: &result}) {
+		!s.Tell(ctx, protocol.BackupProgress{Step: "the work has ended", Sides: &result}) {
 		return
 	}
 	select { // who was told may lose it again, with a write of the status that is refused, and asks once more
@@ -149,17 +144,17 @@ const mostDifferences = 10
 // fitSides leaves out what a termination message has no room for: of what is said much, and of many the last ones.
 func fitSides(r *protocol.SidesResult) {
 	shortenTo := func(most int) func() bool {
-		return once(func() {
-			r.Error, r.Broken = first(r.Error, most), first(r.Broken, most)
+		return pod.Once(func() {
+			r.Error, r.Broken = pod.First(r.Error, most), pod.First(r.Broken, most)
 			for i := range r.Differences {
-				r.Differences[i] = first(r.Differences[i], most)
+				r.Differences[i] = pod.First(r.Differences[i], most)
 			}
-			shortenFindings(r.Refusals, most)
+			pod.ShortenFindings(r.Refusals, most)
 			for i := range r.Refusals {
-				r.Refusals[i].Message = first(r.Refusals[i].Message, max(most, 300))
+				r.Refusals[i].Message = pod.First(r.Refusals[i].Message, max(most, 300))
 			}
 		})
 	}
-	fit(r, maxTermination-256, shortenTo(1000), shortenTo(400), shortenTo(150), shortenTo(60), drop(&r.Refusals, 1),
-		drop(&r.Differences, 1))
+	pod.Fit(r, pod.MaxTermination-256, shortenTo(1000), shortenTo(400), shortenTo(150), shortenTo(60),
+		pod.Drop(&r.Refusals, 1), pod.Drop(&r.Differences, 1))
 }

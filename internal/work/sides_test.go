@@ -12,6 +12,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/bluegreen"
+	"toban.dev/internal/work/pod"
 )
 
 // muchFound is a result with far more than a termination message has room for.
@@ -43,7 +44,7 @@ func TestAResultOfSidesFits(t *testing.T) {
 		r.Refusals = append([]protocol.UpgradeFinding{}, r.Refusals...)
 		r.Differences = append([]string{}, r.Differences...)
 		fitSides(&r)
-		if err := leave(path, &r, &r.Error); err != nil {
+		if err := pod.Leave(path, &r, &r.Error); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(path)
@@ -51,7 +52,7 @@ func TestAResultOfSidesFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got protocol.SidesResult
-		if err := json.Unmarshal(text, &got); err != nil || len(text) > maxTermination {
+		if err := json.Unmarshal(text, &got); err != nil || len(text) > pod.MaxTermination {
 			t.Errorf("%s: %d bytes, %v", name, len(text), err)
 		}
 		if (got.Error == "") != (want.Error == "") || (got.Broken == "") != (want.Broken == "") ||
@@ -140,7 +141,7 @@ func TestHowASideIsReached(t *testing.T) {
 func TestAPodOfSidesWithoutSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "result")
 	err := Sides(t.Context(), SidesOptions{Work: protocol.SidesPublish,
-		PodOptions: PodOptions{Settings: filepath.Join(t.TempDir(), "none"), Termination: path}})
+		Options: pod.Options{Settings: filepath.Join(t.TempDir(), "none"), Termination: path}})
 	text, _ := os.ReadFile(path)
 	var r protocol.SidesResult
 	if unread := json.Unmarshal(text, &r); err == nil || unread != nil || r.Error == "" || r.Done {

@@ -17,6 +17,7 @@ import (
 	"toban.dev/internal/postgres/scram"
 	"toban.dev/internal/work/bluegreen"
 	"toban.dev/internal/work/initjob"
+	"toban.dev/internal/work/pod"
 )
 
 // sideAccess is how a Pod reaches one side, and how the other side does.
@@ -102,17 +103,17 @@ func (a *sideAccess) way() (*tls.Config, []string, error) {
 // config shows certificates of the side's own authority.
 func (a *sideAccess) config() (*tls.Config, error) {
 	if a.shows == "" {
-		return initTLS(a.folder, a.given)
+		return pod.InitTLS(a.folder, a.given)
 	}
-	shown, err := newIssuer(a.shows, naming.IdentityInit)
+	shown, err := pod.NewIssuer(a.shows, naming.IdentityInit)
 	if err != nil {
 		return nil, err
 	}
-	trusted, err := shown.trusted()
+	trusted, err := shown.Trusted()
 	if err != nil {
 		return nil, err
 	}
-	return initTLS(a.folder, pki.Union(string(trusted), a.given))
+	return pod.InitTLS(a.folder, pki.Union(string(trusted), a.given))
 }
 
 // reach is how a server of the other side connects, for libpq. It sends its password to nobody but a server with a

@@ -10,6 +10,7 @@ import (
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/wal"
 	"toban.dev/internal/work/bluegreen"
+	"toban.dev/internal/work/pod"
 )
 
 // How long something may take.
@@ -46,15 +47,15 @@ func (s *sidesRun) publish(ctx context.Context) error {
 		s.result.Position = s.settings.Position
 		return nil
 	}
-	s.step("looks for what can't follow")
+	s.Says("looks for what can't follow")
 	facts, err := bluegreen.Examine(ctx, serving)
 	if err != nil {
 		return err
 	}
-	if s.result.Refusals = findings(upgrade.CheckCarry(facts)); len(s.result.Refusals) > 0 {
+	if s.result.Refusals = pod.Findings(upgrade.CheckCarry(facts)); len(s.result.Refusals) > 0 {
 		return nil
 	}
-	s.step("makes publications and slots")
+	s.Says("makes publications and slots")
 	if err := bluegreen.EnsureRole(ctx, serving); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (s *sidesRun) whole(ctx context.Context) (bool, error) {
 
 // follow has green follow from the position. When green serves, blue follows already, and goes on.
 func (s *sidesRun) follow(ctx context.Context) error {
-	s.step("looks for the slots")
+	s.Says("looks for the slots")
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
@@ -96,7 +97,7 @@ func (s *sidesRun) follow(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("understand the position: %w", err)
 		}
-		s.step("makes the subscriptions")
+		s.Says("makes the subscriptions")
 		if err := s.link.Subscriber().Adopt(ctx); err != nil {
 			return err
 		}
@@ -109,7 +110,7 @@ func (s *sidesRun) follow(ctx context.Context) error {
 
 // logIn has the following side of a link able to log in, with another password than before.
 func (s *sidesRun) logIn(ctx context.Context, link bluegreen.Link) error {
-	s.step("makes a password")
+	s.Says("makes a password")
 	serving := s.blue
 	if link.Serving.Name == s.green.name {
 		serving = s.green
@@ -131,7 +132,7 @@ func (s *sidesRun) goOn(ctx context.Context) error {
 // catchUp waits until the following side has all that was committed before, and tells meanwhile how far it is. A slot
 // may be lost meanwhile.
 func (s *sidesRun) catchUp(ctx context.Context) error {
-	s.step(s.link.Following.Name + " catches up")
+	s.Says(s.link.Following.Name + " catches up")
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	caught := make(chan error, 1)
@@ -150,7 +151,7 @@ func (s *sidesRun) catchUp(ctx context.Context) error {
 			<-caught //nolint:errcheck // it says that it was ended
 			return nil
 		}
-		s.progress.step(s.behind(ctx))
+		s.Progress.Step(s.behind(ctx))
 	}
 }
 
@@ -168,7 +169,7 @@ func (s *sidesRun) behind(ctx context.Context) string {
 
 // compare compares all rows of both sides.
 func (s *sidesRun) compare(ctx context.Context) error {
-	s.step("looks for what is in the way")
+	s.Says("looks for what is in the way")
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
@@ -181,13 +182,13 @@ func (s *sidesRun) compare(ctx context.Context) error {
 	if err := s.catchUp(ctx); err != nil || s.result.Broken != "" {
 		return err
 	}
-	s.step("brings materialized views up to date")
+	s.Says("brings materialized views up to date")
 	if _, err := s.link.CarryRefreshes(ctx); err != nil {
 		return err
 	}
-	s.step("compares all rows")
+	s.Says("compares all rows")
 	found, err := s.link.Compare(ctx, bluegreen.Comparison{LockTimeout: lockTimeout, Patience: comparePatience,
-		Held: func(table string) { s.progress.step("compares " + table) }})
+		Held: func(table string) { s.Progress.Step("compares " + table) }})
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (s *sidesRun) compared(found bluegreen.Compared) {
 		s.result.Differences = append(s.result.Differences, s.sentence(d))
 	}
 	if len(found.NotCompared) > 0 {
-		s.result.Refusals = findings([]upgrade.Finding{{Reason: NotCompared, Objects: found.NotCompared,
+		s.result.Refusals = pod.Findings([]upgrade.Finding{{Reason: NotCompared, Objects: found.NotCompared,
 			Message: "Transactions have held tables all the time, so that they could not be compared. End those, or " +
 				"wait for them"}})
 	}
@@ -230,7 +231,7 @@ func (s *sidesRun) sentence(d bluegreen.Difference) string {
 
 // prepare makes the link back, which does not begin.
 func (s *sidesRun) prepare(ctx context.Context) error {
-	s.step("makes the link back")
+	s.Says("makes the link back")
 	if err := s.logIn(ctx, s.other); err != nil {
 		return err
 	}
@@ -242,23 +243,23 @@ func (s *sidesRun) prepare(ctx context.Context) error {
 
 // change hands over when it is told that no client is in any more.
 func (s *sidesRun) change(ctx context.Context) error {
-	s.step("looks for what is in the way")
+	s.Says("looks for what is in the way")
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
 	if err := s.readyToChange(ctx); err != nil || s.result.Broken != "" {
 		return err
 	}
-	if err := s.awaitBegin(ctx); err != nil {
+	if err := s.AwaitBegin(ctx); err != nil {
 		return err
 	}
-	s.step("hands over")
+	s.Says("hands over")
 	began := time.Now()
 	hurry, cancel := context.WithTimeout(ctx, handPatience)
 	defer cancel()
 	handed, err := s.link.Hand(hurry)
 	s.result.Seconds = time.Since(began).Seconds()
-	s.log.Info("handed over", "what", handed, "seconds", s.result.Seconds)
+	s.Log.Info("handed over", "what", handed, "seconds", s.result.Seconds)
 	return err
 }
 
@@ -289,7 +290,7 @@ func (s *sidesRun) readyToChange(ctx context.Context) error {
 
 // settle has the former side follow the one that serves now, and removes the former link.
 func (s *sidesRun) settle(ctx context.Context) error {
-	s.step("turns the link")
+	s.Says("turns the link")
 	hurry, stop := context.WithTimeout(ctx, turnPatience)
 	defer stop()
 	if err := s.other.Turn(hurry, s.link); err != nil || !s.options.FromGreen {
@@ -303,7 +304,7 @@ func (s *sidesRun) settle(ctx context.Context) error {
 	}
 	err := s.awaitCopies(ctx, settlePatience)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // there is a way back all the same
-		s.log.Warn("until a standby has copies of the slots, the way back hangs on one instance", "error", err.Error())
+		s.Log.Warn("until a standby has copies of the slots, the way back hangs on one instance", "error", err.Error())
 		return nil
 	}
 	return err
@@ -313,13 +314,13 @@ func (s *sidesRun) settle(ctx context.Context) error {
 func (s *sidesRun) awaitCopies(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.link.Publisher().AwaitCopies(ctx, s.progress.step)
+	return s.link.Publisher().AwaitCopies(ctx, s.Progress.Step)
 }
 
 // leave has the following side stop, and forget its subscriptions. No slot moves on until it returns, so that no copy
 // would get into step meanwhile.
 func (s *sidesRun) leave(ctx context.Context) error {
-	s.step("leaves")
+	s.Says("leaves")
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
@@ -339,7 +340,7 @@ func (s *sidesRun) leave(ctx context.Context) error {
 
 // comeBack has the following side follow again, from where it left.
 func (s *sidesRun) comeBack(ctx context.Context) error {
-	s.step("returns")
+	s.Says("returns")
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
@@ -354,13 +355,13 @@ func (s *sidesRun) comeBack(ctx context.Context) error {
 
 // cancel removes all that there is of both links, on green if it answers.
 func (s *sidesRun) cancel(ctx context.Context) error {
-	s.step("removes what there is of the links")
+	s.Says("removes what there is of the links")
 	if len(s.green.hosts) > 0 {
 		s.hear(ctx)
 		hurry, stop := context.WithTimeout(ctx, cancelPatience)
 		defer stop()
 		if err := removeLinks(hurry, s.green.side()); err != nil {
-			s.log.Warn("green keeps what it has of the links", "error", err.Error())
+			s.Log.Warn("green keeps what it has of the links", "error", err.Error())
 		}
 	}
 	return removeLinks(ctx, s.blue.side())
@@ -371,7 +372,7 @@ func (s *sidesRun) hear(ctx context.Context) {
 	hurry, stop := context.WithTimeout(ctx, cancelPatience)
 	defer stop()
 	if err := bluegreen.Back(s.blue.side(), s.green.side(), s.settings.ID).LastWord(hurry); err != nil {
-		s.log.Warn("what was committed on green at last may be lost", "error", err.Error())
+		s.Log.Warn("what was committed on green at last may be lost", "error", err.Error())
 	}
 }
 

@@ -70,7 +70,7 @@ func (t *taking) onCut(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "no session of that id waits for a snapshot", http.StatusConflict)
 		return
 	}
-	t.progress.answer(w, request)
+	t.Progress.Answer(w, request)
 }
 
 // takeSnapshot has a snapshot of the primary's volume cut, while the server is in a backup. Nothing in the archive is
@@ -84,7 +84,7 @@ func (t *taking) takeSnapshot(ctx context.Context) error {
 	if len(history) == 0 {
 		return errors.New("the archive has no WAL yet")
 	}
-	t.progress.set(protocol.BackupProgress{Step: "looks for the primary"})
+	t.Progress.Set(protocol.BackupProgress{Step: "looks for the primary"})
 	host, err := t.choose(ctx, true)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (t *taking) takeSnapshot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance})
+	t.Progress.Set(protocol.BackupProgress{Instance: t.result.Instance})
 	if snapshot.Term, err = t.awaitWAL(ctx, nil, snapshot.StopTimeline, snapshot.StopLSN); err != nil {
 		return fmt.Errorf("wait until the WAL up to %s is archived: %w", snapshot.StopLSN, err)
 	}
@@ -108,7 +108,7 @@ func (t *taking) takeSnapshot(ctx context.Context) error {
 // inSession begins a backup at a host, waits until the volume is cut, and stops it.
 func (t *taking) inSession(ctx context.Context, host string, term uint64) (format.Snapshot, error) {
 	step := "begins a backup: waits for a checkpoint"
-	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
+	t.Progress.Set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
 	session, err := take.BeginSession(ctx, take.SessionOptions{
 		Server: t.connection(host), Term: term, Trigger: t.trigger, System: t.owner.SystemIdentifier,
 		Volume: naming.PathVolume,
@@ -117,7 +117,7 @@ func (t *taking) inSession(ctx context.Context, host string, term uint64) (forma
 		return format.Snapshot{}, err
 	}
 	defer session.Close()
-	t.log.Info("waits for the snapshot of the volume", "from", host, "term", term, "session", session.ID())
+	t.Log.Info("waits for the snapshot of the volume", "from", host, "term", term, "session", session.ID())
 	if err := t.awaitCut(ctx, session); err != nil {
 		return format.Snapshot{}, err
 	}
@@ -127,7 +127,7 @@ func (t *taking) inSession(ctx context.Context, host string, term uint64) (forma
 // awaitCut waits until the operator says that the snapshot is cut which the session asks for.
 func (t *taking) awaitCut(ctx context.Context, session *take.Session) error {
 	cut := t.cut.begin(session.ID())
-	t.progress.set(protocol.BackupProgress{
+	t.Progress.Set(protocol.BackupProgress{
 		Instance: t.result.Instance, Step: "waits until the snapshot of the volume of " + t.result.Instance + " is cut",
 		Session: session.ID(),
 	})

@@ -18,6 +18,7 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/initjob"
+	"toban.dev/internal/work/pod"
 	"toban.dev/internal/work/tablerestore"
 )
 
@@ -26,7 +27,7 @@ const copyPatience = 10 * time.Minute
 
 // BringOptions are what the container is told that brings things back.
 type BringOptions struct {
-	PodOptions
+	pod.Options
 	// Plan is the file with the primary's hosts, as the init Job has it, Port that of the PostgreSQL servers.
 	Plan string
 	Port uint16
@@ -37,7 +38,7 @@ type BringOptions struct {
 // Bring brings tables, schemas or a database from the restored copy to the primary, and leaves the result where the
 // kubelet finds it, whatever came of it.
 func Bring(ctx context.Context, o BringOptions) error {
-	b := &bringing{pod: newPod(o.PodOptions), options: o}
+	b := &bringing{Pod: pod.New(o.Options), options: o}
 	err := b.do(ctx)
 	if err != nil {
 		b.result.Error = err.Error()
@@ -46,12 +47,12 @@ func Bring(ctx context.Context, o BringOptions) error {
 	for i := range b.result.Objects {
 		words = append(words, &b.result.Objects[i].Says)
 	}
-	return errors.Join(err, leave(o.Termination, &b.result, words...))
+	return errors.Join(err, pod.Leave(o.Termination, &b.result, words...))
 }
 
 // bringing is one run.
 type bringing struct {
-	pod
+	pod.Pod
 	options  BringOptions
 	settings protocol.BringSettings
 	plan     initjob.Plan
@@ -64,13 +65,13 @@ func (b *bringing) do(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = hold.Close() }() // nothing was written
-	b.progress.step("starts the restored copy")
-	stop, err := b.begin(ctx, naming.IdentityRestore, &b.settings, &b.settings.Operator)
+	b.Progress.Step("starts the restored copy")
+	stop, err := b.Begin(ctx, naming.IdentityRestore, &b.settings, &b.settings.Operator)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if err := readSettings(b.options.Plan, &b.plan); err != nil {
+	if err := pod.ReadSettings(b.options.Plan, &b.plan); err != nil {
 		return err
 	}
 	programs, err := postgres.FindPrograms(ctx, b.settings.Major)
@@ -103,7 +104,7 @@ func (b *bringing) awaitCopy(ctx context.Context, programs postgres.Programs) er
 }
 
 func (b *bringing) bring(ctx context.Context, programs postgres.Programs) error {
-	config, err := initTLS(b.Authority, b.plan.Given)
+	config, err := pod.InitTLS(b.Authority, b.plan.Given)
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (b *bringing) bring(ctx context.Context, programs postgres.Programs) error 
 		Primary: primary.Superuser,
 		CopyEnv: restore.CopyEnvironment(programs, b.options.Copy), PrimaryEnv: b.primaryEnvironment(roots),
 		Programs: programs, Database: s.Database, Tables: s.Tables, Schemas: s.Schemas, Suffix: s.Suffix,
-		Replace: s.Replace, Folder: folder, Log: b.log, Step: b.progress.step,
+		Replace: s.Replace, Folder: folder, Log: b.Log, Step: b.Progress.Step,
 	})
 	for _, o := range result.Objects {
 		b.result.Objects = append(b.result.Objects, protocol.BroughtObject(o))
@@ -135,7 +136,7 @@ func (b *bringing) bring(ctx context.Context, programs postgres.Programs) error 
 // writeRoots writes by which authorities PostgreSQL's own programs know the primary: ours, and that of a certificate
 // of the user.
 func (b *bringing) writeRoots() (string, error) {
-	trusted, err := b.own.trusted()
+	trusted, err := b.Own.Trusted()
 	if err != nil {
 		return "", err
 	}

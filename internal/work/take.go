@@ -16,9 +16,9 @@ import (
 	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/pod"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 
 // TakeOptions are what a backup is told.
 type TakeOptions struct {
-	PodOptions
+	pod.Options
 	// Port is that of the PostgreSQL servers.
 	Port uint16
 	// Primary has the primary copied though there may be standbys, Full has a full backup taken whatever the settings
@@ -50,15 +50,15 @@ type TakeOptions struct {
 // came of it.
 func Take(ctx context.Context, o TakeOptions) error {
 	t := &taking{
-		pod: newPod(o.PodOptions), port: o.Port, primary: o.Primary, full: o.Full, prove: o.Prove, key: o.Key,
+		Pod: pod.New(o.Options), port: o.Port, primary: o.Primary, full: o.Full, prove: o.Prove, key: o.Key,
 		trigger: o.Trigger, bySnapshot: o.Snapshot,
 	}
-	t.progress.more = map[string]http.HandlerFunc{"POST " + protocol.PathCut: t.onCut}
+	t.Progress.More = map[string]http.HandlerFunc{"POST " + protocol.PathCut: t.onCut}
 	err := t.do(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	left := leave(o.Termination, &t.result, t.words(&t.result.Error, &t.result.Warning)...)
+	left := pod.Leave(o.Termination, &t.result, t.words(&t.result.Error, &t.result.Warning)...)
 	if left != nil && err == nil {
 		return left
 	}
@@ -67,7 +67,7 @@ func Take(ctx context.Context, o TakeOptions) error {
 
 // taking is one run.
 type taking struct {
-	pod
+	pod.Pod
 	port                 uint16
 	primary, full, prove bool
 	key, trigger         string
@@ -87,15 +87,14 @@ type taking struct {
 }
 
 func (t *taking) do(ctx context.Context) error {
-	ctx = t.telling(ctx)
-	t.progress.step("opens the archive")
-	stop, err := t.begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
+	ctx = t.Telling(ctx)
+	t.Progress.Step("opens the archive")
+	stop, err := t.Begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	t.tls, err = pki.DatabaseTLS(t.own.certificate, t.own.roots, naming.IdentityInstance, t.settings.Given)
-	if err != nil {
+	if t.tls, err = t.Own.DatabaseTLS(t.settings.Given); err != nil {
 		return err
 	}
 	if err := t.open(ctx); err != nil {
@@ -113,7 +112,7 @@ func (t *taking) do(ctx context.Context) error {
 	// Before the backup too: in a store that is full there may be no room for it otherwise.
 	if !t.keepsAll() {
 		if err := t.retain(ctx); err != nil {
-			t.log.Warn("older backups could not be removed", "error", err.Error())
+			t.Log.Warn("older backups could not be removed", "error", err.Error())
 		}
 	}
 	taken, err := t.takeUsable(ctx)
@@ -137,7 +136,7 @@ func (t *taking) takeUsable(ctx context.Context) (format.Backup, error) {
 	}
 	if err := t.usable(ctx, taken); err != nil {
 		// A standby's backup begins at its last restartpoint, which may lie before a gap; the primary's begins now.
-		t.log.Info("takes another backup, from the primary", "instead of", taken.ID, "reason", err.Error())
+		t.Log.Info("takes another backup, from the primary", "instead of", taken.ID, "reason", err.Error())
 		if taken, err = t.take(ctx, true, nil); err != nil {
 			return taken, err
 		}
@@ -154,7 +153,7 @@ func (t *taking) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonPatience)
 	defer cancel()
 	if err := t.clean(ctx); err != nil {
-		t.log.Warn("not all that the failed backup has left could be removed", "error", err.Error())
+		t.Log.Warn("not all that the failed backup has left could be removed", "error", err.Error())
 	}
 }
 
@@ -168,11 +167,7 @@ func (t *taking) warn(words string) {
 
 // open opens the archive, and sees that it is the SampleDB's.
 func (t *taking) open(ctx context.Context) error {
-	config, err := storeConfig(ctx, t.settings.Archive.Bucket, t.own, t.Run)
-	if err != nil {
-		return err
-	}
-	whole, err := bucket.Open(ctx, config)
+	whole, err := pod.OpenStore(ctx, t.settings.Archive.Bucket, t.Own, t.Run)
 	if err != nil {
 		return err
 	}
@@ -199,24 +194,13 @@ func (t *taking) clean(ctx context.Context) error {
 	}
 	removed, err := take.Clean(ctx, t.archive)
 	if errors.Is(err, bucket.ErrDenied) {
-		t.log.Warn("what a backup that did not end has left stays", "error", err.Error())
+		t.Log.Warn("what a backup that did not end has left stays", "error", err.Error())
 		return nil
 	}
 	if len(removed) > 0 {
-		t.log.Info("removed what a backup that did not end has left", "objects", len(removed))
+		t.Log.Info("removed what a backup that did not end has left", "objects", len(removed))
 	}
 	return err
-}
-
-// storeConfig completes the configuration of a store with what only a Pod has: the certificate for a volume's
-// server, which it issues itself. All of them may change meanwhile.
-func storeConfig(ctx context.Context, config bucket.Config, own *issuer, run string) (bucket.Config, error) {
-	config.Patient = true
-	if config.Volume == nil {
-		return config, nil
-	}
-	config.Credentials = run
-	return config, own.files(ctx, run)
 }
 
 // usable is an error where the archive does not have all WAL that a backup needs.
@@ -247,11 +231,11 @@ func (t *taking) takeBest(ctx context.Context) (format.Backup, error) {
 	taken, err := t.take(ctx, t.primary, parent)
 	if errors.Is(err, take.ErrNoIncrement) && !t.primary {
 		// A standby knows nothing of the time before it was copied, and begins where it was at its last restartpoint.
-		t.log.Info("asks the primary for an incremental backup", "parent", parent.ID, "reason", err.Error())
+		t.Log.Info("asks the primary for an incremental backup", "parent", parent.ID, "reason", err.Error())
 		taken, err = t.take(ctx, true, parent)
 	}
 	if errors.Is(err, take.ErrNoIncrement) {
-		t.log.Warn("takes a full backup", "instead of one from", parent.ID, "reason", err.Error())
+		t.Log.Warn("takes a full backup", "instead of one from", parent.ID, "reason", err.Error())
 		t.warn("it is a full one: " + err.Error())
 		return t.take(ctx, t.primary, nil)
 	}
@@ -289,7 +273,7 @@ func (t *taking) take(ctx context.Context, primary bool, parent *format.Backup) 
 		return format.Backup{}, err
 	}
 	for {
-		t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
+		t.Progress.Set(protocol.BackupProgress{Step: "looks for an instance to copy"})
 		host, err := t.choose(ctx, primary)
 		if err != nil {
 			return format.Backup{}, err
@@ -310,7 +294,7 @@ func (t *taking) passOver(ctx context.Context, host string, why error) error {
 		t.damaged = map[string]error{}
 	}
 	t.damaged[host] = why
-	t.log.Warn("an instance is damaged: another is copied", "instance", host, "error", why.Error())
+	t.Log.Warn("an instance is damaged: another is copied", "instance", host, "error", why.Error())
 	t.warn(fmt.Sprintf("%s could not be copied: %v", t.result.Instance, why))
 	return t.clean(ctx)
 }
@@ -329,8 +313,8 @@ func (t *taking) takeFrom(
 	}
 	t.result.Instance, _, _ = strings.Cut(host, ".")
 	step := "copies the data of " + t.result.Instance
-	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
-	t.log.Info("takes a backup", "from", host, "term", term)
+	t.Progress.Set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
+	t.Log.Info("takes a backup", "from", host, "term", term)
 	return take.Take(ctx, take.TakeOptions{
 		Server:   t.connection(host),
 		Bucket:   t.archive,
@@ -348,7 +332,7 @@ func (t *taking) takeFrom(
 		},
 		Clock: t.clock,
 		Progress: func(p transfer.Progress) {
-			t.progress.set(protocol.BackupProgress{
+			t.Progress.Set(protocol.BackupProgress{
 				Instance: t.result.Instance, Step: step, Done: p.Done, Total: p.Total, Rate: int64(p.Rate),
 			})
 		},
@@ -360,7 +344,7 @@ func (t *taking) decoder(parent *format.Backup) (*format.Decoder, error) {
 	if parent == nil && !t.prove {
 		return nil, nil //nolint:nilnil // nothing is read
 	}
-	decoder, err := decoderOf(t.settings.Archive.Recipient != "", t.key)
+	decoder, err := pod.Decoder(t.settings.Archive.Recipient != "", t.key)
 	if err != nil && parent != nil {
 		return nil, fmt.Errorf("%w: %w", take.ErrNoIncrement, err)
 	}
@@ -382,7 +366,7 @@ func (t *taking) tryKey() error {
 	}
 	if err := encoder.Try(decoder); err != nil {
 		return fmt.Errorf("%w: %w: the Secret that spec.backup.encryption.key names must have, as %s, that of %s",
-			errKey, err, naming.KeyAge, t.settings.Archive.Recipient)
+			pod.ErrKey, err, naming.KeyAge, t.settings.Archive.Recipient)
 	}
 	return nil
 }
@@ -395,9 +379,9 @@ const leaderPatience = 2 * time.Minute
 func (t *taking) awaitWAL(
 	ctx context.Context, parent *format.Backup, timeline wal.Timeline, lsn wal.LSN,
 ) (term uint64, err error) {
-	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
+	t.Progress.Step("waits until the WAL up to " + lsn.String() + " is archived")
 	if err := t.wake(ctx); err != nil {
-		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
+		t.Log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
 	}
 	for began, pause := time.Now(), archivedPoll; ; pause = min(2*pause, archivedPollMost) {
 		var catalogue book.Catalogue
@@ -415,14 +399,14 @@ func (t *taking) awaitWAL(
 		case to < lsn:
 		case other != nil && time.Since(began) < leaderPatience:
 			// The archive may have WAL of a branch that was left, and nothing yet of the leader that was copied.
-			t.progress.step("waits: " + other.Error())
+			t.Progress.Step("waits: " + other.Error())
 		case other != nil:
 			return 0, other
 		case t.written(ctx, to):
 			return term, mayContinue(catalogue, parent, history)
 		default:
 			// An archive that is ahead of the primary covers nothing; it may be that of one that is lost.
-			t.progress.step(fmt.Sprintf("waits: the archive goes to %s, and it is not known that the primary does", to))
+			t.Progress.Step(fmt.Sprintf("waits: the archive goes to %s, and it is not known that the primary does", to))
 		}
 		select {
 		case <-ctx.Done():

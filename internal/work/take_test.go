@@ -15,6 +15,7 @@ import (
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/pod"
 )
 
 // A database was restored in place: the branch that was left had WAL of two segments, the other has the third.
@@ -75,7 +76,7 @@ func TestRetentionGoesByTheSettingsAsTheyAre(t *testing.T) {
 	file := settingsFile(t, protocol.BackupSettings{
 		Keep: protocol.Retention{Count: 3, Days: 2, Pinned: []string{"a"}, InUse: []string{"b"}},
 	})
-	run := &taking{pod: pod{PodOptions: PodOptions{Settings: file}}}
+	run := &taking{Pod: pod.Pod{Options: pod.Options{Settings: file}}}
 	p, _, err := run.policy()
 	if err != nil || p.Count != 3 || p.Age != 48*time.Hour || !slices.Equal(p.Pinned, []string{"a"}) ||
 		!slices.Equal(p.InUse, []string{"b"}) || p.Now.IsZero() {
@@ -109,11 +110,11 @@ func TestAResultWithFormerArchivesFitsIntoItsMessage(t *testing.T) {
 		})
 	}
 	file := filepath.Join(t.TempDir(), "message")
-	if err := leave(file, &run.result, run.words(&run.result.Error, &run.result.Warning)...); err != nil {
+	if err := pod.Leave(file, &run.result, run.words(&run.result.Error, &run.result.Warning)...); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil || len(text) > maxTermination || !json.Valid(text) {
+	if err != nil || len(text) > pod.MaxTermination || !json.Valid(text) {
 		t.Errorf("it has %d bytes: %v", len(text), err)
 	}
 }
@@ -132,7 +133,7 @@ func TestTheResultOfABackupFitsIntoItsMessage(t *testing.T) {
 		})
 	}
 	file := filepath.Join(t.TempDir(), "message")
-	if err := leave(file, &result, &result.Error, &result.Warning, &result.Held, &result.Refused); err != nil {
+	if err := pod.Leave(file, &result, &result.Error, &result.Warning, &result.Held, &result.Refused); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
@@ -140,7 +141,7 @@ func TestTheResultOfABackupFitsIntoItsMessage(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &got)
 	}
-	if err != nil || len(text) > maxTermination || len(got.Windows) != mostWindows ||
+	if err != nil || len(text) > pod.MaxTermination || len(got.Windows) != mostWindows ||
 		!strings.HasSuffix(got.Held, "…") {
 		t.Errorf("of %d bytes it keeps %+v: %v", len(text), got, err)
 	}

@@ -14,10 +14,8 @@ import (
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
+	"toban.dev/internal/work/pod"
 )
-
-// connectPatience bounds one host, so that one that swallows packets does not keep the others from being asked.
-const connectPatience = 5 * time.Second
 
 // How a server is, in the order of preference.
 const (
@@ -53,7 +51,7 @@ func (t *taking) choose(ctx context.Context, primary bool) (string, error) {
 
 // probe asks a host what it is.
 func (t *taking) probe(ctx context.Context, host string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	ctx, cancel := context.WithTimeout(ctx, pod.ConnectPatience)
 	defer cancel()
 	conn, err := pgconn.ConnectConfig(ctx, t.connection(host))
 	if err != nil {
@@ -107,7 +105,7 @@ func (t *taking) askPrimary(ctx context.Context, question string) (string, error
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	ctx, cancel := context.WithTimeout(ctx, pod.ConnectPatience)
 	defer cancel()
 	conn, err := pgconn.ConnectConfig(ctx, t.connection(host))
 	if err != nil {
@@ -124,8 +122,9 @@ func (t *taking) askPrimary(ctx context.Context, question string) (string, error
 // connection are the settings of a connection with a host.
 func (t *taking) connection(host string) *pgconn.Config {
 	config, err := sql.Connection{
-		Hosts: []string{host}, Port: t.port, Database: "postgres", Role: naming.RoleBackup, Timeout: connectPatience,
-		TLS: func(host string) *tls.Config { return pki.ForHost(t.tls, host) },
+		Hosts: []string{host}, Port: t.port, Database: "postgres", Role: naming.RoleBackup,
+		Timeout: pod.ConnectPatience,
+		TLS:     func(host string) *tls.Config { return pki.ForHost(t.tls, host) },
 	}.Config(sql.Settings(naming.RoleBackup, map[string]string{
 		"application_name":    "toban backup",
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",

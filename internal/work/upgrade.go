@@ -12,11 +12,12 @@ import (
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/former"
 	"toban.dev/internal/work/major"
+	"toban.dev/internal/work/pod"
 )
 
 // UpgradeOptions are what an upgrade is told.
 type UpgradeOptions struct {
-	PodOptions
+	pod.Options
 	// Former is the folder with the programs of the former version, Volume the instance's volume.
 	Former, Volume string
 	// WALVolume is the one that the instance's WAL is on, "" where that is Volume.
@@ -43,7 +44,7 @@ func Collect(ctx context.Context, o CollectOptions) error {
 		return nil
 	}
 	result := protocol.UpgradeResult{Error: err.Error()}
-	return errors.Join(err, leave(o.Termination, &result, &result.Error))
+	return errors.Join(err, pod.Leave(o.Termination, &result, &result.Error))
 }
 
 // Upgrade moves the data of an instance to another major version, beside the old data, when the operator says that no
@@ -55,13 +56,13 @@ func Upgrade(ctx context.Context, o UpgradeOptions) error {
 		u.result.Error = err.Error()
 	}
 	fitUpgrade(&u.result)
-	return errors.Join(err, leave(o.Termination, &u.result, &u.result.Error))
+	return errors.Join(err, pod.Leave(o.Termination, &u.result, &u.result.Error))
 }
 
 // fitUpgrade leaves out extensions that a termination message has no room for, and counts them.
 func fitUpgrade(result *protocol.UpgradeResult) {
-	dropOne := drop(&result.Extensions, 0)
-	fit(result, maxTermination/2, func() bool {
+	dropOne := pod.Drop(&result.Extensions, 0)
+	pod.Fit(result, pod.MaxTermination/2, func() bool {
 		dropped := dropOne()
 		if dropped {
 			result.More++
@@ -72,7 +73,7 @@ func fitUpgrade(result *protocol.UpgradeResult) {
 
 // upgradeRun is one run. It begins when the operator says that no instance runs any more.
 type upgradeRun struct {
-	awaitingPod
+	pod.Awaiting
 	former, volume, walVolume string
 	settings                  protocol.UpgradeSettings
 	result                    protocol.UpgradeResult
@@ -80,22 +81,21 @@ type upgradeRun struct {
 
 func newUpgrade(o UpgradeOptions) *upgradeRun {
 	u := &upgradeRun{
-		awaitingPod: awaitingPod{pod: newPod(o.PodOptions)},
-		former:      o.Former, volume: o.Volume, walVolume: o.WALVolume,
+		Awaiting: pod.Awaiting{Pod: pod.New(o.Options)},
+		former:   o.Former, volume: o.Volume, walVolume: o.WALVolume,
 	}
-	u.refuses = func(id string) string {
+	u.Await(func(id string) string {
 		if id == u.settings.ID {
 			return ""
 		}
 		return fmt.Sprintf("this is the Pod of the upgrade %q", u.settings.ID)
-	}
-	u.listen(func(p protocol.BackupProgress) bool { return p.Upgrade != nil })
+	}, func(p protocol.BackupProgress) bool { return p.Upgrade != nil })
 	return u
 }
 
 func (u *upgradeRun) do(ctx context.Context) error {
-	u.progress.step("looks at the programs")
-	stop, err := u.begin(ctx, naming.IdentityUpgrade, &u.settings, &u.settings.Operator)
+	u.Progress.Step("looks at the programs")
+	stop, err := u.Begin(ctx, naming.IdentityUpgrade, &u.settings, &u.settings.Operator)
 	if err != nil {
 		return err
 	}
@@ -104,19 +104,19 @@ func (u *upgradeRun) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := u.awaitBegin(ctx); err != nil {
+	if err := u.AwaitBegin(ctx); err != nil {
 		return err
 	}
-	u.progress.step("begins")
+	u.Progress.Step("begins")
 	u.result, err = major.Upgrade(ctx, options)
 	if err != nil {
 		return err
 	}
-	u.log.Info("the data is upgraded", "from", u.result.From, "to", u.result.To, "method", u.result.Method,
+	u.Log.Info("the data is upgraded", "from", u.result.From, "to", u.result.To, "method", u.result.Method,
 		"steps", u.result.Steps)
 	result := u.result
 	fitUpgrade(&result)
-	u.tell(ctx, protocol.BackupProgress{Step: "the data is upgraded", Upgrade: &result})
+	u.Tell(ctx, protocol.BackupProgress{Step: "the data is upgraded", Upgrade: &result})
 	return nil
 }
 
@@ -138,18 +138,8 @@ func (u *upgradeRun) options(ctx context.Context) (major.Options, error) {
 	return major.Options{
 		ID: s.ID, Instance: s.Instance, Volume: u.volume, WALVolume: u.walVolume, Run: u.Run, Former: old,
 		New: programs, Method: s.Method, Parameters: s.Parameters, Jobs: runtime.GOMAXPROCS(0), Log: os.Stderr,
-		Waits: u.waits, Step: u.step,
+		Waits: u.WaitsForVolume, Step: u.Says,
 	}, nil
-}
-
-func (u *upgradeRun) step(words string) {
-	u.progress.step(words)
-	u.log.Info("step", "step", words)
-}
-
-func (u *upgradeRun) waits(whom string) {
-	u.progress.step("waits for the volume: " + whom + " still works on it")
-	u.log.Warn("the volume is in use", "by", whom)
 }
 
 // Back gives the old data of an instance back, as it was before an upgrade.
@@ -159,12 +149,12 @@ func Back(ctx context.Context, o UpgradeOptions) error {
 	if err != nil {
 		result.Error = err.Error()
 	}
-	return errors.Join(err, leave(o.Termination, &result, &result.Error))
+	return errors.Join(err, pod.Leave(o.Termination, &result, &result.Error))
 }
 
 func (u *upgradeRun) back(ctx context.Context) (protocol.UpgradeBack, error) {
-	u.progress.step("gives the old data back")
-	stop, err := u.begin(ctx, naming.IdentityUpgrade, &u.settings, &u.settings.Operator)
+	u.Progress.Step("gives the old data back")
+	stop, err := u.Begin(ctx, naming.IdentityUpgrade, &u.settings, &u.settings.Operator)
 	if err != nil {
 		return protocol.UpgradeBack{}, err
 	}
@@ -172,6 +162,6 @@ func (u *upgradeRun) back(ctx context.Context) (protocol.UpgradeBack, error) {
 	return major.Back(ctx, major.Options{
 		ID: u.settings.ID, Instance: u.settings.Instance, Volume: u.volume, Run: u.Run,
 		Former: postgres.Programs{Major: u.settings.From}, New: postgres.Programs{Major: u.settings.To},
-		Log: os.Stderr, Waits: u.waits, Step: u.step,
+		Log: os.Stderr, Waits: u.WaitsForVolume, Step: u.Says,
 	})
 }

@@ -18,11 +18,12 @@ import (
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/former"
 	"toban.dev/internal/work/major"
+	"toban.dev/internal/work/pod"
 )
 
 // UpgradeCheckOptions are what the check of an upgrade is told.
 type UpgradeCheckOptions struct {
-	PodOptions
+	pod.Options
 	// Former is the folder with the programs of the former version, Scratch one for a copy of the schema.
 	Former, Scratch string
 	// Volume is where the instances have theirs. It need not be here.
@@ -34,18 +35,18 @@ type UpgradeCheckOptions struct {
 // CheckUpgrade looks whether a SampleDB can be upgraded, while it serves, and leaves what it has found where the
 // kubelet finds it.
 func CheckUpgrade(ctx context.Context, o UpgradeCheckOptions) error {
-	c := &upgradeCheck{pod: newPod(o.PodOptions), options: o}
+	c := &upgradeCheck{Pod: pod.New(o.Options), options: o}
 	err := c.do(ctx)
 	if err != nil {
 		c.result.Error = err.Error()
 	}
 	fitCheck(&c.result)
-	return errors.Join(err, leave(o.Termination, &c.result, &c.result.Error))
+	return errors.Join(err, pod.Leave(o.Termination, &c.result, &c.result.Error))
 }
 
 // upgradeCheck is one run.
 type upgradeCheck struct {
-	pod
+	pod.Pod
 	options  UpgradeCheckOptions
 	settings protocol.UpgradeSettings
 	facts    upgrade.Facts
@@ -53,17 +54,17 @@ type upgradeCheck struct {
 }
 
 func (c *upgradeCheck) do(ctx context.Context) error {
-	stop, err := c.begin(ctx, naming.IdentityUpgrade, &c.settings, &c.settings.Operator)
+	stop, err := c.Begin(ctx, naming.IdentityUpgrade, &c.settings, &c.settings.Operator)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	c.progress.step("looks at the programs")
+	c.Progress.Step("looks at the programs")
 	options, err := c.programs(ctx)
 	if err != nil {
 		return err
 	}
-	c.progress.step("asks the primary")
+	c.Progress.Step("asks the primary")
 	begin := time.Now()
 	if err := c.ask(ctx); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (c *upgradeCheck) do(ctx context.Context) error {
 		return err
 	}
 	refusals, warnings := upgrade.Check(c.facts)
-	c.result.Refusals, c.result.Warnings = findings(refusals), findings(warnings)
+	c.result.Refusals, c.result.Warnings = pod.Findings(refusals), pod.Findings(warnings)
 	return nil
 }
 
@@ -99,7 +100,7 @@ func (c *upgradeCheck) programs(ctx context.Context) (major.Options, error) {
 	}
 	return major.Options{
 		Instance: s.Instance, Volume: c.options.Scratch, Run: c.Run, Former: old, New: next, Parameters: s.Parameters,
-		Jobs: runtime.GOMAXPROCS(0), Log: os.Stderr, Step: c.progress.step,
+		Jobs: runtime.GOMAXPROCS(0), Log: os.Stderr, Step: c.Progress.Step,
 	}, nil
 }
 
@@ -187,7 +188,7 @@ func (c *upgradeCheck) try(ctx context.Context, options major.Options) error {
 
 // source is how PostgreSQL's programs connect to the primary, with files of their own for the certificate.
 func (c *upgradeCheck) source(ctx context.Context) (string, error) {
-	own, err := newIssuer(c.Authority, naming.IdentityInit)
+	own, err := pod.NewIssuer(c.Authority, naming.IdentityInit)
 	if err != nil {
 		return "", err
 	}
@@ -195,10 +196,10 @@ func (c *upgradeCheck) source(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("make the folder of the certificate: %w", err)
 	}
-	if err := own.files(ctx, folder); err != nil {
+	if err := own.Files(ctx, folder); err != nil {
 		return "", err
 	}
-	trusted, err := own.trusted()
+	trusted, err := own.Trusted()
 	if err != nil {
 		return "", err
 	}
@@ -213,41 +214,15 @@ func (c *upgradeCheck) source(ctx context.Context) (string, error) {
 		filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")), nil
 }
 
-// mostFound is how many objects a finding has at most.
-const mostFound = 10
-
-func findings(all []upgrade.Finding) (out []protocol.UpgradeFinding) {
-	for _, f := range all {
-		more := max(0, len(f.Objects)-mostFound)
-		out = append(out, protocol.UpgradeFinding{Reason: f.Reason, Message: f.Message,
-			Objects: f.Objects[:len(f.Objects)-more], More: more})
-	}
-	return out
-}
-
 // fitCheck leaves out what a termination message has no room for: objects first, then warnings.
 func fitCheck(result *protocol.UpgradeCheck) {
 	shortenTo := func(most int) func() bool {
-		return once(func() {
+		return pod.Once(func() {
 			for _, f := range [][]protocol.UpgradeFinding{result.Warnings, result.Refusals} {
-				shortenFindings(f, most)
+				pod.ShortenFindings(f, most)
 			}
 		})
 	}
-	fit(result, maxTermination-256, shortenTo(600), shortenTo(200), shortenTo(80), drop(&result.Warnings, 0),
-		drop(&result.Refusals, 1))
-}
-
-// shortenFindings leaves three objects of each, whose names it cuts.
-func shortenFindings(all []protocol.UpgradeFinding, most int) {
-	const objects = 3
-	for i := range all {
-		f := &all[i]
-		if more := len(f.Objects) - objects; more > 0 {
-			f.Objects, f.More = f.Objects[:objects], f.More+more
-		}
-		for j := range f.Objects {
-			f.Objects[j] = first(f.Objects[j], most)
-		}
-	}
+	pod.Fit(result, pod.MaxTermination-256, shortenTo(600), shortenTo(200), shortenTo(80),
+		pod.Drop(&result.Warnings, 0), pod.Drop(&result.Refusals, 1))
 }

@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/work/initjob"
+	"toban.dev/internal/work/pod"
 )
 
 // What is asked once. An invalid database is one whose removal was cut off (datconnlimit -2).
@@ -53,7 +54,7 @@ const (
 
 // ask asks the primary.
 func (c *upgradeCheck) ask(ctx context.Context) error {
-	config, err := initTLS(c.Authority, c.settings.Given)
+	config, err := pod.InitTLS(c.Authority, c.settings.Given)
 	if err != nil {
 		return err
 	}

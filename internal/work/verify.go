@@ -15,11 +15,12 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 // VerifyOptions are what a verification is told.
 type VerifyOptions struct {
-	PodOptions
+	pod.Options
 	// Key is the folder with the key of the archive, Volume the scratch volume, Backup the name of the backup in the
 	// archive.
 	Key, Volume, Backup string
@@ -45,11 +46,11 @@ func (f Former) of(settings *protocol.BackupSettings) {
 // The one that runs SQL comes after it, and is Inspect. The result is left where the kubelet finds it, whatever came
 // of it.
 func Verify(ctx context.Context, o VerifyOptions) error {
-	v := &verify{pod: newPod(o.PodOptions), key: o.Key, volume: o.Volume, backup: o.Backup, former: o.Former,
+	v := &verify{Pod: pod.New(o.Options), key: o.Key, volume: o.Volume, backup: o.Backup, former: o.Former,
 		withoutScrub: o.WithoutScrub}
 	err := v.do(ctx)
 	if err == nil { // for Inspect: the kubelet hands a termination message to nobody in the Pod
-		err = leave(filepath.Join(o.Volume, naming.FileVerified), &v.result)
+		err = pod.Leave(filepath.Join(o.Volume, naming.FileVerified), &v.result)
 	}
 	if err != nil {
 		v.result.Error = err.Error()
@@ -60,30 +61,24 @@ func Verify(ctx context.Context, o VerifyOptions) error {
 // leaveVerified leaves the result for the kubelet, with its words and answers short enough.
 func leaveVerified(path string, result *protocol.VerifyResult) error {
 	if s := result.Scrub; s != nil {
-		s.Error = first(s.Error, 200)
+		s.Error = pod.First(s.Error, 200)
 		for i := range s.Broken {
-			s.Broken[i].Problem = first(s.Broken[i].Problem, 80)
+			s.Broken[i].Problem = pod.First(s.Broken[i].Problem, 80)
 		}
 	}
 	for i := range result.Answers {
 		a := &result.Answers[i]
-		a.Got, a.Problem = first(a.Got, 100), first(a.Problem, 100)
+		a.Got, a.Problem = pod.First(a.Got, 100), pod.First(a.Problem, 100)
 	}
-	return leave(path, result, &result.Error)
+	return pod.Leave(path, result, &result.Error)
 }
 
 // scratchFolder is where on the volume a backup is restored to.
 func scratchFolder(volume string) string { return filepath.Join(volume, "scratch") }
 
-// first are the first characters of a text.
-func first(text string, most int) string {
-	shorten([]*string{&text}, most)
-	return text
-}
-
 // verify is one run.
 type verify struct {
-	pod
+	pod.Pod
 	key, volume, backup string
 	former              Former
 	withoutScrub        bool
@@ -94,9 +89,9 @@ type verify struct {
 }
 
 func (v *verify) do(ctx context.Context) error {
-	ctx = v.telling(ctx)
-	v.progress.step("opens the archive")
-	stop, err := v.begin(ctx, naming.IdentityRestore, &v.settings, &v.settings.Operator)
+	ctx = v.Telling(ctx)
+	v.Progress.Step("opens the archive")
+	stop, err := v.Begin(ctx, naming.IdentityRestore, &v.settings, &v.settings.Operator)
 	if err != nil {
 		return err
 	}
@@ -115,14 +110,10 @@ func (v *verify) do(ctx context.Context) error {
 
 // open opens the archive.
 func (v *verify) open(ctx context.Context) (err error) {
-	if v.decoder, err = decoderOf(v.settings.Verify.Encrypted, v.key); err != nil {
+	if v.decoder, err = pod.Decoder(v.settings.Verify.Encrypted, v.key); err != nil {
 		return err
 	}
-	config, err := storeConfig(ctx, v.settings.Archive.Bucket, v.own, v.Run)
-	if err != nil {
-		return err
-	}
-	whole, err := bucket.Open(ctx, config)
+	whole, err := pod.OpenStore(ctx, v.settings.Archive.Bucket, v.Own, v.Run)
 	if err != nil {
 		return err
 	}
@@ -140,7 +131,7 @@ func (v *verify) verify(ctx context.Context) error {
 	begin := time.Now()
 	report, err := restore.Verify(ctx, options)
 	recordReport(&v.result, report)
-	v.log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(),
+	v.Log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(),
 		"steps", v.result.Steps, "lsn", report.LSN)
 	return err
 }
@@ -178,7 +169,7 @@ func (v *verify) options(ctx context.Context) (restore.VerifyOptions, error) {
 // report says how far a step is.
 func (v *verify) report(step string, p transfer.Progress) {
 	words := map[string]string{restore.StepUnpack: "fetches the backup", restore.StepRecover: "replays WAL"}
-	v.progress.set(protocol.BackupProgress{Step: words[step], Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
+	v.Progress.Set(protocol.BackupProgress{Step: words[step], Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
 }
 
 // recordReport puts into the result what was found.

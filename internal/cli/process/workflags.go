@@ -11,6 +11,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/work"
+	"toban.dev/internal/work/pod"
 )
 
 // initPatience is how long the init Job waits for a primary: longer than a slow
@@ -18,7 +19,7 @@ import (
 const initPatience = 10 * time.Minute
 
 func takeFlags(f *pflag.FlagSet, o *work.TakeOptions) {
-	archiveFlags(f, &o.PodOptions)
+	archiveFlags(f, &o.Options)
 	f.BoolVar(&o.Primary, "from-primary", false, "copy the primary, though there may be standbys")
 	f.BoolVar(&o.Full, "full", false, "take a full backup, whatever the settings say")
 	f.BoolVar(&o.Snapshot, naming.FlagSnapshot, false, "have a snapshot of the volume cut, and copy no data")
@@ -30,7 +31,7 @@ func takeFlags(f *pflag.FlagSet, o *work.TakeOptions) {
 }
 
 // archiveFlags are those of a process that works on the archive of its SampleDB.
-func archiveFlags(f *pflag.FlagSet, o *work.PodOptions) {
+func archiveFlags(f *pflag.FlagSet, o *pod.Options) {
 	podFlags(f, o, filepath.Join(naming.PathBackup, naming.KeyBackup))
 }
 
@@ -46,7 +47,7 @@ func findFlags(f *pflag.FlagSet, o *work.FindOptions) {
 }
 
 func restoreFlags(f *pflag.FlagSet, o *work.RestoreOptions) {
-	podFlags(f, &o.PodOptions, filepath.Join(naming.PathRestore, naming.KeyRestore))
+	podFlags(f, &o.Options, filepath.Join(naming.PathRestore, naming.KeyRestore))
 	f.StringVar(&o.Source, "source", naming.PathSource,
 		"folder with the authority of the SampleDB whose volume is read")
 	keyFlag(f, &o.Key)
@@ -55,7 +56,7 @@ func restoreFlags(f *pflag.FlagSet, o *work.RestoreOptions) {
 }
 
 func verifyFlags(f *pflag.FlagSet, o *work.VerifyOptions) {
-	archiveFlags(f, &o.PodOptions)
+	archiveFlags(f, &o.Options)
 	keyFlag(f, &o.Key)
 	scratchFlag(f, &o.Volume)
 	f.StringVar(&o.Backup, "backup", "", "name of the backup in the archive")
@@ -79,7 +80,7 @@ func copyFlags(f *pflag.FlagSet, o *work.CopyOptions) {
 }
 
 func bringFlags(f *pflag.FlagSet, o *work.BringOptions) {
-	podFlags(f, &o.PodOptions, filepath.Join(naming.PathRestore, naming.KeyBring))
+	podFlags(f, &o.Options, filepath.Join(naming.PathRestore, naming.KeyBring))
 	planFlag(f, &o.Plan, "file with the hosts")
 	portFlag(f, &o.Port)
 	scratchFlag(f, &o.Volume)
@@ -136,14 +137,14 @@ func collectFlags(f *pflag.FlagSet, o *work.CollectOptions) {
 }
 
 func upgradeFlags(f *pflag.FlagSet, o *work.UpgradeOptions) {
-	podFlags(f, &o.PodOptions, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
+	podFlags(f, &o.Options, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
 	programsFlag(f, &o.Former)
 	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the instance's volume")
 	walVolumeFlag(f, &o.WALVolume)
 }
 
 func upgradeCheckFlags(f *pflag.FlagSet, o *work.UpgradeCheckOptions) {
-	podFlags(f, &o.PodOptions, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
+	podFlags(f, &o.Options, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
 	programsFlag(f, &o.Former)
 	f.StringVar(&o.Scratch, "scratch", naming.PathScratch, "folder for a copy of the schema")
 	f.StringVar(&o.Volume, "volume", naming.PathVolume, "where the instances have their volumes")
@@ -161,7 +162,7 @@ func rehearseFlags(f *pflag.FlagSet, o *work.RehearseOptions) {
 }
 
 func sidesFlags(f *pflag.FlagSet, o *work.SidesOptions) {
-	podFlags(f, &o.PodOptions, filepath.Join(naming.PathSides, naming.KeySides))
+	podFlags(f, &o.Options, filepath.Join(naming.PathSides, naming.KeySides))
 	f.StringVar(&o.GreenAuthority, "green-authority", naming.PathGreenAuthority,
 		"folder with the authority of the second side")
 	f.BoolVar(&o.FromGreen, "from-green", false, "the second side is the one that serves")
@@ -171,7 +172,7 @@ func sidesFlags(f *pflag.FlagSet, o *work.SidesOptions) {
 }
 
 // podFlags are those of each process that works on an archive; the settings are in the file of this path.
-func podFlags(f *pflag.FlagSet, o *work.PodOptions, settings string) {
+func podFlags(f *pflag.FlagSet, o *pod.Options, settings string) {
 	settingsFlag(f, &o.Settings, settings)
 	authorityFlag(f, &o.Authority)
 	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory for keys and the socket")

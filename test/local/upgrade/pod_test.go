@@ -20,6 +20,7 @@ import (
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work"
 	"toban.dev/internal/work/former"
+	"toban.dev/internal/work/pod"
 )
 
 // house has what the Pods of a SampleDB are given.
@@ -45,7 +46,7 @@ func newHouse(t *testing.T) *house {
 }
 
 // pod are the options of a Pod with settings.
-func (h *house) pod(i *instance, s protocol.UpgradeSettings) work.PodOptions {
+func (h *house) pod(i *instance, s protocol.UpgradeSettings) pod.Options {
 	h.Helper()
 	h.Setenv("PATH", programs(h.T, s.To).Dir+":"+os.Getenv("PATH")) // as in the new image
 	s.ID, s.Instance, s.From, s.Operator = id, "db-0", i.Programs.Major, string(h.operator.CertPEM())
@@ -56,7 +57,7 @@ func (h *house) pod(i *instance, s protocol.UpgradeSettings) work.PodOptions {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(h, err)
 	must(h, listener.Close())
-	return work.PodOptions{Settings: settings, Authority: h.folder, Run: i.Server.Run, Address: "127.0.0.1",
+	return pod.Options{Settings: settings, Authority: h.folder, Run: i.Server.Run, Address: "127.0.0.1",
 		Listen: listener.Addr().String(), Termination: filepath.Join(h.folder, "result.json")}
 }
 
@@ -99,7 +100,7 @@ func TestAPodBeginsWhenTheOperatorSaysSo(t *testing.T) {
 	stop := i.start(i.Programs, i.Data.Path())
 	i.fill()
 	want := i.facts()
-	options := work.UpgradeOptions{PodOptions: h.pod(i, protocol.UpgradeSettings{To: 18}),
+	options := work.UpgradeOptions{Options: h.pod(i, protocol.UpgradeSettings{To: 18}),
 		Former: formerFolder(t, 15), Volume: i.Data.Volume}
 	before := listing(t, i.Data.Volume)
 	ended := make(chan error, 1)
@@ -194,7 +195,7 @@ func (h *house) check(i *instance, to int, parameters map[string]string) protoco
 	h.Cleanup(func() { _ = os.RemoveAll(run) })
 	o.Run = run
 	err = work.CheckUpgrade(i.Context(), work.UpgradeCheckOptions{
-		PodOptions: o, Former: formerFolder(i.T, i.Programs.Major), Scratch: h.TempDir(),
+		Options: o, Former: formerFolder(i.T, i.Programs.Major), Scratch: h.TempDir(),
 		Volume: i.Data.Volume, Port: uint16(i.Port)})
 	r := read[protocol.UpgradeCheck](h)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 	"toban.dev/internal/work"
+	"toban.dev/internal/work/pod"
 )
 
 // The addresses of the sides, which have the same port.
@@ -93,7 +94,7 @@ func (p *pods) options(step protocol.SidesWork, fromGreen bool) work.SidesOption
 	settings := filepath.Join(p.house.folder, "sides.json")
 	must(p, os.WriteFile(settings, text, 0o600))
 	return work.SidesOptions{Work: step, FromGreen: fromGreen, GreenAuthority: p.folder, ServersFile: p.servers,
-		Port: uint16(p.port), PodOptions: work.PodOptions{Settings: settings, Authority: p.house.folder,
+		Port: uint16(p.port), Options: pod.Options{Settings: settings, Authority: p.house.folder,
 			Run: p.house.folder, Address: "127.0.0.1", Listen: fmt.Sprintf("127.0.0.1:%d", freePort(p.T)),
 			Termination: filepath.Join(p.house.folder, "result.json")}}
 }

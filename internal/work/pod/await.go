@@ -1,4 +1,4 @@
-package work
+package pod
 
 import (
 	"context"
@@ -12,10 +12,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// awaitingPod is one that does its work when the operator tells it to begin, and then tells what has come of it.
-type awaitingPod struct {
-	pod
-	// refuses says why it is not the one that is told to begin with an id, "" where it is.
+// Awaiting is a Pod that does its work when the operator tells it to begin, and then tells what has come of it.
+type Awaiting struct {
+	Pod
 	refuses func(id string) string
 
 	once, toldOnce sync.Once
@@ -23,20 +22,22 @@ type awaitingPod struct {
 	begun, told chan struct{}
 }
 
-// listen has it be told to begin. A progress that has the result is one by which the operator knows it.
-func (a *awaitingPod) listen(hasResult func(protocol.BackupProgress) bool) {
+// Await has it be told to begin. refuses says why it is not the one that is told to begin with an id, "" where it is. A
+// progress that has the result is one by which the operator knows it.
+func (a *Awaiting) Await(refuses func(id string) string, hasResult func(protocol.BackupProgress) bool) {
+	a.refuses = refuses
 	a.begun, a.told = make(chan struct{}), make(chan struct{})
-	a.progress.more = map[string]http.HandlerFunc{"POST " + protocol.PathBegin: a.onBegin}
-	a.progress.answered = func(p protocol.BackupProgress) {
+	a.Progress.More = map[string]http.HandlerFunc{"POST " + protocol.PathBegin: a.onBegin}
+	a.Progress.Answered = func(p protocol.BackupProgress) {
 		if hasResult(p) {
 			a.toldOnce.Do(func() { close(a.told) })
 		}
 	}
 }
 
-// awaitBegin waits until it is told to begin.
-func (a *awaitingPod) awaitBegin(ctx context.Context) error {
-	a.progress.step(protocol.StepAwaitsBegin)
+// AwaitBegin waits until it is told to begin.
+func (a *Awaiting) AwaitBegin(ctx context.Context) error {
+	a.Progress.Step(protocol.StepAwaitsBegin)
 	select {
 	case <-a.begun:
 		return nil
@@ -49,9 +50,9 @@ func (a *awaitingPod) awaitBegin(ctx context.Context) error {
 // from the Pod's termination message.
 const tellPatience = 5 * time.Second
 
-// tell waits until the operator has asked what has come of it, and says whether it has.
-func (a *awaitingPod) tell(ctx context.Context, progress protocol.BackupProgress) bool {
-	a.progress.set(progress)
+// Tell waits until the operator has asked what has come of it, and says whether it has.
+func (a *Awaiting) Tell(ctx context.Context, progress protocol.BackupProgress) bool {
+	a.Progress.Set(progress)
 	patience := time.NewTimer(tellPatience)
 	defer patience.Stop()
 	select {
@@ -64,9 +65,9 @@ func (a *awaitingPod) tell(ctx context.Context, progress protocol.BackupProgress
 }
 
 // onBegin is told to begin. It may be told again.
-func (a *awaitingPod) onBegin(w http.ResponseWriter, request *http.Request) {
+func (a *Awaiting) onBegin(w http.ResponseWriter, request *http.Request) {
 	var begin protocol.UpgradeBegin
-	if err := json.NewDecoder(io.LimitReader(request.Body, maxTermination)).Decode(&begin); err != nil {
+	if err := json.NewDecoder(io.LimitReader(request.Body, MaxTermination)).Decode(&begin); err != nil {
 		http.Error(w, "understand the request: "+err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -75,5 +76,5 @@ func (a *awaitingPod) onBegin(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	a.once.Do(func() { close(a.begun) })
-	a.progress.answer(w, request)
+	a.Progress.Answer(w, request)
 }

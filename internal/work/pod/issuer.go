@@ -1,4 +1,4 @@
-package work
+package pod
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ import (
 	"toban.dev/internal/postgres"
 )
 
-// issuer makes its own certificates with the SampleDB's authority, a new one before the last has expired, or when the
+// Issuer makes its own certificates with the SampleDB's authority, a new one before the last has expired, or when the
 // authority is another one. It is safe for concurrent use.
-type issuer struct {
+type Issuer struct {
 	folder, identity string
 	names            []string
 
@@ -31,18 +31,18 @@ type issuer struct {
 	leaf      pki.Leaf
 }
 
-// newIssuer reads the authority from a folder with the Secret NAME-ca, and what is trusted of NAME-config.
-func newIssuer(folder, identity string, names ...string) (*issuer, error) {
-	i := &issuer{folder: folder, identity: identity, names: names}
+// NewIssuer reads the authority from a folder with the Secret NAME-ca, and what is trusted of NAME-config.
+func NewIssuer(folder, identity string, names ...string) (*Issuer, error) {
+	i := &Issuer{folder: folder, identity: identity, names: names}
 	if err := i.read(); err != nil {
 		return nil, err
 	}
-	_, err := i.roots()
+	_, err := i.Roots()
 	return i, err
 }
 
 // read takes the authority that is there now.
-func (i *issuer) read() error {
+func (i *Issuer) read() error {
 	cert, err := os.ReadFile(filepath.Join(i.folder, naming.KeyCA))
 	if err != nil {
 		return fmt.Errorf("read the authority: %w", err)
@@ -62,8 +62,8 @@ func (i *issuer) read() error {
 	return nil
 }
 
-// trusted are the authorities (PEM) that are trusted now: two during a rotation.
-func (i *issuer) trusted() ([]byte, error) {
+// Trusted are the authorities (PEM) that are trusted now: two during a rotation.
+func (i *Issuer) Trusted() ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(i.folder, naming.KeyTrusted))
 	if errors.Is(err, fs.ErrNotExist) {
 		text, err = os.ReadFile(filepath.Join(i.folder, naming.KeyCA))
@@ -74,18 +74,18 @@ func (i *issuer) trusted() ([]byte, error) {
 	return text, nil
 }
 
-// roots are those that are trusted now.
-func (i *issuer) roots() (*x509.CertPool, error) {
-	text, err := i.trusted()
+// Roots are those that are trusted now.
+func (i *Issuer) Roots() (*x509.CertPool, error) {
+	text, err := i.Trusted()
 	if err != nil {
 		return nil, err
 	}
 	return pki.Pool(string(text))
 }
 
-// trusts says that a client is still trusted: its connection may be older than the last change of that.
-func (i *issuer) trusts(client *x509.Certificate) bool {
-	roots, err := i.roots()
+// Trusts says that a client is still trusted: its connection may be older than the last change of that.
+func (i *Issuer) Trusts(client *x509.Certificate) bool {
+	roots, err := i.Roots()
 	if err != nil {
 		return false
 	}
@@ -94,7 +94,7 @@ func (i *issuer) trusts(client *x509.Certificate) bool {
 }
 
 // current is the certificate to show now.
-func (i *issuer) current() (pki.Leaf, error) {
+func (i *Issuer) current() (pki.Leaf, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	_ = i.read() // while it is being replaced, what was read last goes on
@@ -108,8 +108,8 @@ func (i *issuer) current() (pki.Leaf, error) {
 	return i.leaf, nil
 }
 
-// certificate is current as crypto/tls takes it.
-func (i *issuer) certificate() (tls.Certificate, error) {
+// Certificate is current as crypto/tls takes it.
+func (i *Issuer) Certificate() (tls.Certificate, error) {
 	leaf, err := i.current()
 	if err != nil {
 		return tls.Certificate{}, err
@@ -117,12 +117,17 @@ func (i *issuer) certificate() (tls.Certificate, error) {
 	return leaf.TLS()
 }
 
+// DatabaseTLS opens sessions with the SampleDB's servers. given are further authorities (PEM) by which they are known.
+func (i *Issuer) DatabaseTLS(given string) (*tls.Config, error) {
+	return pki.DatabaseTLS(i.Certificate, i.Roots, naming.IdentityInstance, given)
+}
+
 // filesChecked is how often files are compared with what they should have.
 const filesChecked = 10 * time.Second
 
-// files writes the certificate, its key and what is trusted into a folder, and again when they are others, until ctx
+// Files writes the certificate, its key and what is trusted into a folder, and again when they are others, until ctx
 // ends.
-func (i *issuer) files(ctx context.Context, folder string) error {
+func (i *Issuer) Files(ctx context.Context, folder string) error {
 	var last pki.Leaf
 	var believed []byte
 	write := func() error {
@@ -130,7 +135,7 @@ func (i *issuer) files(ctx context.Context, folder string) error {
 		if err != nil {
 			return err
 		}
-		trusted, err := i.trusted()
+		trusted, err := i.Trusted()
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package work
+package pod
 
 import (
 	"os"
@@ -37,11 +37,11 @@ func TestAPodThatRunsFollowsTheAuthority(t *testing.T) {
 		time.Sleep(time.Second) // an authority of the same time would be the same
 		successor := agenttest.NewAuthority(t)
 		folder, run := agenttest.Folder(t, former), t.TempDir()
-		own, err := newIssuer(folder, naming.IdentityBackup)
+		own, err := NewIssuer(folder, naming.IdentityBackup)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := own.files(t.Context(), run); err != nil {
+		if err := own.Files(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
 		check := func(when string, issuer *pki.Authority, trusted ...*pki.Authority) {
@@ -65,8 +65,8 @@ func TestAPodThatRunsFollowsTheAuthority(t *testing.T) {
 			if err != nil || string(text) != string(leaf.CertPEM) {
 				t.Errorf("%s: the file has another certificate: %v", when, err)
 			}
-			if own.trusts(shown) != slices.Contains(trusted, issuer) {
-				t.Errorf("%s: who has such a certificate is trusted: %v", when, own.trusts(shown))
+			if own.Trusts(shown) != slices.Contains(trusted, issuer) {
+				t.Errorf("%s: who has such a certificate is trusted: %v", when, own.Trusts(shown))
 			}
 		}
 		check("without a word about what is trusted", former, former)

@@ -1,0 +1,96 @@
+// Package pod is what all kinds of work in Pods of their own share: the settings, which are read from a file, the
+// certificate, which is issued by the SampleDB's own authority, the server that tells the operator how far the work is,
+// and the result, which is left for the kubelet. It knows no kind.
+package pod
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"toban.dev/internal/archive/transfer"
+	"toban.dev/internal/naming"
+)
+
+// Options are what each process that works on an archive in a Pod of its own is told.
+type Options struct {
+	// Settings is the file with the settings, Authority the folder with the SampleDB's authority.
+	Settings, Authority string
+	// Run is a folder in memory for keys and the socket.
+	Run string
+	// Address is where the operator reaches the Pod, Listen where to tell it how far the work is.
+	Address, Listen string
+	// Termination is the file for the result.
+	Termination string
+}
+
+// Pod is such a process at work.
+type Pod struct {
+	Options
+	// Own issues the certificates that it shows, once it has begun.
+	Own      *Issuer
+	Progress Progress
+	Log      *slog.Logger
+}
+
+// New is one that has not begun.
+func New(o Options) Pod {
+	return Pod{Options: o, Log: slog.New(slog.NewJSONHandler(os.Stdout, nil))}
+}
+
+// Begin reads the settings, which name the operator, and tells that from then on how far this is, until stop is called.
+func (p *Pod) Begin(ctx context.Context, identity string, settings any, operator *string) (stop func(), err error) {
+	if err := ReadSettings(p.Settings, settings); err != nil {
+		return nil, err
+	}
+	if p.Own, err = NewIssuer(p.Authority, identity, p.Address); err != nil {
+		return nil, err
+	}
+	stop, _, err = p.Progress.serve(ctx, p.Own, *operator, p.Listen)
+	return stop, err
+}
+
+// ReadSettings reads a file with settings in JSON.
+func ReadSettings(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("understand the settings %s: %w", path, err)
+	}
+	return nil
+}
+
+// Telling is a context in which it is told when the store is away, and waited for.
+func (p *Pod) Telling(ctx context.Context) context.Context {
+	return transfer.WithWaits(ctx, func(err error) {
+		p.Progress.Step("waits for the store: " + err.Error())
+		p.Log.Warn("waits for the store", "error", err.Error())
+	})
+}
+
+// Says tells the operator and the log which step is being done.
+func (p *Pod) Says(words string) {
+	p.Progress.Step(words)
+	p.Log.Info("step", "step", words)
+}
+
+// WaitsForVolume tells whom the work waits for, which still works on the volume.
+func (p *Pod) WaitsForVolume(whom string) {
+	p.Progress.Step("waits for the volume: " + whom + " still works on it")
+	p.Log.Warn("the volume is in use", "by", whom)
+}
+
+// InitTLS opens superusers' sessions with the SampleDB's servers, by certificates of its own authority in a folder.
+// given are further authorities (PEM) by which servers are known.
+func InitTLS(folder, given string) (*tls.Config, error) {
+	own, err := NewIssuer(folder, naming.IdentityInit)
+	if err != nil {
+		return nil, err
+	}
+	return own.DatabaseTLS(given)
+}
