@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+
 	// Schedules have time zones, and our image no files of them.
 	_ "time/tzdata"
 
@@ -19,7 +20,6 @@ import (
 	"toban.dev/internal/cli/process"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
-	"toban.dev/internal/work"
 )
 
 // version is set when a release is built.
@@ -45,7 +45,7 @@ func exitCode(err error) int {
 	if errors.Is(err, postgres.ErrNoPrograms) {
 		return naming.ExitImageUnusable
 	}
-	if work.Refused(err) {
+	if process.Refused(err) {
 		return naming.ExitRefused
 	}
 	return 1

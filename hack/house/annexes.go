@@ -30,12 +30,24 @@ func ofVerb(folder string, more ...string) without {
 	}}
 }
 
+// withWork takes what an annex does in Pods, too: its folders, and its file of verbs with its line in the list of all.
+func (w without) withWork(name string, folders ...string) without {
+	w.gone = append(append(w.gone, folders...), "internal/cli/process/annex"+strings.ToLower(name)+".go")
+	if w.lines == nil {
+		w.lines = map[string]string{}
+	}
+	w.lines["internal/cli/process/annexwork.go"] = `(?m)^\t` + name + `,\n`
+	return w
+}
+
 // annexes are what the core can do without (docs/packages.md, "Core and annexes").
 var annexes = map[string]without{
-	"DatabaseRestore": ofController("DatabaseRestores", "internal/operator/order/databaserestore"),
-	"FaultDrill":      ofController("FaultDrills", "internal/operator/order/faultdrill"),
-	"PostgreSQL":      ofController("PostgreSQLs", "internal/operator/postgresql"),
-	"MyApp":           ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
+	"DatabaseRestore": ofController("DatabaseRestores", "internal/operator/order/databaserestore").
+		withWork("tableRestore", "internal/work/tablerestore"),
+	"FaultDrill": ofController("FaultDrills", "internal/operator/order/faultdrill").
+		withWork("faultDrill", "internal/work/drill"),
+	"PostgreSQL": ofController("PostgreSQLs", "internal/operator/postgresql"),
+	"MyApp":      ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
 	"console": {
 		gone:  []string{"internal/cli/console", "internal/cli/console.go", "internal/cli/consoleverbs.go"},
 		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n`},

@@ -21,7 +21,7 @@ func TestTheCoreIsWholeWithoutEachAnnex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			overlay := annex.overlay(t, root)
 			build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay,
-				"./internal/cli", "./internal/cli/process", "./internal/ha/...")
+				"./internal/...")
 			build.Dir = root
 			if said, err := build.CombinedOutput(); err != nil {
 				t.Errorf("the core needs it: %v\n%s", err, said)

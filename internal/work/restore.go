@@ -25,7 +25,6 @@ import (
 	"toban.dev/internal/work/former"
 	"toban.dev/internal/work/major"
 	"toban.dev/internal/work/pod"
-	"toban.dev/internal/work/tablerestore"
 )
 
 // RestoreOptions are what a restore is told.
@@ -318,7 +317,7 @@ func Refused(err error) bool {
 	var version *restore.VersionError
 	return errors.Is(err, book.ErrOutside) || errors.Is(err, book.ErrSeveral) ||
 		errors.Is(err, restore.ErrUsedUp) || errors.Is(err, volume.ErrNoSnapshot) ||
-		errors.Is(err, major.ErrRefused) || errors.Is(err, tablerestore.ErrRefused) ||
+		errors.Is(err, major.ErrRefused) ||
 		errors.Is(err, former.ErrImage) || errors.Is(err, restore.ErrNoRoom) ||
 		errors.Is(err, pod.ErrKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck) || errors.As(err, &version)

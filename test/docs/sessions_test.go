@@ -43,8 +43,8 @@ var pinnedBy = map[string]string{
 	"internal/work/major/trial.go copyAll: pg_dumpall":        "internal/work/major/trial.go programOptions",
 	"internal/postgres/rewind.go Rewind: pg_rewind":           "internal/postgres/rewind.go askingSource",
 	"internal/postgres/rewind.go unsettled: psql":             "internal/postgres/rewind.go askingSource",
-	"internal/work/drill.go connectWith: pgx":                 "internal/work/drill.go settings",
-	"internal/work/drill.go connectWith: a connection":        "internal/work/drill.go settings",
+	"internal/work/drill/pod.go connectWith: pgx":             "internal/work/drill/pod.go settings",
+	"internal/work/drill/pod.go connectWith: a connection":    "internal/work/drill/pod.go settings",
 	"internal/work/takehost.go askPrimary: pgconn":            "internal/work/takehost.go connection",
 	"internal/work/takehost.go probe: pgconn":                 "internal/work/takehost.go connection",
 }

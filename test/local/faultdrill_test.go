@@ -20,7 +20,6 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
-	"toban.dev/internal/work"
 	"toban.dev/internal/work/drill"
 	"toban.dev/test/outside"
 )
@@ -333,12 +332,12 @@ func TestADrillMeasuresAFullVolume(t *testing.T) {
 	} {
 		c.write("secret/"+key, []byte(text))
 	}
-	o := work.DrillOptions{
+	o := drill.PodOptions{
 		App: filepath.Join(c.folder, "secret"), Hosts: host, Schema: "toban_drill_x", Observe: 10 * time.Second,
 		AbortAfter: time.Minute, Probe: c.host(200) + ":8080", Termination: filepath.Join(c.folder, "left"),
 	}
 	over := make(chan error, 1)
-	go func() { over <- work.Drill(t.Context(), o) }()
+	go func() { over <- drill.RunPod(t.Context(), o) }()
 	c.until("its clients write", func() error {
 		response, err := http.Get("http://" + o.Probe + "/readyz") //nolint:noctx // it ends with the test
 		if err != nil {

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,8 @@ import (
 	"toban.dev/internal/work"
 )
 
-// kind is a kind of work that is done in a Pod. A new one is a row here, its flags, and a function of package work.
+// kind is a kind of work that is done in a Pod. A new one is a row here, its flags, and a function of package work, or
+// of a folder below it.
 type kind struct {
 	// name is what follows `toban work` on the command line of the Pod.
 	name, short string
@@ -21,8 +23,8 @@ type kind struct {
 	flags func(f *pflag.FlagSet) func(ctx context.Context) error
 }
 
-// kinds are all kinds of work.
-var kinds = append([]kind{
+// coreKinds are the kinds of work that a SampleDB needs to live, to be backed up and restored.
+var coreKinds = append([]kind{
 	{
 		"take", "Take a base backup (in the Pod of a DatabaseBackup)", "backup take",
 		does(work.Take, takeFlags),
@@ -56,14 +58,6 @@ var kinds = append([]kind{
 		does(work.Inspect, inspectFlags),
 	},
 	{
-		"copy", "Run a restored copy until `toban work bring` has ended (in the Pod of a DatabaseRestore)",
-		"backup copy", does(work.Copy, copyFlags),
-	},
-	{
-		"bring", "Bring tables from a restored copy to the primary (in the Pod of a DatabaseRestore)", "backup bring",
-		does(work.Bring, bringFlags),
-	},
-	{
 		"init", "Make the application's role, database and extensions and run the first SQL, each exactly once", "init",
 		does(work.Init, initFlags),
 	},
@@ -78,10 +72,6 @@ var kinds = append([]kind{
 	{
 		"image", "Say what is in the PostgreSQL image that this runs in (in a Pod of its own)", "image",
 		does(work.Image, imageFlags),
-	},
-	{
-		"faultdrill", "Write as applications do while something is broken (in the Pod of a FaultDrill)", "faultdrill",
-		does(work.Drill, drillFlags),
 	},
 	{
 		"upgrade collect", "Copy the programs of the former version, so that they run in the new image",
@@ -105,6 +95,15 @@ var kinds = append([]kind{
 		"upgrade rehearse", does(work.Rehearse, rehearseFlags),
 	},
 }, sides()...)
+
+// kinds are all kinds of work.
+func kinds() []kind {
+	all := slices.Clone(coreKinds)
+	for _, a := range annexWork {
+		all = append(all, a.kinds...)
+	}
+	return all
+}
 
 // sides are the steps of a blue/green upgrade, each in a Pod of its own.
 func sides() (all []kind) {
@@ -144,7 +143,7 @@ func does[Options any](
 
 // Work is the verb for a kind of work, nil where there is none of that name.
 func Work(name string) *cobra.Command {
-	for _, k := range kinds {
+	for _, k := range kinds() {
 		if k.name == name {
 			return k.command(name)
 		}
@@ -155,7 +154,7 @@ func Work(name string) *cobra.Command {
 // AddWork adds `toban work KIND` to the verbs of the program: the one that Pods call to do a kind of work, and that
 // people have no need to. It goes by its former names, too.
 func AddWork(root *cobra.Command) {
-	for _, k := range kinds {
+	for _, k := range kinds() {
 		for _, name := range []string{"work " + k.name, k.former} {
 			words := strings.Fields(name)
 			parent, last := root, len(words)-1

@@ -73,32 +73,6 @@ func inspectFlags(f *pflag.FlagSet, o *work.InspectOptions) {
 	terminationFlag(f, &o.Termination, "file for the result")
 }
 
-func copyFlags(f *pflag.FlagSet, o *work.CopyOptions) {
-	settingsFlag(f, &o.Settings, filepath.Join(naming.PathRestore, naming.KeyBring))
-	scratchFlag(f, &o.Volume)
-	socketFlag(f, &o.Run)
-}
-
-func bringFlags(f *pflag.FlagSet, o *work.BringOptions) {
-	podFlags(f, &o.Options, filepath.Join(naming.PathRestore, naming.KeyBring))
-	planFlag(f, &o.Plan, "file with the hosts")
-	portFlag(f, &o.Port)
-	scratchFlag(f, &o.Volume)
-	f.StringVar(&o.Copy, "copy", naming.PathCopy, "folder with the socket of the restored copy")
-}
-
-func drillFlags(f *pflag.FlagSet, o *work.DrillOptions) {
-	f.StringVar(&o.App, "app", naming.PathApp, "folder with the application's credentials")
-	f.StringVar(&o.Hosts, "hosts", "", "names of the instances, with commas between them")
-	f.BoolVar(&o.Standbys, "standbys", false, "also read from standbys, and see how old that is")
-	f.StringVar(&o.Schema, "schema", "", "schema to make for the rows; it is removed at the end")
-	f.DurationVar(&o.Observe, "observe", 30*time.Second, "for how long to write")
-	f.DurationVar(&o.AbortAfter, "abort-after", time.Minute, "how long a client may be without an acknowledged write")
-	f.StringVar(&o.AbortWhen, "abort-when", "", "a query that says when to give up, by a true value")
-	f.StringVar(&o.Probe, "probe", ":"+strconv.Itoa(naming.PortProbe), "where to answer the kubelet over HTTP")
-	terminationFlag(f, &o.Termination, "file for the result")
-}
-
 func imageFlags(f *pflag.FlagSet, o *work.ImageOptions) {
 	f.IntVar(&o.Major, "major", 0, "major version of PostgreSQL")
 	terminationFlag(f, &o.Termination, "file that takes the result")

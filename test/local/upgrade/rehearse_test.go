@@ -19,6 +19,7 @@ import (
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/archive/take"
+	"toban.dev/internal/cli/process"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -243,7 +244,7 @@ func TestRehearsal(t *testing.T) {
 // notKnown fails unless it is told that it is not known whether there are problems, so that another Pod tries.
 func notKnown(t *testing.T, got protocol.RehearsalResult, err error) {
 	t.Helper()
-	if err == nil || work.Refused(err) || len(got.Problems) > 0 || got.Error == "" {
+	if err == nil || process.Refused(err) || len(got.Problems) > 0 || got.Error == "" {
 		t.Errorf("that it is not known is told as %q, %q, %v", got.Problems, got.Error, err)
 	}
 }
@@ -294,7 +295,7 @@ func TestARehearsalWithoutRoomHasFoundNothing(t *testing.T) {
 	must(t, syscall.Fallocate(int(filler.Fd()), 0, 0, int64(stat.Bavail)*stat.Bsize-(24<<20)))
 	must(t, filler.Close())
 	got, err := r.rehearse(17, protocol.MethodCopy)
-	if !work.Refused(err) || len(got.Problems) > 0 || !strings.Contains(got.Error, "spec.backup.verification.size") {
+	if !process.Refused(err) || len(got.Problems) > 0 || !strings.Contains(got.Error, "spec.backup.verification.size") {
 		t.Errorf("it says %q, %q, %v", got.Problems, got.Error, err)
 	}
 }

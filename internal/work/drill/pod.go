@@ -1,4 +1,4 @@
-package work
+package drill
 
 import (
 	"context"
@@ -22,7 +22,6 @@ import (
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/work/drill"
 	"toban.dev/internal/work/pod"
 )
 
@@ -36,8 +35,8 @@ const (
 // drillConnect is how long a connection may take, to one host.
 const drillConnect = time.Second
 
-// DrillOptions are what the Pod of a FaultDrill is told. It has what an application has, and nothing else.
-type DrillOptions struct {
+// PodOptions are what the Pod of a FaultDrill is told. It has what an application has, and nothing else.
+type PodOptions struct {
 	// App is the folder with the Secret NAME-app, Hosts are the names of the instances, with commas between them.
 	App, Hosts string
 	// Standbys says that it is read from standbys, too.
@@ -52,9 +51,9 @@ type DrillOptions struct {
 	Probe, Termination string
 }
 
-// Drill writes as applications do while somebody else breaks something, and leaves what it has seen where the kubelet
+// RunPod writes as applications do while somebody else breaks something, and leaves what it has seen where the kubelet
 // finds it, whatever came of it.
-func Drill(ctx context.Context, o DrillOptions) error {
+func RunPod(ctx context.Context, o PodOptions) error {
 	result, err := o.measure(ctx)
 	left := protocol.DrillResult{
 		Began: result.Began, Ended: result.Ended, Aborted: result.Aborted, ByQuery: result.ByQuery,
@@ -72,31 +71,31 @@ func Drill(ctx context.Context, o DrillOptions) error {
 	return errors.Join(err, pod.Leave(o.Termination, &left, append(words, &left.Error)...))
 }
 
-func (o DrillOptions) measure(ctx context.Context) (drill.Result, error) {
+func (o PodOptions) measure(ctx context.Context) (Result, error) {
 	app, err := readApp(o.App)
 	if err != nil {
-		return drill.Result{}, err
+		return Result{}, err
 	}
 	var steady atomic.Bool
 	stop, err := serveSteady(ctx, o.Probe, steady.Load)
 	if err != nil {
-		return drill.Result{}, err
+		return Result{}, err
 	}
 	defer stop()
-	ways := []drill.Way{
+	ways := []Way{
 		{Name: wayService, Connect: app.connectTo(app.host)},
 		{Name: wayHosts, Connect: app.connectTo(strings.Split(o.Hosts, ",")...)},
 	}
 	if app.pool != "" {
-		ways = append(ways, drill.Way{Name: wayPooler, Connect: app.connectToPooler})
+		ways = append(ways, Way{Name: wayPooler, Connect: app.connectToPooler})
 	}
-	var standbys []drill.Way
+	var standbys []Way
 	if o.Standbys {
 		for _, host := range strings.Split(o.Hosts, ",") {
-			standbys = append(standbys, drill.Way{Name: host, Connect: app.connectToAny(host)})
+			standbys = append(standbys, Way{Name: host, Connect: app.connectToAny(host)})
 		}
 	}
-	return drill.Run(ctx, drill.Options{
+	return Run(ctx, Options{
 		Ways: ways, Standbys: standbys, Schema: o.Schema, Observe: o.Observe, AbortAfter: o.AbortAfter,
 		AbortWhen: o.AbortWhen, Steady: func() { steady.Store(true) },
 		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)),

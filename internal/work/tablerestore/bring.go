@@ -1,4 +1,4 @@
-package work
+package tablerestore
 
 import (
 	"cmp"
@@ -19,7 +19,6 @@ import (
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/initjob"
 	"toban.dev/internal/work/pod"
-	"toban.dev/internal/work/tablerestore"
 )
 
 // copyPatience is how long a restored copy may take until it takes connections.
@@ -118,7 +117,7 @@ func (b *bringing) bring(ctx context.Context, programs postgres.Programs) error 
 	}
 	primary := &initjob.Job{Plan: b.plan, Port: b.options.Port, TLS: config}
 	s := b.settings
-	result, err := tablerestore.Run(ctx, tablerestore.Options{
+	result, err := Run(ctx, Options{
 		Copy: func(ctx context.Context, database string) (*pgx.Conn, error) {
 			return restore.ConnectCopy(ctx, programs, b.options.Copy, database)
 		},

@@ -1,7 +1,8 @@
-package work
+package drill
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +14,16 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
 
 // The Pod becomes ready when its clients write steadily, and not before: then the operator breaks something.
 func TestThePodOfADrillIsReadyWhenItsClientsWrite(t *testing.T) {
@@ -39,7 +50,7 @@ func TestThePodOfADrillIsReadyWhenItsClientsWrite(t *testing.T) {
 // What is missing is told where the operator finds it.
 func TestADrillThatCannotBeginSaysWhy(t *testing.T) {
 	app, left := t.TempDir(), filepath.Join(t.TempDir(), "left")
-	o := DrillOptions{App: app, Hosts: "x-0", Schema: "s", Probe: "127.0.0.1:0", Termination: left}
+	o := PodOptions{App: app, Hosts: "x-0", Schema: "s", Probe: "127.0.0.1:0", Termination: left}
 	write := func(key, text string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(app, key), []byte(text), 0o600); err != nil {
@@ -48,7 +59,7 @@ func TestADrillThatCannotBeginSaysWhy(t *testing.T) {
 	}
 	expect := func(words string) {
 		t.Helper()
-		if err := Drill(t.Context(), o); err == nil || !strings.Contains(err.Error(), words) {
+		if err := RunPod(t.Context(), o); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("it says %v, want %q", err, words)
 		}
 		var result protocol.DrillResult
