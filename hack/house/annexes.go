@@ -46,6 +46,7 @@ var annexes = map[string]without{
 		withWork("tableRestore", "internal/work/tablerestore"),
 	"FaultDrill": ofController("FaultDrills", "internal/operator/order/faultdrill").
 		withWork("faultDrill", "internal/work/drill"),
+	"blue/green": without{}.withWork("blueGreen", "internal/work/bluegreen"),
 	"PostgreSQL": ofController("PostgreSQLs", "internal/operator/postgresql"),
 	"MyApp":      ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
 	"console": {

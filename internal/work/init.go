@@ -9,10 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"toban.dev/internal/naming"
-	"toban.dev/internal/work/bluegreen"
 	"toban.dev/internal/work/initjob"
 	"toban.dev/internal/work/pod"
 )
@@ -27,6 +24,8 @@ type InitOptions struct {
 	Port uint16
 	// Patience is how long to wait for an instance that takes writes.
 	Patience time.Duration
+	// Unlink, where it is set, removes from what was restored the links that it had to other servers.
+	Unlink func(ctx context.Context, connect initjob.Connect) error
 }
 
 // Init sets up the database of a new SampleDB, in the init Job, and leaves its result where the kubelet finds it,
@@ -65,14 +64,9 @@ func (o InitOptions) work(ctx context.Context) error {
 		Log:      slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	}
 	if plan.Restored {
-		job.Unlink = unlink
+		job.Unlink = o.Unlink
 	}
 	return job.Run(ctx)
-}
-
-// unlink removes what a backup has of the links of a blue/green upgrade: there is one side again.
-func unlink(ctx context.Context, connect func(context.Context, string) (*pgx.Conn, error)) error {
-	return removeLinks(ctx, bluegreen.Side{Name: "the primary", Connect: connect})
 }
 
 // writeInit leaves the result of an init Job, whose message is as long as there is room for.

@@ -1,10 +1,12 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"slices"
 
 	"toban.dev/internal/work"
+	"toban.dev/internal/work/initjob"
 )
 
 // annexWork is what annexes do in Pods (docs/packages.md, "Core and annexes"). Each goes with its folder, its file and
@@ -12,6 +14,7 @@ import (
 var annexWork = []podWork{
 	tableRestore,
 	faultDrill,
+	blueGreen,
 }
 
 // podWork is what an annex does in Pods.
@@ -19,6 +22,21 @@ type podWork struct {
 	kinds []kind
 	// refused are errors by which its work would end again.
 	refused []error
+	// unlink removes from what was restored the links that it had to other servers; nil where there are none.
+	unlink func(ctx context.Context, connect initjob.Connect) error
+}
+
+// unlink removes the links of all annexes.
+func unlink(ctx context.Context, connect initjob.Connect) error {
+	for _, a := range annexWork {
+		if a.unlink == nil {
+			continue
+		}
+		if err := a.unlink(ctx, connect); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Refused says that what a Pod does would fail again in the same way: its exit code is naming.ExitRefused.

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"toban.dev/internal/protocol"
 	"toban.dev/internal/work"
 )
 
@@ -24,7 +23,7 @@ type kind struct {
 }
 
 // coreKinds are the kinds of work that a SampleDB needs to live, to be backed up and restored.
-var coreKinds = append([]kind{
+var coreKinds = []kind{
 	{
 		"take", "Take a base backup (in the Pod of a DatabaseBackup)", "backup take",
 		does(work.Take, takeFlags),
@@ -94,38 +93,13 @@ var coreKinds = append([]kind{
 		"Upgrade what `toban work verify` has restored, and look through it (in the Pod of a rehearsal)",
 		"upgrade rehearse", does(work.Rehearse, rehearseFlags),
 	},
-}, sides()...)
+}
 
 // kinds are all kinds of work.
 func kinds() []kind {
 	all := slices.Clone(coreKinds)
 	for _, a := range annexWork {
 		all = append(all, a.kinds...)
-	}
-	return all
-}
-
-// sides are the steps of a blue/green upgrade, each in a Pod of its own.
-func sides() (all []kind) {
-	for _, x := range []struct {
-		step  protocol.SidesWork
-		short string
-	}{
-		{protocol.SidesPublish, "Make publications and slots, if nothing is in the way"},
-		{protocol.SidesFollow, "Have the following side follow"},
-		{protocol.SidesCompare, "Compare all rows of both sides"},
-		{protocol.SidesPrepare, "Make the link back"},
-		{protocol.SidesChange, "Hand over, when told to begin"},
-		{protocol.SidesSettle, "Turn the link"},
-		{protocol.SidesLeave, "Have the following side stop, and note where it is"},
-		{protocol.SidesReturn, "Have the following side go on from there"},
-		{protocol.SidesCancel, "Remove all that there is of the links"},
-	} {
-		name := "sides " + string(x.step)
-		all = append(all, kind{name, x.short, name, does(work.Sides, func(f *pflag.FlagSet, o *work.SidesOptions) {
-			o.Work = x.step
-			sidesFlags(f, o)
-		})})
 	}
 	return all
 }

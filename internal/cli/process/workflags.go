@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"toban.dev/internal/naming"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/work"
 	"toban.dev/internal/work/pod"
 )
@@ -92,6 +91,7 @@ func initFlags(f *pflag.FlagSet, o *work.InitOptions) {
 	terminationFlag(f, &o.Termination, "file for the result")
 	portFlag(f, &o.Port)
 	patienceFlag(f, &o.Patience)
+	o.Unlink = unlink
 }
 
 func finishFlags(f *pflag.FlagSet, o *work.FinishOptions) {
@@ -133,16 +133,6 @@ func rehearseFlags(f *pflag.FlagSet, o *work.RehearseOptions) {
 	scratchFlag(f, &o.Volume)
 	socketFlag(f, &o.Run)
 	terminationFlag(f, &o.Termination, "file for the result")
-}
-
-func sidesFlags(f *pflag.FlagSet, o *work.SidesOptions) {
-	podFlags(f, &o.Options, filepath.Join(naming.PathSides, naming.KeySides))
-	f.StringVar(&o.GreenAuthority, "green-authority", naming.PathGreenAuthority,
-		"folder with the authority of the second side")
-	f.BoolVar(&o.FromGreen, "from-green", false, "the second side is the one that serves")
-	f.StringVar(&o.ServersFile, "servers-file", filepath.Join(naming.PathRun, postgres.FileServers),
-		"where the servers have the authorities that they know each other's by")
-	portFlag(f, &o.Port)
 }
 
 // podFlags are those of each process that works on an archive; the settings are in the file of this path.

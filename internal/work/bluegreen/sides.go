@@ -1,4 +1,4 @@
-package work
+package bluegreen
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/work/bluegreen"
 	"toban.dev/internal/work/pod"
 )
 
@@ -54,7 +53,7 @@ type sidesRun struct {
 	settings    protocol.SidesSettings
 	blue, green *sideAccess
 	// link is the one in the direction that there is, other the one back.
-	link, other bluegreen.Link
+	link, other Link
 	result      protocol.SidesResult
 	stop        func()
 }
@@ -101,8 +100,8 @@ func (s *sidesRun) connectSides() {
 		// Green's servers show clients certificates of blue's authority.
 		shows: s.options.Authority,
 	}
-	forward := bluegreen.Forward(s.blue.side(), s.green.side(), s.settings.ID)
-	back := bluegreen.Back(s.blue.side(), s.green.side(), s.settings.ID)
+	forward := Forward(s.blue.side(), s.green.side(), s.settings.ID)
+	back := Back(s.blue.side(), s.green.side(), s.settings.ID)
 	s.link, s.other = forward, back
 	if s.options.FromGreen {
 		s.link, s.other = back, forward
@@ -111,12 +110,12 @@ func (s *sidesRun) connectSides() {
 
 // judge says by the result what has come of the work.
 func (s *sidesRun) judge(err error) {
-	var way bluegreen.InTheWay
+	var way InTheWay
 	r := &s.result
 	switch {
 	case errors.As(err, &way):
 		r.Refusals = append(r.Refusals, protocol.UpgradeFinding{Reason: way.Reason, Message: way.Message})
-	case errors.Is(err, bluegreen.ErrMissing) || errors.Is(err, bluegreen.ErrAhead):
+	case errors.Is(err, ErrMissing) || errors.Is(err, ErrAhead):
 		r.Broken = err.Error()
 	case err != nil:
 		r.Error = err.Error()

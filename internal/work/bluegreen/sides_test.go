@@ -1,4 +1,4 @@
-package work
+package bluegreen
 
 import (
 	"encoding/json"
@@ -11,7 +11,6 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/work/bluegreen"
 	"toban.dev/internal/work/pod"
 )
 
@@ -71,10 +70,10 @@ func TestSidesJudge(t *testing.T) {
 		want protocol.SidesResult
 	}{
 		"done": {nil, protocol.SidesResult{Done: true}},
-		"in the way": {fmt.Errorf("x: %w", bluegreen.InTheWay{Reason: "SchemaChanged", Message: "m"}),
+		"in the way": {fmt.Errorf("x: %w", InTheWay{Reason: "SchemaChanged", Message: "m"}),
 			protocol.SidesResult{Refusals: []protocol.UpgradeFinding{{Reason: "SchemaChanged", Message: "m"}}}},
-		"ahead": {fmt.Errorf("x: %w", bluegreen.ErrAhead),
-			protocol.SidesResult{Broken: "x: " + bluegreen.ErrAhead.Error()}},
+		"ahead": {fmt.Errorf("x: %w", ErrAhead),
+			protocol.SidesResult{Broken: "x: " + ErrAhead.Error()}},
 		"another": {errors.New("away"), protocol.SidesResult{Error: "away"}},
 	} {
 		s := newSides(SidesOptions{})
@@ -92,8 +91,8 @@ func TestSidesJudge(t *testing.T) {
 }
 
 func TestTheServersKnowTheRoleOfLinks(t *testing.T) {
-	if bluegreen.Role != naming.RoleLink {
-		t.Errorf("%q and %q", bluegreen.Role, naming.RoleLink)
+	if Role != naming.RoleLink {
+		t.Errorf("%q and %q", Role, naming.RoleLink)
 	}
 }
 
@@ -101,9 +100,9 @@ func TestTheServersKnowTheRoleOfLinks(t *testing.T) {
 func TestWhatAComparisonHasFound(t *testing.T) {
 	s := newSides(SidesOptions{FromGreen: true})
 	s.connectSides()
-	found := bluegreen.Compared{Tables: 40, Rows: 7, NotCompared: []string{"shop: app.held"}}
+	found := Compared{Tables: 40, Rows: 7, NotCompared: []string{"shop: app.held"}}
 	for i := range 30 {
-		found.Differ = append(found.Differ, bluegreen.Difference{Database: "shop", Table: fmt.Sprint("app.t", i),
+		found.Differ = append(found.Differ, Difference{Database: "shop", Table: fmt.Sprint("app.t", i),
 			Serving: 3, Following: 2, OnlyServing: []string{"17", "18"}, OnlyFollowing: []string{"17"}})
 	}
 	s.compared(found)

@@ -1,4 +1,4 @@
-package work
+package bluegreen
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres/scram"
-	"toban.dev/internal/work/bluegreen"
 	"toban.dev/internal/work/initjob"
 	"toban.dev/internal/work/pod"
 )
@@ -38,8 +37,8 @@ type sideAccess struct {
 	password string
 }
 
-func (a *sideAccess) side() bluegreen.Side {
-	return bluegreen.Side{Name: a.name, Connect: a.connect, Reach: a.reach, Standby: a.standby}
+func (a *sideAccess) side() Side {
+	return Side{Name: a.name, Connect: a.connect, Reach: a.reach, Standby: a.standby}
 }
 
 var errNoHosts = errors.New("it has no hosts")
@@ -76,7 +75,7 @@ func (a *sideAccess) standby(ctx context.Context, name string) (*pgx.Conn, error
 			return initjob.SuperuserAt(ctx, host, a.port, config, "postgres")
 		}
 	}
-	return nil, fmt.Errorf("connect to %s: %w", name, bluegreen.ErrNoStandby)
+	return nil, fmt.Errorf("connect to %s: %w", name, ErrNoStandby)
 }
 
 // way says by which certificates which hosts are asked.
@@ -122,7 +121,7 @@ func (a *sideAccess) reach(database string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	pairs := []string{
-		"host=" + strings.Join(a.hosts, ","), fmt.Sprintf("port=%d", a.port), "user=" + bluegreen.Role,
+		"host=" + strings.Join(a.hosts, ","), fmt.Sprintf("port=%d", a.port), "user=" + Role,
 		"dbname=" + libpqValue(database), "sslmode=verify-full", "sslrootcert=" + libpqValue(a.servers),
 		"sslcertmode=disable", "require_auth=scram-sha-256", "target_session_attrs=read-write", "connect_timeout=3",
 		"keepalives_idle=5", "keepalives_interval=2", "keepalives_count=3", "tcp_user_timeout=10000",
@@ -140,7 +139,7 @@ func libpqValue(text string) string {
 
 // logIn has the other side able to log in: with a role, and with a password that nobody but both servers keeps.
 func (a *sideAccess) logIn(ctx context.Context) error {
-	if err := bluegreen.EnsureRole(ctx, a.side()); err != nil {
+	if err := EnsureRole(ctx, a.side()); err != nil {
 		return err
 	}
 	password := rand.Text()
@@ -148,7 +147,7 @@ func (a *sideAccess) logIn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := bluegreen.SetPassword(ctx, a.side(), verifier); err != nil {
+	if err := SetPassword(ctx, a.side(), verifier); err != nil {
 		return err
 	}
 	a.mu.Lock()

@@ -1,4 +1,4 @@
-package work
+package bluegreen
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/wal"
-	"toban.dev/internal/work/bluegreen"
+	"toban.dev/internal/work/initjob"
 	"toban.dev/internal/work/pod"
 )
 
@@ -34,7 +34,7 @@ const (
 	turnPatience = time.Minute
 )
 
-// LongTransaction and NotCompared are reasons besides those of packages upgrade and bluegreen.
+// LongTransaction and NotCompared are reasons besides those of package upgrade, and of a link.
 const (
 	LongTransaction = "LongTransaction"
 	NotCompared     = "NotCompared"
@@ -48,7 +48,7 @@ func (s *sidesRun) publish(ctx context.Context) error {
 		return nil
 	}
 	s.Says("looks for what can't follow")
-	facts, err := bluegreen.Examine(ctx, serving)
+	facts, err := Examine(ctx, serving)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *sidesRun) publish(ctx context.Context) error {
 		return nil
 	}
 	s.Says("makes publications and slots")
-	if err := bluegreen.EnsureRole(ctx, serving); err != nil {
+	if err := EnsureRole(ctx, serving); err != nil {
 		return err
 	}
 	position, err := s.link.Publisher().Publish(ctx, slotPatience)
@@ -65,13 +65,13 @@ func (s *sidesRun) publish(ctx context.Context) error {
 	}
 	s.result.Position = position.String()
 	// The archive gets what the copy is made of soon, however little is written.
-	return bluegreen.SwitchWAL(ctx, serving)
+	return SwitchWAL(ctx, serving)
 }
 
 // longTransaction is something in the way, and no error.
 func longTransaction(err error) error {
-	if errors.Is(err, bluegreen.ErrLongTransaction) {
-		return bluegreen.InTheWay{Reason: LongTransaction, Message: err.Error()}
+	if errors.Is(err, ErrLongTransaction) {
+		return InTheWay{Reason: LongTransaction, Message: err.Error()}
 	}
 	return err
 }
@@ -109,7 +109,7 @@ func (s *sidesRun) follow(ctx context.Context) error {
 }
 
 // logIn has the following side of a link able to log in, with another password than before.
-func (s *sidesRun) logIn(ctx context.Context, link bluegreen.Link) error {
+func (s *sidesRun) logIn(ctx context.Context, link Link) error {
 	s.Says("makes a password")
 	serving := s.blue
 	if link.Serving.Name == s.green.name {
@@ -187,7 +187,7 @@ func (s *sidesRun) compare(ctx context.Context) error {
 		return err
 	}
 	s.Says("compares all rows")
-	found, err := s.link.Compare(ctx, bluegreen.Comparison{LockTimeout: lockTimeout, Patience: comparePatience,
+	found, err := s.link.Compare(ctx, Comparison{LockTimeout: lockTimeout, Patience: comparePatience,
 		Held: func(table string) { s.Progress.Step("compares " + table) }})
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (s *sidesRun) compare(ctx context.Context) error {
 }
 
 // compared says by the result what a comparison has found.
-func (s *sidesRun) compared(found bluegreen.Compared) {
+func (s *sidesRun) compared(found Compared) {
 	s.result.Tables, s.result.Rows = found.Tables, found.Rows
 	for i, d := range found.Differ {
 		if i == mostDifferences {
@@ -215,7 +215,7 @@ func (s *sidesRun) compared(found bluegreen.Compared) {
 }
 
 // sentence says how a table differs.
-func (s *sidesRun) sentence(d bluegreen.Difference) string {
+func (s *sidesRun) sentence(d Difference) string {
 	text := fmt.Sprintf("%s: %s has %d rows on %s and %d on %s", d.Database, d.Table, d.Serving, s.link.Serving.Name,
 		d.Following, s.link.Following.Name)
 	for _, only := range []struct {
@@ -278,7 +278,7 @@ func (s *sidesRun) readyToChange(ctx context.Context) error {
 			return err
 		}
 		if broken != "" {
-			return bluegreen.InTheWay{Reason: bluegreen.LinkBackLost, Message: broken}
+			return InTheWay{Reason: LinkBackLost, Message: broken}
 		}
 	}
 	if err := s.catchUp(ctx); err != nil || s.result.Broken != "" {
@@ -371,14 +371,19 @@ func (s *sidesRun) cancel(ctx context.Context) error {
 func (s *sidesRun) hear(ctx context.Context) {
 	hurry, stop := context.WithTimeout(ctx, cancelPatience)
 	defer stop()
-	if err := bluegreen.Back(s.blue.side(), s.green.side(), s.settings.ID).LastWord(hurry); err != nil {
+	if err := Back(s.blue.side(), s.green.side(), s.settings.ID).LastWord(hurry); err != nil {
 		s.Log.Warn("what was committed on green at last may be lost", "error", err.Error())
 	}
 }
 
-func removeLinks(ctx context.Context, side bluegreen.Side) error {
-	if err := bluegreen.Cancel(ctx, side); err != nil {
+func removeLinks(ctx context.Context, side Side) error {
+	if err := Cancel(ctx, side); err != nil {
 		return err
 	}
-	return bluegreen.RemoveRole(ctx, side)
+	return RemoveRole(ctx, side)
+}
+
+// Unlink removes what a backup has of the links of a blue/green upgrade: there is one side again.
+func Unlink(ctx context.Context, connect initjob.Connect) error {
+	return removeLinks(ctx, Side{Name: "the primary", Connect: connect})
 }

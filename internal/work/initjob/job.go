@@ -30,11 +30,14 @@ type Job struct {
 	Log      *slog.Logger
 	// Unlink, where it is set, removes what a backup may have brought along of links to other servers. It is given how
 	// to open a superuser's session in a database.
-	Unlink func(ctx context.Context, connect func(context.Context, string) (*pgx.Conn, error)) error
+	Unlink func(ctx context.Context, connect Connect) error
 	// At, where it is set, is told every point that the work has passed. Tests end
 	// the process there.
 	At func(point string)
 }
+
+// Connect opens a superuser's session in a database.
+type Connect func(ctx context.Context, database string) (*pgx.Conn, error)
 
 // Run does the plan. It waits for a primary, and starts again where the
 // connection to it is lost. Its error names the step that failed; see Report.

@@ -19,7 +19,7 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
-	"toban.dev/internal/work"
+	"toban.dev/internal/work/bluegreen"
 	"toban.dev/internal/work/pod"
 )
 
@@ -87,13 +87,13 @@ func (p *pods) serve(i *instance, address string, clients *pki.Authority, lines 
 }
 
 // options are those of a Pod.
-func (p *pods) options(step protocol.SidesWork, fromGreen bool) work.SidesOptions {
+func (p *pods) options(step protocol.SidesWork, fromGreen bool) bluegreen.SidesOptions {
 	p.Helper()
 	text, err := json.Marshal(p.settings)
 	must(p, err)
 	settings := filepath.Join(p.house.folder, "sides.json")
 	must(p, os.WriteFile(settings, text, 0o600))
-	return work.SidesOptions{Work: step, FromGreen: fromGreen, GreenAuthority: p.folder, ServersFile: p.servers,
+	return bluegreen.SidesOptions{Work: step, FromGreen: fromGreen, GreenAuthority: p.folder, ServersFile: p.servers,
 		Port: uint16(p.port), Options: pod.Options{Settings: settings, Authority: p.house.folder,
 			Run: p.house.folder, Address: "127.0.0.1", Listen: fmt.Sprintf("127.0.0.1:%d", freePort(p.T)),
 			Termination: filepath.Join(p.house.folder, "result.json")}}
@@ -102,7 +102,7 @@ func (p *pods) options(step protocol.SidesWork, fromGreen bool) work.SidesOption
 // ends runs a Pod, and returns its result.
 func (p *pods) ends(step protocol.SidesWork, fromGreen bool) protocol.SidesResult {
 	p.Helper()
-	err := work.Sides(p.ctx, p.options(step, fromGreen))
+	err := bluegreen.Sides(p.ctx, p.options(step, fromGreen))
 	r := read[protocol.SidesResult](p.house)
 	if err != nil || r.Error != "" {
 		p.Fatalf("%s: %v: %+v", step, err, r)
@@ -136,7 +136,7 @@ func (p *pods) changes(fromGreen bool) {
 	must(p, err)
 	operator := protocol.NewClient(pki.ClientTLS(leaf.TLS, roots, naming.IdentitySides), number)
 	ended := make(chan error, 1)
-	go func() { ended <- work.Sides(p.ctx, o) }()
+	go func() { ended <- bluegreen.Sides(p.ctx, o) }()
 	p.until("the Pod waits", func() bool {
 		found, err := operator.Backup(p.ctx, "127.0.0.1")
 		return len(ended) > 0 || err == nil && found.Step == protocol.StepAwaitsBegin
