@@ -58,19 +58,8 @@ func command(program string) *cobra.Command {
 		return cli.Plugin(version)
 	}
 	root := cli.Root(version)
-	verb(root, "upgrade").AddCommand(process.UpgradeDump())
 	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
 		process.Install(), process.Archive())
 	process.AddWork(root)
 	return root
-}
-
-// verb is one of a command's own.
-func verb(root *cobra.Command, name string) *cobra.Command {
-	for _, c := range root.Commands() {
-		if c.Name() == name {
-			return c
-		}
-	}
-	panic("there is no verb " + name) // the program is wrong, and its tests say so
 }

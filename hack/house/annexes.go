@@ -47,6 +47,8 @@ var annexes = map[string]without{
 	"FaultDrill": ofController("FaultDrills", "internal/operator/order/faultdrill").
 		withWork("faultDrill", "internal/work/drill"),
 	"blue/green": without{}.withWork("blueGreen", "internal/work/bluegreen"),
+	"major upgrades": without{}.withWork("majorUpgrade", "internal/work/former", "internal/work/major",
+		"internal/work/upgrade"),
 	"PostgreSQL": ofController("PostgreSQLs", "internal/operator/postgresql"),
 	"MyApp":      ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
 	"console": {

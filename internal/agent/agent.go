@@ -72,6 +72,10 @@ type Options struct {
 	Survivor string
 	// Upgraded is the id of the upgrade to another major version whose data the instance must have, "" for none.
 	Upgraded string
+	// GiveUp and GiveUpOthers give the old data back where an upgrade to another major version was given up
+	// (internal/work/major); nil where no such upgrade can have been.
+	GiveUp       func(ctx context.Context, volume string, waits func(whom string)) error
+	GiveUpOthers func(ctx context.Context, volume, id, system string, waits func(whom string)) error
 	// Cluster is the Kubernetes around this instance; nil where there is none.
 	Cluster Cluster
 	Log     *slog.Logger

@@ -10,7 +10,6 @@ import (
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
-	"toban.dev/internal/work/major"
 )
 
 // reasonVolumeInUse is the reason of an instance that waits for its volume.
@@ -43,15 +42,18 @@ func (a *Agent) lockVolume(ctx context.Context) error {
 	a.lock, a.states, err = volume.Open(life, volume.Opening{
 		Volume: a.options.Volume, WALVolume: a.options.WALVolume, Instance: a.options.Name,
 		Before: func() error {
-			return major.GiveUpOthers(life, a.options.Volume, a.options.Upgraded, a.upgradedSystem(), waits)
+			if a.options.GiveUpOthers == nil {
+				return nil
+			}
+			return a.options.GiveUpOthers(life, a.options.Volume, a.options.Upgraded, a.upgradedSystem(), waits)
 		},
 		Due: []volume.Due{
 			{ID: a.options.Restored, Survivor: a.options.Survivor == a.options.Name}, {ID: a.options.Upgraded},
 		},
 		Waits: waits, Log: a.options.Log,
 	})
-	if err == nil {
-		err = major.GiveUp(life, a.options.Volume, waits)
+	if err == nil && a.options.GiveUp != nil {
+		err = a.options.GiveUp(life, a.options.Volume, waits)
 	}
 	end()
 	if err == nil {

@@ -19,6 +19,7 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
+	"toban.dev/internal/work/major"
 )
 
 const (
@@ -172,6 +173,7 @@ func TestAnAgentTakesOverTheUpgradeThatCounts(t *testing.T) {
 			options := Options{
 				Name: "db-0", Authority: agenttest.Folder(t, agenttest.NewAuthority(t)), Volume: folder,
 				Run: t.TempDir(), Listen: waitsAt, Log: slog.New(slog.DiscardHandler), Upgraded: "18-abc",
+				GiveUp: major.GiveUp, GiveUpOthers: major.GiveUpOthers,
 			}
 			config := protocol.Config{
 				Cluster: "x", Major: 18, Operator: string(operators.CertPEM()), Upgraded: "18-abc",

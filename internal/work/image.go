@@ -40,7 +40,7 @@ func lookIntoImage(ctx context.Context, major int) (protocol.ImageResult, error)
 		return protocol.ImageResult{}, err
 	}
 	return protocol.ImageResult{
-		Version: programs.Version, CLibrary: cLibrary(ctx), ICU: icu("/"), Extensions: extensions(ctx, programs),
+		Version: programs.Version, CLibrary: CLibrary(ctx), ICU: icu("/"), Extensions: Extensions(ctx, programs),
 	}, nil
 }
 
@@ -49,8 +49,8 @@ func fitImage(result *protocol.ImageResult) {
 	pod.Fit(result, pod.MaxTermination, pod.Drop(&result.Extensions, 0))
 }
 
-// cLibrary is the C library: glibc says its version itself (getconf, GNU_LIBC_VERSION); musl is known by its loader.
-func cLibrary(ctx context.Context) string {
+// CLibrary is the C library: glibc says its version itself (getconf, GNU_LIBC_VERSION); musl is known by its loader.
+func CLibrary(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "getconf", "GNU_LIBC_VERSION").Output()
 	if text := strings.TrimSpace(string(out)); err == nil && text != "" && text != "undefined" {
 		return text
@@ -80,10 +80,10 @@ func icu(root string) string {
 // defaultVersion is the line of a control file that says it (PostgreSQL 18 documentation, "Extension Files").
 var defaultVersion = regexp.MustCompile(`(?m)^\s*default_version\s*=\s*'([^']*)'`)
 
-// extensions are those that can be created, by the control files in the folder of PostgreSQL's shared files.
-func extensions(ctx context.Context, programs postgres.Programs) []string {
+// Extensions are those that can be created, by the control files in the folder of PostgreSQL's shared files.
+func Extensions(ctx context.Context, programs postgres.Programs) []string {
 	var out []string
-	for _, folder := range shared(ctx, programs) {
+	for _, folder := range SharedFolders(ctx, programs) {
 		files, _ := filepath.Glob(filepath.Join(folder, "extension", "*.control"))
 		for _, path := range files {
 			text, err := os.ReadFile(path)
@@ -100,9 +100,9 @@ func extensions(ctx context.Context, programs postgres.Programs) []string {
 	return out
 }
 
-// shared are the folders in which the shared files may be: where pg_config says, else where Debian and a build with a
-// prefix of its own have them.
-func shared(ctx context.Context, programs postgres.Programs) []string {
+// SharedFolders are the folders in which the shared files may be: where pg_config says, else where Debian and a build
+// with a prefix of its own have them.
+func SharedFolders(ctx context.Context, programs postgres.Programs) []string {
 	folders := []string{
 		fmt.Sprintf("/usr/share/postgresql/%d", programs.Major),
 		filepath.Join(programs.Dir, "../share/postgresql"), filepath.Join(programs.Dir, "../share"),

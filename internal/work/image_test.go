@@ -29,7 +29,7 @@ func TestExtensionsAreFoundByTheirControlFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := extensions(t.Context(), postgres.Programs{Dir: filepath.Join(root, "bin"), Major: 99})
+	got := Extensions(t.Context(), postgres.Programs{Dir: filepath.Join(root, "bin"), Major: 99})
 	if strings.Join(got, ", ") != "citext 1.6, hstore 1.8" {
 		t.Errorf("they are %q", got)
 	}

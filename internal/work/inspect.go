@@ -59,15 +59,22 @@ func (o InspectOptions) inspect(ctx context.Context, result *protocol.VerifyResu
 	if err != nil {
 		return err
 	}
-	options := restore.InspectOptions{
-		Backup: o.Backup, Folder: scratchFolder(o.Volume), Run: o.Run, Programs: programs,
-		Parameters: settings.Verify.Parameters, Workers: min(inspectWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
-	}
-	for _, a := range settings.Verify.Assertions {
-		options.Assertions = append(options.Assertions, restore.Assertion(a))
-	}
+	options := Inspection(settings.Verify, programs, o.Run)
+	options.Backup, options.Folder = o.Backup, ScratchFolder(o.Volume)
 	report, err := restore.Inspect(ctx, options)
 	recordReport(result, report)
 	slog.New(slog.NewJSONHandler(os.Stdout, nil)).Info("inspected", "backup", o.Backup, "steps", result.Steps)
 	return err
+}
+
+// Inspection is how what was restored is looked through, by the settings of a verification. Its folder is to be added.
+func Inspection(v protocol.Verification, programs postgres.Programs, run string) restore.InspectOptions {
+	options := restore.InspectOptions{
+		Run: run, Programs: programs, Parameters: v.Parameters, Workers: min(inspectWorkers, runtime.GOMAXPROCS(0)),
+		Log: os.Stderr,
+	}
+	for _, a := range v.Assertions {
+		options.Assertions = append(options.Assertions, restore.Assertion(a))
+	}
+	return options
 }

@@ -22,8 +22,6 @@ import (
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
 	"toban.dev/internal/wal"
-	"toban.dev/internal/work/former"
-	"toban.dev/internal/work/major"
 	"toban.dev/internal/work/pod"
 )
 
@@ -309,7 +307,7 @@ func (r *restoring) report(step string, p transfer.Progress) {
 	})
 }
 
-// Refused says that a command would fail again in the same way: its exit code is naming.ExitRefused.
+// Refused says that a command of the core would fail again in the same way: its exit code is naming.ExitRefused.
 func Refused(err error) bool {
 	var object *format.ObjectError
 	var short *restore.ShortError
@@ -317,8 +315,6 @@ func Refused(err error) bool {
 	var version *restore.VersionError
 	return errors.Is(err, book.ErrOutside) || errors.Is(err, book.ErrSeveral) ||
 		errors.Is(err, restore.ErrUsedUp) || errors.Is(err, volume.ErrNoSnapshot) ||
-		errors.Is(err, major.ErrRefused) ||
-		errors.Is(err, former.ErrImage) || errors.Is(err, restore.ErrNoRoom) ||
-		errors.Is(err, pod.ErrKey) || errors.Is(err, postgres.ErrNoPrograms) ||
+		errors.Is(err, restore.ErrNoRoom) || errors.Is(err, pod.ErrKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck) || errors.As(err, &version)
 }

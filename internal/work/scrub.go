@@ -38,7 +38,7 @@ func (v *verify) secret(ctx context.Context) []byte {
 	if err != nil {
 		return nil
 	}
-	data := postgres.DataDirectory{Volume: scratchFolder(v.volume)}
+	data := postgres.DataDirectory{Volume: ScratchFolder(v.volume)}
 	control, err := (&postgres.Server{Programs: programs, Data: data}).Control(ctx)
 	if err != nil {
 		v.Log.Warn("the stamps of WAL are not compared", "error", err.Error())

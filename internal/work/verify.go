@@ -73,8 +73,8 @@ func leaveVerified(path string, result *protocol.VerifyResult) error {
 	return pod.Leave(path, result, &result.Error)
 }
 
-// scratchFolder is where on the volume a backup is restored to.
-func scratchFolder(volume string) string { return filepath.Join(volume, "scratch") }
+// ScratchFolder is where on the volume a backup is restored to.
+func ScratchFolder(volume string) string { return filepath.Join(volume, "scratch") }
 
 // verify is one run.
 type verify struct {
@@ -161,7 +161,7 @@ func (v *verify) options(ctx context.Context) (restore.VerifyOptions, error) {
 	}
 	return restore.VerifyOptions{
 		Bucket: v.archive, Decoder: v.decoder, Chain: chain, Plan: plan, Again: book.Replan(v.archive, choice),
-		Folder: scratchFolder(v.volume), Run: v.Run, Programs: programs, Parameters: s.Parameters,
+		Folder: ScratchFolder(v.volume), Run: v.Run, Programs: programs, Parameters: s.Parameters,
 		Workers: transfer.Streams(), Log: os.Stderr, Progress: v.report,
 	}, nil
 }
@@ -178,9 +178,8 @@ func recordReport(result *protocol.VerifyResult, r restore.Report) {
 		result.LSN, result.Commit = r.LSN, r.Commit
 	}
 	result.Objects = append(result.Objects, r.Objects...)
+	result.Steps = append(result.Steps, Steps(r)...)
 	for _, s := range r.Steps {
-		result.Steps = append(result.Steps,
-			protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
 		if s.Name == restore.StepUnpack || s.Name == restore.StepRecover {
 			result.Recovery += s.Took.Seconds()
 		}
@@ -189,4 +188,12 @@ func recordReport(result *protocol.VerifyResult, r restore.Report) {
 		result.Answers = append(result.Answers,
 			protocol.VerifyAnswer{Name: a.Name, Rows: a.Rows, Got: a.Got, Problem: a.Problem})
 	}
+}
+
+// Steps are those of a verification that were done, with what they took.
+func Steps(r restore.Report) (all []protocol.VerifyStep) {
+	for _, s := range r.Steps {
+		all = append(all, protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
+	}
+	return all
 }

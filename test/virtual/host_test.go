@@ -14,6 +14,7 @@ import (
 
 	"toban.dev/internal/agent"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/work/major"
 )
 
 // The files of an agent on its volume (internal/agent).
@@ -186,6 +187,7 @@ func (h *host) options() agent.Options {
 	return agent.Options{
 		Name: h.name, ConfigFile: h.w.configFile(h.name), Authority: h.w.authority, Volume: h.volume, Run: h.run,
 		Cluster: cluster, Log: slog.New(&logHandler{w: h.w, who: h.name}), ServerLog: io.Discard,
+		GiveUp: major.GiveUp, GiveUpOthers: major.GiveUpOthers,
 		Surroundings: agent.Surroundings{
 			Server: h.server, ListenAt: h.listen, Dial: h.dial, WriteFile: h.writeFile,
 			Allocate: func(string, int64) error { return nil }, // a thousand volumes are on this machine's disk

@@ -118,6 +118,11 @@ func runAgentAside(ctx context.Context, options agent.Options) error {
 		}
 		options.Cluster = cluster
 	}
+	for _, a := range annexWork {
+		if a.agent != nil {
+			a.agent(&options)
+		}
+	}
 	a, err := agent.New(ctx, options)
 	if err != nil {
 		return err

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/spf13/cobra"
+
+	"toban.dev/internal/agent"
 	"toban.dev/internal/work"
 	"toban.dev/internal/work/initjob"
 )
@@ -15,15 +18,20 @@ var annexWork = []podWork{
 	tableRestore,
 	faultDrill,
 	blueGreen,
+	majorUpgrade,
 }
 
 // podWork is what an annex does in Pods.
 type podWork struct {
 	kinds []kind
+	// verbs are those of other processes that its work starts, by the verb that they are below.
+	verbs map[string]func() *cobra.Command
 	// refused are errors by which its work would end again.
 	refused []error
 	// unlink removes from what was restored the links that it had to other servers; nil where there are none.
 	unlink func(ctx context.Context, connect initjob.Connect) error
+	// agent gives an agent what it does for the annex; nil for nothing.
+	agent func(*agent.Options)
 }
 
 // unlink removes the links of all annexes.

@@ -72,27 +72,6 @@ var coreKinds = []kind{
 		"image", "Say what is in the PostgreSQL image that this runs in (in a Pod of its own)", "image",
 		does(work.Image, imageFlags),
 	},
-	{
-		"upgrade collect", "Copy the programs of the former version, so that they run in the new image",
-		"upgrade collect", does(work.Collect, collectFlags),
-	},
-	{
-		"upgrade run", "Upgrade the data on an instance's volume, when told to begin (in the Pod of an upgrade)",
-		"upgrade run", does(work.Upgrade, upgradeFlags),
-	},
-	{
-		"upgrade back", "Give the old data on an instance's volume back (in the Pod of an upgrade that is given up)",
-		"upgrade back", does(work.Back, upgradeFlags),
-	},
-	{
-		"upgrade check", "Look whether a database can be upgraded, while it serves (in a Pod of its own)",
-		"upgrade check", does(work.CheckUpgrade, upgradeCheckFlags),
-	},
-	{
-		"upgrade rehearse",
-		"Upgrade what `toban work verify` has restored, and look through it (in the Pod of a rehearsal)",
-		"upgrade rehearse", does(work.Rehearse, rehearseFlags),
-	},
 }
 
 // kinds are all kinds of work.
@@ -136,6 +115,11 @@ func AddWork(root *cobra.Command) {
 				parent = child(parent, word)
 			}
 			parent.AddCommand(k.command(words[last]))
+		}
+	}
+	for _, a := range annexWork {
+		for parent, verb := range a.verbs {
+			child(root, parent).AddCommand(verb())
 		}
 	}
 }

@@ -104,37 +104,6 @@ func finishFlags(f *pflag.FlagSet, o *work.FinishOptions) {
 	f.BoolVar(&o.UpdateExtensions, "update-extensions", false, "update extensions; else those that are older are named")
 }
 
-func collectFlags(f *pflag.FlagSet, o *work.CollectOptions) {
-	f.IntVar(&o.Major, "major", 0, "major version of PostgreSQL in this image")
-	f.StringVar(&o.To, "to", naming.PathFormer, "folder for the programs, which has the same path where they run")
-	terminationFlag(f, &o.Termination, "file for the error")
-}
-
-func upgradeFlags(f *pflag.FlagSet, o *work.UpgradeOptions) {
-	podFlags(f, &o.Options, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
-	programsFlag(f, &o.Former)
-	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the instance's volume")
-	walVolumeFlag(f, &o.WALVolume)
-}
-
-func upgradeCheckFlags(f *pflag.FlagSet, o *work.UpgradeCheckOptions) {
-	podFlags(f, &o.Options, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
-	programsFlag(f, &o.Former)
-	f.StringVar(&o.Scratch, "scratch", naming.PathScratch, "folder for a copy of the schema")
-	f.StringVar(&o.Volume, "volume", naming.PathVolume, "where the instances have their volumes")
-	portFlag(f, &o.Port)
-}
-
-func rehearseFlags(f *pflag.FlagSet, o *work.RehearseOptions) {
-	settingsFlag(f, &o.Settings, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
-	f.StringVar(&o.Backup, "backup-settings", filepath.Join(naming.PathBackup, naming.KeyBackup),
-		"file with the settings of a verification")
-	programsFlag(f, &o.Former)
-	scratchFlag(f, &o.Volume)
-	socketFlag(f, &o.Run)
-	terminationFlag(f, &o.Termination, "file for the result")
-}
-
 // podFlags are those of each process that works on an archive; the settings are in the file of this path.
 func podFlags(f *pflag.FlagSet, o *pod.Options, settings string) {
 	settingsFlag(f, &o.Settings, settings)
@@ -174,10 +143,6 @@ func scratchFlag(f *pflag.FlagSet, into *string) {
 
 func socketFlag(f *pflag.FlagSet, into *string) {
 	f.StringVar(into, "run", naming.PathRun, "folder in memory for the socket")
-}
-
-func programsFlag(f *pflag.FlagSet, into *string) {
-	f.StringVar(into, "former", naming.PathFormer, "folder with the programs of the former version")
 }
 
 func portFlag(f *pflag.FlagSet, into *uint16) {

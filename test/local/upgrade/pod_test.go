@@ -18,9 +18,9 @@ import (
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/work"
 	"toban.dev/internal/work/former"
 	"toban.dev/internal/work/pod"
+	"toban.dev/internal/work/upgrade"
 )
 
 // house has what the Pods of a SampleDB are given.
@@ -100,11 +100,11 @@ func TestAPodBeginsWhenTheOperatorSaysSo(t *testing.T) {
 	stop := i.start(i.Programs, i.Data.Path())
 	i.fill()
 	want := i.facts()
-	options := work.UpgradeOptions{Options: h.pod(i, protocol.UpgradeSettings{To: 18}),
+	options := upgrade.Options{Options: h.pod(i, protocol.UpgradeSettings{To: 18}),
 		Former: formerFolder(t, 15), Volume: i.Data.Volume}
 	before := listing(t, i.Data.Volume)
 	ended := make(chan error, 1)
-	go func() { ended <- work.Upgrade(t.Context(), options) }()
+	go func() { ended <- upgrade.Run(t.Context(), options) }()
 	early := false
 	operator := h.client(h.operator, naming.IdentityOperator, options.Listen)
 	i.eventually("it waits", func() bool {
@@ -135,7 +135,7 @@ func TestAPodBeginsWhenTheOperatorSaysSo(t *testing.T) {
 	if r.Error != "" || r.Method != protocol.MethodLink || !strings.HasPrefix(r.From, "15.") || len(r.Steps) != 5 {
 		t.Errorf("%+v", r)
 	}
-	must(t, work.Back(t.Context(), options))
+	must(t, upgrade.Back(t.Context(), options))
 	if r := read[protocol.UpgradeBack](h); r.Error != "" || r.Forked {
 		t.Errorf("%+v", r)
 	}
@@ -194,7 +194,7 @@ func (h *house) check(i *instance, to int, parameters map[string]string) protoco
 	must(h, err)
 	h.Cleanup(func() { _ = os.RemoveAll(run) })
 	o.Run = run
-	err = work.CheckUpgrade(i.Context(), work.UpgradeCheckOptions{
+	err = upgrade.Check(i.Context(), upgrade.CheckOptions{
 		Options: o, Former: formerFolder(i.T, i.Programs.Major), Scratch: h.TempDir(),
 		Volume: i.Data.Volume, Port: uint16(i.Port)})
 	r := read[protocol.UpgradeCheck](h)

@@ -23,7 +23,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
-	"toban.dev/internal/work"
+	"toban.dev/internal/work/upgrade"
 )
 
 // archived takes a backup of a server that runs, with the WAL up to its end, into an archive of its own.
@@ -136,14 +136,14 @@ func (r *rehearsal) rehearseIn(
 		must(r, os.WriteFile(path, text, 0o600))
 		return path
 	}
-	o := work.RehearseOptions{
+	o := upgrade.RehearseOptions{
 		Settings: write("upgrade.json", protocol.UpgradeSettings{ID: id, Instance: "db-0", To: to, Method: method,
 			From: r.from.Programs.Major}),
 		Backup: write("backup.json", protocol.BackupSettings{Verify: protocol.Verification{Assertions: asks}}),
 		Former: formerFolder(r.T, r.from.Programs.Major), Volume: r.volume, Run: r.run,
 		Termination: filepath.Join(folder, "result.json"),
 	}
-	failed := work.Rehearse(ctx, o)
+	failed := upgrade.Rehearse(ctx, o)
 	var result protocol.RehearsalResult
 	text, err := os.ReadFile(o.Termination)
 	must(r, err)

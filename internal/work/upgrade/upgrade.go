@@ -1,4 +1,4 @@
-package work
+package upgrade
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"toban.dev/internal/work/pod"
 )
 
-// UpgradeOptions are what an upgrade is told.
-type UpgradeOptions struct {
+// Options are what an upgrade is told.
+type Options struct {
 	pod.Options
 	// Former is the folder with the programs of the former version, Volume the instance's volume.
 	Former, Volume string
@@ -47,9 +47,9 @@ func Collect(ctx context.Context, o CollectOptions) error {
 	return errors.Join(err, pod.Leave(o.Termination, &result, &result.Error))
 }
 
-// Upgrade moves the data of an instance to another major version, beside the old data, when the operator says that no
+// Run moves the data of an instance to another major version, beside the old data, when the operator says that no
 // instance runs, and leaves the result where the kubelet finds it, whatever came of it.
-func Upgrade(ctx context.Context, o UpgradeOptions) error {
+func Run(ctx context.Context, o Options) error {
 	u := newUpgrade(o)
 	err := u.do(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ type upgradeRun struct {
 	result                    protocol.UpgradeResult
 }
 
-func newUpgrade(o UpgradeOptions) *upgradeRun {
+func newUpgrade(o Options) *upgradeRun {
 	u := &upgradeRun{
 		Awaiting: pod.Awaiting{Pod: pod.New(o.Options)},
 		former:   o.Former, volume: o.Volume, walVolume: o.WALVolume,
@@ -143,7 +143,7 @@ func (u *upgradeRun) options(ctx context.Context) (major.Options, error) {
 }
 
 // Back gives the old data of an instance back, as it was before an upgrade.
-func Back(ctx context.Context, o UpgradeOptions) error {
+func Back(ctx context.Context, o Options) error {
 	u := newUpgrade(o)
 	result, err := u.back(ctx)
 	if err != nil {

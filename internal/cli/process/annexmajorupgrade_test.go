@@ -10,7 +10,7 @@ import (
 func TestUpgradeDump(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "dump")
 	const text = `ALTER TABLE ONLY "s"."t" ALTER COLUMN "c" SET (pg_attver=28860760);` + "\n"
-	c := UpgradeDump()
+	c := upgradeDump()
 	c.SetArgs([]string{"/bin/sh", "-c", `printf '%s\n' "$1" >"${2#--file=}"`, "pg_dump", text[:len(text)-1],
 		"--file=" + file, "--help", "-V"})
 	if err := c.ExecuteContext(t.Context()); err != nil {

@@ -1,4 +1,4 @@
-package work
+package upgrade
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
+	"toban.dev/internal/work"
 	"toban.dev/internal/work/former"
 	"toban.dev/internal/work/maintenance"
 	"toban.dev/internal/work/major"
@@ -131,7 +132,7 @@ func (r *rehearsal) read(ctx context.Context) error {
 func (r *rehearsal) upgrade(ctx context.Context) (done bool, err error) {
 	s := r.settings
 	result, err := major.Upgrade(ctx, major.Options{
-		ID: s.ID, Instance: s.Instance, Volume: scratchFolder(r.Volume), Run: r.Run, Former: r.old, New: r.new,
+		ID: s.ID, Instance: s.Instance, Volume: work.ScratchFolder(r.Volume), Run: r.Run, Former: r.old, New: r.new,
 		Method: s.Method, Parameters: s.Parameters, Jobs: runtime.GOMAXPROCS(0), Log: os.Stderr, Step: r.step,
 	})
 	r.result.Method = result.Method
@@ -172,15 +173,9 @@ func noRoom(err error) error {
 
 // look starts the new version, and looks through what it has.
 func (r *rehearsal) look(ctx context.Context) error {
-	options := restore.InspectOptions{
-		Backup: "that was upgraded",
-		Folder: volume.RestoreFolder(scratchFolder(r.Volume)), Run: r.Run, Programs: r.new,
-		Parameters: r.verify.Parameters, Workers: min(inspectWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
-		Before: r.databases,
-	}
-	for _, a := range r.verify.Assertions {
-		options.Assertions = append(options.Assertions, restore.Assertion(a))
-	}
+	options := work.Inspection(r.verify, r.new, r.Run)
+	options.Backup, options.Before = "that was upgraded", r.databases
+	options.Folder = volume.RestoreFolder(work.ScratchFolder(r.Volume))
 	report, err := restore.Inspect(ctx, options)
 	if report.Start > 0 { // else it has not started
 		r.result.WithoutWrites = (r.short + report.Start).Seconds()
@@ -189,10 +184,7 @@ func (r *rehearsal) look(ctx context.Context) error {
 	if r.took > 0 {
 		r.result.Steps = append(r.result.Steps, protocol.VerifyStep{Name: StepDatabases, Seconds: r.took.Seconds()})
 	}
-	for _, s := range report.Steps {
-		r.result.Steps = append(r.result.Steps,
-			protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
-	}
+	r.result.Steps = append(r.result.Steps, work.Steps(report)...)
 	return noRoom(r.judge(ctx, report, err))
 }
 

@@ -1,4 +1,4 @@
-package work
+package upgrade
 
 import (
 	"context"
@@ -16,13 +16,14 @@ import (
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work"
 	"toban.dev/internal/work/former"
 	"toban.dev/internal/work/major"
 	"toban.dev/internal/work/pod"
 )
 
-// UpgradeCheckOptions are what the check of an upgrade is told.
-type UpgradeCheckOptions struct {
+// CheckOptions are what the check of an upgrade is told.
+type CheckOptions struct {
 	pod.Options
 	// Former is the folder with the programs of the former version, Scratch one for a copy of the schema.
 	Former, Scratch string
@@ -32,9 +33,9 @@ type UpgradeCheckOptions struct {
 	Port uint16
 }
 
-// CheckUpgrade looks whether a SampleDB can be upgraded, while it serves, and leaves what it has found where the
+// Check looks whether a SampleDB can be upgraded, while it serves, and leaves what it has found where the
 // kubelet finds it.
-func CheckUpgrade(ctx context.Context, o UpgradeCheckOptions) error {
+func Check(ctx context.Context, o CheckOptions) error {
 	c := &upgradeCheck{Pod: pod.New(o.Options), options: o}
 	err := c.do(ctx)
 	if err != nil {
@@ -47,7 +48,7 @@ func CheckUpgrade(ctx context.Context, o UpgradeCheckOptions) error {
 // upgradeCheck is one run.
 type upgradeCheck struct {
 	pod.Pod
-	options  UpgradeCheckOptions
+	options  CheckOptions
 	settings protocol.UpgradeSettings
 	facts    upgrade.Facts
 	result   protocol.UpgradeCheck
@@ -93,8 +94,8 @@ func (c *upgradeCheck) programs(ctx context.Context) (major.Options, error) {
 	c.result.From, c.result.To = old.Version, next.Version
 	c.facts = upgrade.Facts{
 		From: s.From, To: s.To, Former: append([]string{}, collected.Locales...), Locales: locales(ctx),
-		CLibraries: [2]string{collected.CLibrary, cLibrary(ctx)},
-		Extensions: versions(extensions(ctx, next)), Scripts: scripts(shared(ctx, next)),
+		CLibraries: [2]string{collected.CLibrary, work.CLibrary(ctx)},
+		Extensions: versions(work.Extensions(ctx, next)), Scripts: scripts(work.SharedFolders(ctx, next)),
 		Libraries: libraries(ctx, next),
 		OnRequest: s.OnRequest, UpdateExtensions: s.UpdateExtensions,
 	}
