@@ -49,8 +49,10 @@ var annexes = map[string]without{
 	"blue/green": without{}.withWork("blueGreen", "internal/work/bluegreen"),
 	"major upgrades": without{}.withWork("majorUpgrade", "internal/work/former", "internal/work/major",
 		"internal/work/upgrade"),
-	"PostgreSQL": ofController("PostgreSQLs", "internal/operator/postgresql"),
-	"MyApp":      ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
+	"second store": without{}.withWork("secondStore", "internal/work/second"),
+	"scrub":        without{}.withWork("archiveScrub", "internal/work/scrub"),
+	"PostgreSQL":   ofController("PostgreSQLs", "internal/operator/postgresql"),
+	"MyApp":        ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
 	"console": {
 		gone:  []string{"internal/cli/console", "internal/cli/console.go", "internal/cli/consoleverbs.go"},
 		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n`},

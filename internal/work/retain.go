@@ -203,7 +203,7 @@ func backupOfObject(name string) (id string, ok bool) {
 
 // policy is what is kept by the settings as they are now: a backup may have been pinned, or its restore have begun,
 // since this one has. Kubernetes renews the file.
-func (t *taking) policy() (keep.Policy, []protocol.FormerArchive, error) {
+func (t *taking) policy() (policy keep.Policy, former []protocol.FormerArchive, err error) {
 	var now protocol.BackupSettings
 	if err := pod.ReadSettings(t.Settings, &now); err != nil {
 		return keep.Policy{}, nil, err
@@ -211,13 +211,16 @@ func (t *taking) policy() (keep.Policy, []protocol.FormerArchive, error) {
 	if t.settings.Archive.Path != "" && now.Archive.Bucket.Place() != t.settings.Archive.Bucket.Place() {
 		now = t.settings // they are about another store by now: this archive is kept by what was said of it
 	}
-	rules := now.Keep
-	snapshots, err := snapshotBackups(rules.Snapshots)
-	if err != nil {
-		return keep.Policy{}, nil, err
-	}
+	policy = Policy(now.Keep)
+	policy.Unfinished = cmp.Or(t.unfinished, policy.Unfinished)
+	policy.Snapshots, err = snapshotBackups(now.Keep.Snapshots)
+	return policy, now.Former, err
+}
+
+// Policy is what is kept by the settings, but for the snapshots of volumes.
+func Policy(r protocol.Retention) keep.Policy {
 	return keep.Policy{
-		Count: rules.Count, Age: time.Duration(rules.Days) * 24 * time.Hour, Now: time.Now(),
-		Pinned: rules.Pinned, InUse: rules.InUse, Snapshots: snapshots, Unfinished: cmp.Or(t.unfinished, givenUp),
-	}, now.Former, nil
+		Count: r.Count, Age: time.Duration(r.Days) * 24 * time.Hour, Now: time.Now(), Pinned: r.Pinned, InUse: r.InUse,
+		Unfinished: givenUp,
+	}
 }

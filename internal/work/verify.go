@@ -27,6 +27,8 @@ type VerifyOptions struct {
 	Former
 	// WithoutScrub says that the rest of the archive is not read besides.
 	WithoutScrub bool
+	// Besides, where it is set, is done at the end, with the archive still open.
+	Besides func(context.Context, *Verification)
 }
 
 // Former is the archive of a former major version, and that version; empty for the present one.
@@ -46,16 +48,15 @@ func (f Former) of(settings *protocol.BackupSettings) {
 // The one that runs SQL comes after it, and is Inspect. The result is left where the kubelet finds it, whatever came
 // of it.
 func Verify(ctx context.Context, o VerifyOptions) error {
-	v := &verify{Pod: pod.New(o.Options), key: o.Key, volume: o.Volume, backup: o.Backup, former: o.Former,
-		withoutScrub: o.WithoutScrub}
+	v := &Verification{Pod: pod.New(o.Options), options: o}
 	err := v.do(ctx)
 	if err == nil { // for Inspect: the kubelet hands a termination message to nobody in the Pod
-		err = pod.Leave(filepath.Join(o.Volume, naming.FileVerified), &v.result)
+		err = pod.Leave(filepath.Join(o.Volume, naming.FileVerified), &v.Result)
 	}
 	if err != nil {
-		v.result.Error = err.Error()
+		v.Result.Error = err.Error()
 	}
-	return errors.Join(err, leaveVerified(o.Termination, &v.result))
+	return errors.Join(err, leaveVerified(o.Termination, &v.Result))
 }
 
 // leaveVerified leaves the result for the kubelet, with its words and answers short enough.
@@ -76,82 +77,87 @@ func leaveVerified(path string, result *protocol.VerifyResult) error {
 // ScratchFolder is where on the volume a backup is restored to.
 func ScratchFolder(volume string) string { return filepath.Join(volume, "scratch") }
 
-// verify is one run.
-type verify struct {
+// Verification is one run.
+type Verification struct {
 	pod.Pod
-	key, volume, backup string
-	former              Former
-	withoutScrub        bool
-	settings            protocol.BackupSettings
-	archive             bucket.Bucket // rooted at the archive
-	decoder             *format.Decoder
-	result              protocol.VerifyResult
+	options VerifyOptions
+	// Asked are the settings of what is to be verified, Result is what has been found.
+	Asked  protocol.BackupSettings
+	Result protocol.VerifyResult
+	// Archive is the archive that the backup is in, and Decoder opens its objects.
+	Archive bucket.Bucket
+	Decoder *format.Decoder
 }
 
-func (v *verify) do(ctx context.Context) error {
+// Restored is the folder with what was restored.
+func (v *Verification) Restored() string { return ScratchFolder(v.options.Volume) }
+
+func (v *Verification) do(ctx context.Context) error {
 	ctx = v.Telling(ctx)
 	v.Progress.Step("opens the archive")
-	stop, err := v.Begin(ctx, naming.IdentityRestore, &v.settings, &v.settings.Operator)
+	stop, err := v.Begin(ctx, naming.IdentityRestore, &v.Asked, &v.Asked.Operator)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	v.former.of(&v.settings)
-	if v.withoutScrub {
-		v.settings.Verify.Scrub = nil
+	v.options.of(&v.Asked)
+	if v.options.WithoutScrub {
+		v.Asked.Verify.Scrub = nil
 	}
 	if err := v.open(ctx); err != nil {
 		return err
 	}
 	err = v.verify(ctx)
-	v.scrub(ctx) // whatever is wrong with this backup, the rest is not to wait
+	if v.options.Besides != nil { // whatever is wrong with this backup, the rest is not to wait
+		v.options.Besides(ctx, v)
+	}
 	return err
 }
 
 // open opens the archive.
-func (v *verify) open(ctx context.Context) (err error) {
-	if v.decoder, err = pod.Decoder(v.settings.Verify.Encrypted, v.key); err != nil {
+func (v *Verification) open(ctx context.Context) (err error) {
+	if v.Decoder, err = pod.Decoder(v.Asked.Verify.Encrypted, v.options.Key); err != nil {
 		return err
 	}
-	whole, err := pod.OpenStore(ctx, v.settings.Archive.Bucket, v.Own, v.Run)
+	whole, err := pod.OpenStore(ctx, v.Asked.Archive.Bucket, v.Own, v.Run)
 	if err != nil {
 		return err
 	}
-	v.archive = bucket.Sub(whole, v.settings.Archive.Path)
+	v.Archive = bucket.Sub(whole, v.Asked.Archive.Path)
 	return nil
 }
 
 // verify restores the backup, and checks it.
-func (v *verify) verify(ctx context.Context) error {
-	options, err := v.options(ctx)
+func (v *Verification) verify(ctx context.Context) error {
+	options, err := v.plan(ctx)
 	if err != nil {
-		v.result.Objects = restore.BrokenObjects(err)
+		v.Result.Objects = restore.BrokenObjects(err)
 		return err
 	}
 	begin := time.Now()
 	report, err := restore.Verify(ctx, options)
-	recordReport(&v.result, report)
-	v.Log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(),
-		"steps", v.result.Steps, "lsn", report.LSN)
+	recordReport(&v.Result, report)
+	v.Log.Info("verified", "backup", v.options.Backup, "took", time.Since(begin).String(),
+		"steps", v.Result.Steps, "lsn", report.LSN)
 	return err
 }
 
-// options plan the way to the end of the archive.
-func (v *verify) options(ctx context.Context) (restore.VerifyOptions, error) {
-	s := v.settings.Verify
+// plan is the way to the end of the archive.
+func (v *Verification) plan(ctx context.Context) (restore.VerifyOptions, error) {
+	s := v.Asked.Verify
 	programs, err := postgres.FindPrograms(ctx, s.Major)
 	if err != nil {
 		return restore.VerifyOptions{}, err
 	}
-	catalogue, err := book.Read(ctx, v.archive)
+	catalogue, err := book.Read(ctx, v.Archive)
 	if err != nil {
 		return restore.VerifyOptions{}, err
 	}
-	chain, err := catalogue.Chain(v.backup)
+	chain, err := catalogue.Chain(v.options.Backup)
 	if err != nil {
 		return restore.VerifyOptions{}, err
 	}
-	choice, err := catalogue.Choose(book.Wanted{Backup: v.backup, Now: time.Now()})
+	choice, err := catalogue.Choose(book.Wanted{Backup: v.options.Backup, Now: time.Now()})
 	if err != nil {
 		return restore.VerifyOptions{}, err
 	}
@@ -160,14 +166,14 @@ func (v *verify) options(ctx context.Context) (restore.VerifyOptions, error) {
 		return restore.VerifyOptions{}, err
 	}
 	return restore.VerifyOptions{
-		Bucket: v.archive, Decoder: v.decoder, Chain: chain, Plan: plan, Again: book.Replan(v.archive, choice),
-		Folder: ScratchFolder(v.volume), Run: v.Run, Programs: programs, Parameters: s.Parameters,
+		Bucket: v.Archive, Decoder: v.Decoder, Chain: chain, Plan: plan, Again: book.Replan(v.Archive, choice),
+		Folder: v.Restored(), Run: v.Run, Programs: programs, Parameters: s.Parameters,
 		Workers: transfer.Streams(), Log: os.Stderr, Progress: v.report,
 	}, nil
 }
 
 // report says how far a step is.
-func (v *verify) report(step string, p transfer.Progress) {
+func (v *Verification) report(step string, p transfer.Progress) {
 	words := map[string]string{restore.StepUnpack: "fetches the backup", restore.StepRecover: "replays WAL"}
 	v.Progress.Set(protocol.BackupProgress{Step: words[step], Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
 }

@@ -19,6 +19,8 @@ var annexWork = []podWork{
 	faultDrill,
 	blueGreen,
 	majorUpgrade,
+	secondStore,
+	archiveScrub,
 }
 
 // podWork is what an annex does in Pods.
@@ -30,6 +32,8 @@ type podWork struct {
 	refused []error
 	// unlink removes from what was restored the links that it had to other servers; nil where there are none.
 	unlink func(ctx context.Context, connect initjob.Connect) error
+	// verified is done at the end of a verification; nil for nothing.
+	verified func(context.Context, *work.Verification)
 	// agent gives an agent what it does for the annex; nil for nothing.
 	agent func(*agent.Options)
 }
@@ -52,4 +56,13 @@ func Refused(err error) bool {
 	return work.Refused(err) || slices.ContainsFunc(annexWork, func(a podWork) bool {
 		return slices.ContainsFunc(a.refused, func(refused error) bool { return errors.Is(err, refused) })
 	})
+}
+
+// besides does what all annexes do at the end of a verification.
+func besides(ctx context.Context, v *work.Verification) {
+	for _, a := range annexWork {
+		if a.verified != nil {
+			a.verified(ctx, v)
+		}
+	}
 }

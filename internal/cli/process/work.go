@@ -33,10 +33,6 @@ var coreKinds = []kind{
 		does(work.Retain, archiveFlags),
 	},
 	{
-		"second", "Copy the archive into spec.backup.secondStore (in a Pod of its own)", "backup second",
-		does(work.CopyToSecond, archiveFlags),
-	},
-	{
 		"keys", "Say which keys the Secret of an archive's encryption has (in the Pod of a backup)", "backup keys",
 		does(func(_ context.Context, o work.KeysOptions) error { return work.LookAtKeys(o) }, keysFlags),
 	},

@@ -61,6 +61,7 @@ func verifyFlags(f *pflag.FlagSet, o *work.VerifyOptions) {
 	f.StringVar(&o.Backup, "backup", "", "name of the backup in the archive")
 	f.BoolVar(&o.WithoutScrub, "without-scrub", false, "read nothing of the archive but what is restored")
 	formerFlags(f, &o.Former)
+	o.Besides = besides
 }
 
 func inspectFlags(f *pflag.FlagSet, o *work.InspectOptions) {

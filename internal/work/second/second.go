@@ -1,4 +1,5 @@
-package work
+// Package second copies the archives of a SampleDB into its second store, in a Pod of its own.
+package second
 
 import (
 	"context"
@@ -13,6 +14,7 @@ import (
 	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work"
 	"toban.dev/internal/work/pod"
 )
 
@@ -32,9 +34,9 @@ type secondCopy struct {
 	told          time.Time
 }
 
-// CopyToSecond copies what the second store lacks of the archive, and of those of former major versions, and removes
+// Copy copies what the second store lacks of the archive, and of those of former major versions, and removes
 // there what need not be kept. It leaves the result where the kubelet finds it, whatever came of it.
-func CopyToSecond(ctx context.Context, o pod.Options) error {
+func Copy(ctx context.Context, o pod.Options) error {
 	c := &secondCopy{Pod: pod.New(o)}
 	err := c.do(ctx)
 	if err != nil {
@@ -155,10 +157,7 @@ func (c *secondCopy) policy(path string) keep.Policy {
 			rules.Pinned, rules.InUse = f.Pinned, f.InUse
 		}
 	}
-	return keep.Policy{
-		Count: rules.Count, Age: time.Duration(rules.Days) * 24 * time.Hour, Now: time.Now(),
-		Pinned: rules.Pinned, InUse: rules.InUse, Unfinished: givenUp,
-	}
+	return work.Policy(rules)
 }
 
 // former are the archives of former major versions in either store, the newest first: as the settings have them, and

@@ -1,4 +1,4 @@
-package work
+package second
 
 import (
 	"bytes"
@@ -94,7 +94,7 @@ func secondPod(t *testing.T, change func(*protocol.BackupSettings)) (first, seco
 		t.Fatal(err)
 	}
 	return first, second, func() (result protocol.CopyResult, err error) {
-		err = CopyToSecond(t.Context(), o)
+		err = Copy(t.Context(), o)
 		text, readErr := os.ReadFile(o.Termination)
 		if readErr = errors.Join(readErr, json.Unmarshal(text, &result)); readErr != nil {
 			t.Fatal(readErr)

@@ -1,4 +1,5 @@
-package work
+// Package scrub reads an archive again, a part of it with each verification, in the Pod of that.
+package scrub
 
 import (
 	"context"
@@ -8,37 +9,38 @@ import (
 	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work"
 )
 
-// scrub reads on in the archive where the last verification has stopped. What it finds, and that it could not read, is
-// in the result; the backup is verified all the same.
-func (v *verify) scrub(ctx context.Context) {
-	s := v.settings.Verify.Scrub
+// Archive reads on in the archive where the last verification has stopped. What it finds, and that it could not read,
+// is in the result; the backup is verified all the same.
+func Archive(ctx context.Context, v *work.Verification) {
+	s := v.Asked.Verify.Scrub
 	if s == nil {
 		return
 	}
 	v.Progress.Step("reads other objects of the archive again")
-	last := scrubState(s.Last)
-	for _, name := range v.result.Objects { // whether it is the newest that they are of is to be known
+	last := stateOf(s.Last)
+	for _, name := range v.Result.Objects { // whether it is the newest that they are of is to be known
 		last.Findings = append(last.Findings, keep.Finding{Name: name})
 	}
 	begin := time.Now()
 	state, err := keep.Scrub(ctx, keep.ScrubOptions{
-		Bucket: v.archive, Decoder: v.decoder, Secret: v.secret(ctx),
-		Period: time.Duration(s.Days) * 24 * time.Hour, Budget: s.Budget, Pinned: v.settings.Keep.Pinned,
+		Bucket: v.Archive, Decoder: v.Decoder, Secret: secret(ctx, v),
+		Period: time.Duration(s.Days) * 24 * time.Hour, Budget: s.Budget, Pinned: v.Asked.Keep.Pinned,
 		Now: begin, Workers: transfer.Streams(),
 	}, last)
-	v.result.Scrub = scrubResult(state, err)
-	v.Log.Info("read the archive again", "took", time.Since(begin).String(), "found", v.result.Scrub)
+	v.Result.Scrub = resultOf(state, err)
+	v.Log.Info("read the archive again", "took", time.Since(begin).String(), "found", v.Result.Scrub)
 }
 
 // secret is that of the restored database, by which its WAL is stamped; nil where it could not be restored.
-func (v *verify) secret(ctx context.Context) []byte {
-	programs, err := postgres.FindPrograms(ctx, v.settings.Verify.Major)
+func secret(ctx context.Context, v *work.Verification) []byte {
+	programs, err := postgres.FindPrograms(ctx, v.Asked.Verify.Major)
 	if err != nil {
 		return nil
 	}
-	data := postgres.DataDirectory{Volume: ScratchFolder(v.volume)}
+	data := postgres.DataDirectory{Volume: v.Restored()}
 	control, err := (&postgres.Server{Programs: programs, Data: data}).Control(ctx)
 	if err != nil {
 		v.Log.Warn("the stamps of WAL are not compared", "error", err.Error())
@@ -47,8 +49,8 @@ func (v *verify) secret(ctx context.Context) []byte {
 	return control.Nonce
 }
 
-// scrubState is what the last verification has left.
-func scrubState(s protocol.ScrubState) keep.ScrubState {
+// stateOf is what the last verification has left.
+func stateOf(s protocol.ScrubState) keep.ScrubState {
 	out := keep.ScrubState{Position: s.Position, At: s.At, Round: s.Round, Whole: s.Whole,
 		Objects: s.Objects, Bytes: s.Bytes, Total: s.Total, More: s.More}
 	for _, o := range s.Broken {
@@ -57,8 +59,8 @@ func scrubState(s protocol.ScrubState) keep.ScrubState {
 	return out
 }
 
-// scrubResult is the opposite of scrubState.
-func scrubResult(s keep.ScrubState, err error) *protocol.ScrubState {
+// resultOf is the opposite of stateOf.
+func resultOf(s keep.ScrubState, err error) *protocol.ScrubState {
 	out := &protocol.ScrubState{Position: s.Position, At: s.At, Round: s.Round, Whole: s.Whole,
 		Objects: s.Objects, Bytes: s.Bytes, Total: s.Total, More: s.More}
 	for _, f := range s.Findings {
