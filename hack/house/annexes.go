@@ -49,8 +49,8 @@ var annexes = map[string]without{
 	"blue/green": without{}.withWork("blueGreen", "internal/work/bluegreen"),
 	"major upgrades": without{}.withWork("majorUpgrade", "internal/work/former", "internal/work/major",
 		"internal/work/upgrade"),
-	"second store": without{}.withWork("secondStore", "internal/work/second"),
-	"scrub":        without{}.withWork("archiveScrub", "internal/work/scrub"),
+	"second store": without{}.withWork("secondStore", "internal/archive/second", "internal/work/second"),
+	"scrub":        without{}.withWork("archiveScrub", "internal/archive/scrub", "internal/work/scrub"),
 	"PostgreSQL":   ofController("PostgreSQLs", "internal/operator/postgresql"),
 	"MyApp":        ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
 	"console": {

@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/archive/keep"
+	"toban.dev/internal/archive/second"
 	"toban.dev/internal/wal"
 	"toban.dev/test/stores/servers"
 )
@@ -31,30 +32,30 @@ func TestAnArchiveIsCopiedBetweenStores(t *testing.T) {
 			writeArchive(t, first)
 			server := start(t)
 			door := servers.StartFaulty(t, server.URL)
-			second := open(t, server.At(door.URL))
+			other := open(t, server.At(door.URL))
 			door.RefuseWritesAfter(4)
-			options := keep.SecondOptions{First: first, Second: second, Owner: copied.UID,
+			options := second.Options{First: first, Second: other, Owner: copied.UID,
 				Policy: keep.Policy{Count: 7, Now: time.Now()}}
-			if state, err := keep.CopyToSecond(t.Context(), options); err == nil || !state.Until.IsZero() {
+			if state, err := second.Copy(t.Context(), options); err == nil || !state.Until.IsZero() {
 				t.Fatalf("a store that refuses gives %+v", state)
 			}
 			door.RefuseWritesAfter(-1)
-			state, err := keep.CopyToSecond(t.Context(), options)
+			state, err := second.Copy(t.Context(), options)
 			if err != nil || state.Until.IsZero() || len(state.Problems) > 0 {
 				t.Fatalf("%+v, %v", state, err)
 			}
-			sameContent(t, first, second)
-			again, err := keep.CopyToSecond(t.Context(), options)
+			sameContent(t, first, other)
+			again, err := second.Copy(t.Context(), options)
 			if err != nil || again.Copied.Objects > 0 || again.Until.IsZero() {
 				t.Errorf("it is copied again: %+v, %v", again, err)
 			}
 			if err := first.Delete(t.Context(), names(t, first)...); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := keep.CopyToSecond(t.Context(), options); !errors.Is(err, keep.ErrNoArchive) {
+			if _, err := second.Copy(t.Context(), options); !errors.Is(err, second.ErrNoArchive) {
 				t.Errorf("of an empty store: %v", err)
 			}
-			restorableFrom(t, second)
+			restorableFrom(t, other)
 		})
 	}
 }
@@ -64,7 +65,7 @@ func TestACopyNeedsNoRightToDelete(t *testing.T) {
 	first := open(t, servers.StartS3(t).Config)
 	writeArchive(t, first)
 	guarded := servers.GuardS3(t)
-	state, err := keep.CopyToSecond(t.Context(), keep.SecondOptions{
+	state, err := second.Copy(t.Context(), second.Options{
 		First: first, Second: open(t, guarded.Instances),
 		Owner: copied.UID, Policy: keep.Policy{Count: 7, Now: time.Now()},
 	})
@@ -142,15 +143,15 @@ func compressed(t *testing.T, content []byte) []byte {
 }
 
 // sameContent sees that a copy has what its archive has, and copy.json.
-func sameContent(t *testing.T, first, second bucket.Bucket) {
+func sameContent(t *testing.T, first, copied bucket.Bucket) {
 	t.Helper()
-	want := append(names(t, first), keep.FileCopy)
+	want := append(names(t, first), second.FileCopy)
 	slices.Sort(want)
-	if got := names(t, second); !slices.Equal(got, want) {
+	if got := names(t, copied); !slices.Equal(got, want) {
 		t.Fatalf("the copy has\n%q, wanted\n%q", got, want)
 	}
 	for _, name := range names(t, first) {
-		if content(t, first, name) != content(t, second, name) {
+		if content(t, first, name) != content(t, copied, name) {
 			t.Errorf("%s is another one in the copy", name)
 		}
 	}

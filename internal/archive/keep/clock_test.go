@@ -1,4 +1,4 @@
-package keep
+package keep_test
 
 import (
 	"errors"
@@ -10,6 +10,9 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/keep"
+	"toban.dev/internal/archive/keep/keeptest"
+	"toban.dev/internal/archive/second"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
 )
@@ -64,7 +67,7 @@ func (a timed) back(id string, number uint64, at time.Time) {
 		a.Fatal(err)
 	}
 	a.bucket.Clock = at.Add(-time.Hour)
-	(&scrubbed{T: a.T, bucket: a.bucket}).backup(encoder, id, number)
+	(&keeptest.Written{T: a.T, Bucket: a.bucket, Encoder: encoder}).Backup(id, number)
 }
 
 // note is one of a leader's clock.
@@ -76,23 +79,23 @@ func (a timed) note(term uint64, n format.ClockNote) {
 // copied is a copy that is made at a time, as our second store has it.
 func (a timed) copied(at time.Time) *buckettest.Memory {
 	a.Helper()
-	second := buckettest.NewMemory()
-	second.Clock = at
-	state, err := CopyToSecond(a.Context(), SecondOptions{First: a.bucket, Second: second, Owner: archivetest.Owner.UID,
-		Policy: Policy{Count: 7, Now: at}})
+	copied := buckettest.NewMemory()
+	copied.Clock = at
+	state, err := second.Copy(a.Context(), second.Options{First: a.bucket, Second: copied, Owner: archivetest.Owner.UID,
+		Policy: keep.Policy{Count: 7, Now: at}})
 	if err != nil || len(state.Problems) > 0 || state.Until.IsZero() {
 		a.Fatalf("%+v %v", state, err)
 	}
-	return second
+	return copied
 }
 
 // synced is a copy by another's program, whose times say nothing.
 func (a timed) synced(at time.Time) *buckettest.Memory {
-	second := buckettest.NewMemory()
+	copied := buckettest.NewMemory()
 	for name, o := range a.bucket.Objects {
-		second.Objects[name] = buckettest.Stored{Content: o.Content, Modified: at}
+		copied.Objects[name] = buckettest.Stored{Content: o.Content, Modified: at}
 	}
-	return second
+	return copied
 }
 
 // gapAtNoon had no archive from 11:00 to 13:00. The last WAL of before was archived at 11:00; what was missing then was

@@ -23,6 +23,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/scrub"
 	"toban.dev/internal/archive/write"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -588,8 +589,8 @@ func (w *world) live() {
 
 // scrub looks whether what leaders have written is read as what they wrote, whoever they were.
 func (w *world) scrub() {
-	state, err := Scrub(w.t.Context(), ScrubOptions{Bucket: w.bucket, Decoder: w.decoder, Secret: []byte("nonce"),
-		Period: time.Hour, Pinned: w.pinned, Now: w.bucket.Clock}, ScrubState{})
+	state, err := scrub.ReadOn(w.t.Context(), scrub.Options{Bucket: w.bucket, Decoder: w.decoder, Secret: []byte("nonce"),
+		Period: time.Hour, Pinned: w.pinned, Now: w.bucket.Clock}, scrub.State{})
 	if err != nil {
 		w.fatal("%v", err)
 	}

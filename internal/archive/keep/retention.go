@@ -1,5 +1,4 @@
-// Package keep looks after what an archive has: it decides what of it is kept and what goes, reads all of it again
-// within a period, and copies it to a second store.
+// Package keep looks after what an archive has: it decides what of it is kept and what goes.
 package keep
 
 import (
@@ -111,7 +110,7 @@ func (r retention) retain(p Policy) (d Deletions, kept []keptBackup) {
 			kept = append(kept, keptBackup{b, alone[b.ID]})
 			continue
 		}
-		d.remove(Verdict{b.Folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.Folder(), r.ContentsOf(b))...)
+		d.remove(Verdict{b.Folder(), DeletedOutdated, "no rule keeps it"}, FolderNames(b.Folder(), r.ContentsOf(b))...)
 	}
 	begun := r.retainUnfinished(p, &d)
 	if total(p.Newer) > 0 && len(d.Kept) == 0 && len(p.Snapshots) == 0 {
@@ -129,8 +128,8 @@ func (r retention) retain(p Policy) (d Deletions, kept []keptBackup) {
 	return d, kept
 }
 
-// folderNames are the objects of a backup's folder, backup.json first.
-func folderNames(folder string, in []bucket.Object) []string {
+// FolderNames are the objects of a backup's folder, backup.json first.
+func FolderNames(folder string, in []bucket.Object) []string {
 	names := []string{folder + format.FileBackup}
 	for _, o := range in {
 		if o.Name != folder+format.FileBackup {

@@ -100,25 +100,3 @@ func TestRetentionKeepsWhatTellsOfAStaleTerm(t *testing.T) {
 		t.Errorf("along %+v, %v", choice.TermHistory, err)
 	}
 }
-
-// What is of a branch that was left is copied too, whether its term is stale or was never written down by its leader.
-func TestWALOfABranchThatWasLeftIsFoundForACopy(t *testing.T) {
-	c := twiceTheSameTimeline()
-	stale := c.Backups[0]
-	c.Terms[2003].WAL = c.Terms[2003].WAL[:1]
-	if lacks := lacksWAL(c, stale); lacks != "" {
-		t.Errorf("of one with a stale term it lacks %s", lacks)
-	}
-	at := wal.LSN(5 * wal.SegmentSize)
-	c.Terms[1004] = &book.Term{TermHistory: append(slices.Clone(c.Terms[1002].TermHistory),
-		ha.TermStart{Term: 1003, LSN: at, Timeline: 3}, ha.TermStart{Term: 1004, LSN: at + 0x4000, Timeline: 4})}
-	addWAL(&c, 1004, 4, 5, archivetest.Day(2))
-	unwritten := format.Backup{ID: "unwritten", Term: 1003, StartLSN: at + 0x100, StopLSN: at + 0x200, StopTimeline: 3}
-	if lacks := lacksWAL(c, unwritten); lacks != "" {
-		t.Errorf("of a leader that has archived nothing it lacks %s", lacks)
-	}
-	unwritten.Term = 1005
-	if lacks := lacksWAL(c, unwritten); lacks != "what term 1005 continues" {
-		t.Errorf("of one that nobody knows it lacks %q", lacks)
-	}
-}

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"toban.dev/internal/archive/keep"
+	"toban.dev/internal/archive/scrub"
 	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -22,10 +22,10 @@ func Archive(ctx context.Context, v *work.Verification) {
 	v.Progress.Step("reads other objects of the archive again")
 	last := stateOf(s.Last)
 	for _, name := range v.Result.Objects { // whether it is the newest that they are of is to be known
-		last.Findings = append(last.Findings, keep.Finding{Name: name})
+		last.Findings = append(last.Findings, scrub.Finding{Name: name})
 	}
 	begin := time.Now()
-	state, err := keep.Scrub(ctx, keep.ScrubOptions{
+	state, err := scrub.ReadOn(ctx, scrub.Options{
 		Bucket: v.Archive, Decoder: v.Decoder, Secret: secret(ctx, v),
 		Period: time.Duration(s.Days) * 24 * time.Hour, Budget: s.Budget, Pinned: v.Asked.Keep.Pinned,
 		Now: begin, Workers: transfer.Streams(),
@@ -50,17 +50,17 @@ func secret(ctx context.Context, v *work.Verification) []byte {
 }
 
 // stateOf is what the last verification has left.
-func stateOf(s protocol.ScrubState) keep.ScrubState {
-	out := keep.ScrubState{Position: s.Position, At: s.At, Round: s.Round, Whole: s.Whole,
+func stateOf(s protocol.ScrubState) scrub.State {
+	out := scrub.State{Position: s.Position, At: s.At, Round: s.Round, Whole: s.Whole,
 		Objects: s.Objects, Bytes: s.Bytes, Total: s.Total, More: s.More}
 	for _, o := range s.Broken {
-		out.Findings = append(out.Findings, keep.Finding(o))
+		out.Findings = append(out.Findings, scrub.Finding(o))
 	}
 	return out
 }
 
 // resultOf is the opposite of stateOf.
-func resultOf(s keep.ScrubState, err error) *protocol.ScrubState {
+func resultOf(s scrub.State, err error) *protocol.ScrubState {
 	out := &protocol.ScrubState{Position: s.Position, At: s.At, Round: s.Round, Whole: s.Whole,
 		Objects: s.Objects, Bytes: s.Bytes, Total: s.Total, More: s.More}
 	for _, f := range s.Findings {

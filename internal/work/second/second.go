@@ -12,6 +12,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/keep"
+	"toban.dev/internal/archive/second"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work"
@@ -99,14 +100,14 @@ func (c *secondCopy) open(ctx context.Context) error {
 	if c.first, err = bucket.Open(ctx, config); err != nil {
 		return fmt.Errorf("the first store: %w", err)
 	}
-	second := *c.settings.Second
-	files, _ := filepath.Glob(filepath.Join(second.Credentials, "*"))
-	if second.Credentials != "" && len(files) == 0 {
+	config = *c.settings.Second
+	files, _ := filepath.Glob(filepath.Join(config.Credentials, "*"))
+	if config.Credentials != "" && len(files) == 0 {
 		return errors.New("the Secret that credentials of spec.backup.secondStore names is not there, or is empty: " +
 			"create it")
 	}
-	second.Patient = true
-	if c.second, err = bucket.Open(ctx, second); err != nil {
+	config.Patient = true
+	if c.second, err = bucket.Open(ctx, config); err != nil {
 		return fmt.Errorf("the second store: %w", err)
 	}
 	return nil
@@ -115,7 +116,7 @@ func (c *secondCopy) open(ctx context.Context) error {
 // copy copies an archive, and returns how many backups of each kind can be restored from the copy.
 func (c *secondCopy) copy(ctx context.Context, path string, policy keep.Policy) (map[string]int, error) {
 	c.Log.Info("compares", "archive", path)
-	state, err := keep.CopyToSecond(ctx, keep.SecondOptions{
+	state, err := second.Copy(ctx, second.Options{
 		First: bucket.Sub(c.first, path), Second: bucket.Sub(c.second, path),
 		Owner: c.settings.Archive.Owner, Policy: policy, Tell: c.tell,
 	})
@@ -141,7 +142,7 @@ func (c *secondCopy) copy(ctx context.Context, path string, policy keep.Policy) 
 }
 
 // tell says now and then how much was copied.
-func (c *secondCopy) tell(done, total keep.SecondAmount) {
+func (c *secondCopy) tell(done, total second.Amount) {
 	if now := time.Now(); now.Sub(c.told) >= tellEvery || done.Objects == total.Objects {
 		c.told = now
 		c.Log.Info("copies", "objects", done.Objects, "ofObjects", total.Objects, "bytes", done.Bytes,

@@ -1,4 +1,4 @@
-package keep
+package second
 
 import (
 	"cmp"
@@ -10,19 +10,20 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/wal"
 )
 
 // FileCopy says in the second store that this is a copy of an archive (docs/archive.md, invariant 14).
 const FileCopy = "copy.json"
 
-// CopyPlan is what the copy of an archive lacks, in the order in which it is copied: whenever that is cut short, the
+// Plan is what the copy of an archive lacks, in the order in which it is copied: whenever that is cut short, the
 // copy is an archive that can be restored (docs/store.md, "A second store").
-type CopyPlan struct {
+type Plan struct {
 	// Terms are the folders of WAL, the first term first.
-	Terms []CopyTerm
+	Terms []Term
 	// Backups are those that have ended, parents before their children.
-	Backups []CopyBackup
+	Backups []Backup
 	// Alone are objects that only the copy has. In are the backups that the archive has.
 	Alone map[string]bool
 	In    map[string]bool
@@ -32,17 +33,17 @@ type CopyPlan struct {
 	Differ []string
 }
 
-// CopyTerm is what is to be copied of the folder of a term: what says whose WAL it is and what it continues, and then
+// Term is what is to be copied of the folder of a term: what says whose WAL it is and what it continues, and then
 // the WAL in the order of its positions.
-type CopyTerm struct {
+type Term struct {
 	Term  uint64
 	Notes []bucket.Object
 	WAL   []book.WAL
 }
 
-// CopyBackup is a backup of which something is to be copied: objects, and at the end its backup.json, unless the copy
+// Backup is a backup of which something is to be copied: objects, and at the end its backup.json, unless the copy
 // has that already and has lost the others.
-type CopyBackup struct {
+type Backup struct {
 	ID      string
 	Objects []bucket.Object
 	// Note is backup.json; its name is empty where the copy has it.
@@ -51,12 +52,12 @@ type CopyBackup struct {
 
 // PlanCopy compares a listing of an archive with one of its copy, both in the order of names. So a backup.json is
 // listed before the WAL that was archived before it was written. Only what differs is kept in memory.
-func PlanCopy(archive, copied iter.Seq2[bucket.Object, error]) (CopyPlan, error) {
-	p := planning{CopyPlan: CopyPlan{Alone: map[string]bool{}, In: map[string]bool{}, Copied: map[string]bool{}},
-		terms: map[uint64]*CopyTerm{}}
+func PlanCopy(archive, copied iter.Seq2[bucket.Object, error]) (Plan, error) {
+	p := planning{Plan: Plan{Alone: map[string]bool{}, In: map[string]bool{}, Copied: map[string]bool{}},
+		terms: map[uint64]*Term{}}
 	for pair, err := range sideBySide(archive, copied) {
 		if err != nil {
-			return CopyPlan{}, err
+			return Plan{}, err
 		}
 		p.add(pair)
 	}
@@ -69,16 +70,16 @@ func PlanCopy(archive, copied iter.Seq2[bucket.Object, error]) (CopyPlan, error)
 		})
 		p.Terms = append(p.Terms, *t)
 	}
-	slices.SortFunc(p.Terms, func(a, b CopyTerm) int { return cmp.Compare(a.Term, b.Term) })
-	return p.CopyPlan, nil
+	slices.SortFunc(p.Terms, func(a, b Term) int { return cmp.Compare(a.Term, b.Term) })
+	return p.Plan, nil
 }
 
 // planning is a plan that is being made.
 type planning struct {
-	CopyPlan
-	terms map[uint64]*CopyTerm
+	Plan
+	terms map[uint64]*Term
 	// backup is the one whose folder is being listed, whole once its backup.json was seen in the archive.
-	backup CopyBackup
+	backup Backup
 	whole  bool
 }
 
@@ -117,7 +118,7 @@ func (p *planning) endBackup() {
 	if p.whole && (p.backup.Note.Name != "" || len(p.backup.Objects) > 0) {
 		p.Backups = append(p.Backups, p.backup)
 	}
-	p.backup, p.whole = CopyBackup{}, false
+	p.backup, p.whole = Backup{}, false
 }
 
 // addWAL adds an object of a term's folder, unless it has a name that nobody knows.
@@ -126,7 +127,7 @@ func (p *planning) addWAL(o bucket.Object) {
 	c.AddWAL(o, map[string][]byte{})
 	for term, one := range c.Terms {
 		if p.terms[term] == nil {
-			p.terms[term] = &CopyTerm{Term: term}
+			p.terms[term] = &Term{Term: term}
 		}
 		t := p.terms[term]
 		if len(one.WAL) > 0 {
@@ -210,8 +211,8 @@ func pull(what string, all iter.Seq2[bucket.Object, error]) (next func() (*bucke
 	}, stop
 }
 
-// CopyRemoval is what is removed from a copy.
-type CopyRemoval struct {
+// Removal is what is removed from a copy.
+type Removal struct {
 	// Names are the objects, in this order.
 	Names []string
 	// Lost are the backups that the archive has lost: only the copy has them, and the rules keep them.
@@ -220,16 +221,16 @@ type CopyRemoval struct {
 	Held []string
 }
 
-// PlanCopyRemoval decides what of a copy goes: what the archive does not have any more, and what by the rules, applied
+// PlanRemoval decides what of a copy goes: what the archive does not have any more, and what by the rules, applied
 // to the copy alone, need not be kept (docs/archive.md, invariant 17). The archive must have been listed to its end.
-func PlanCopyRemoval(copied book.Catalogue, plan CopyPlan, policy Policy) CopyRemoval {
-	var out CopyRemoval
+func PlanRemoval(copied book.Catalogue, plan Plan, policy keep.Policy) Removal {
+	var out Removal
 	for _, b := range copied.Backups {
 		if plan.In[b.ID] {
 			policy.Pinned = append(slices.Clone(policy.Pinned), b.ID)
 		}
 	}
-	d := Retain(copied, policy)
+	d := keep.Retain(copied, policy)
 	names := d.Names
 	if d.Empty && len(plan.In) == 0 {
 		names = allNames(copied)
@@ -249,24 +250,24 @@ func PlanCopyRemoval(copied book.Catalogue, plan CopyPlan, policy Policy) CopyRe
 	}
 	for _, b := range copied.Backups {
 		note := b.Folder() + format.FileBackup
-		if plan.Alone[note] && !removed[note] && d.keepsForItself(b, policy) {
+		if plan.Alone[note] && !removed[note] && keepsForItself(d, b, policy) {
 			out.Lost = append(out.Lost, b.ID)
 		}
 	}
 	return out
 }
 
-// keepsForItself says that a rule keeps a backup that would have kept it in the archive too. Moments of the promised
-// days that lie in its window are none: when WAL was written a copy knows less well.
-func (d Deletions) keepsForItself(b format.Backup, p Policy) bool {
+// keepsForItself says that by a rule retention keeps a backup that would have kept it in the archive too. Moments of
+// the promised days that lie in its window are none: when WAL was written a copy knows less well.
+func keepsForItself(d keep.Deletions, b format.Backup, p keep.Policy) bool {
 	for _, v := range d.Kept {
 		if v.Name != b.Folder() {
 			continue
 		}
 		switch v.Reason {
-		case KeptCount, KeptLastGood, KeptPinned, KeptInUse:
+		case keep.KeptCount, keep.KeptLastGood, keep.KeptPinned, keep.KeptInUse:
 			return true
-		case KeptAge:
+		case keep.KeptAge:
 			return b.Stopped.After(p.Now.Add(-p.Age))
 		}
 	}
@@ -276,7 +277,7 @@ func (d Deletions) keepsForItself(b format.Backup, p Policy) bool {
 // allNames are all objects of an archive that are known by their names, archive.json last.
 func allNames(c book.Catalogue) (names []string) {
 	for _, b := range c.Backups {
-		names = append(names, folderNames(b.Folder(), c.ContentsOf(b))...)
+		names = append(names, keep.FolderNames(b.Folder(), c.ContentsOf(b))...)
 	}
 	for _, u := range c.Unfinished {
 		for _, o := range u.Objects {
@@ -299,8 +300,8 @@ func allNames(c book.Catalogue) (names []string) {
 	return append(names, format.FileArchive)
 }
 
-// lacksWAL says which WAL of a backup, from its start to its stop, an archive does not have, "" for none.
-func lacksWAL(c book.Catalogue, b format.Backup) string {
+// LacksWAL says which WAL of a backup, from its start to its stop, an archive does not have, "" for none.
+func LacksWAL(c book.Catalogue, b format.Backup) string {
 	lacks := ""
 	for _, history := range c.TermHistories() { // the newest need not be of the branch that the backup is of
 		if !c.In(b, history) {

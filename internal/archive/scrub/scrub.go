@@ -1,4 +1,6 @@
-package keep
+// Package scrub reads all that is in an archive again within a period, a part each time. It is an annex
+// (docs/packages.md, "Core and annexes").
+package scrub
 
 import (
 	"cmp"
@@ -28,6 +30,8 @@ const (
 	mostFindings = 8
 	// firstShare is for how long the first run reads as much as if the last had been so long ago.
 	firstShare = 7 * 24 * time.Hour
+	// underWay is for how long WAL may still be on its way that comes before what is there.
+	underWay = time.Hour
 )
 
 // errKeyOfObject says that an object is none that the key opens.
@@ -41,8 +45,8 @@ type Finding struct {
 	Newest bool `json:"newest,omitempty"`
 }
 
-// ScrubState is what one run leaves for the next. Its zero value is that before the first.
-type ScrubState struct {
+// State is what one run leaves for the next. Its zero value is that before the first.
+type State struct {
 	// Position is from where on the next run reads: objects lie on a ring, each at the hash of its name. So every run
 	// reads a sample of the whole archive, and what is written or removed meanwhile changes nobody's place.
 	Position uint64
@@ -57,8 +61,8 @@ type ScrubState struct {
 	Bytes, Total int64
 }
 
-// ScrubOptions say what is read again.
-type ScrubOptions struct {
+// Options say what is read again.
+type Options struct {
 	// Bucket is rooted at the archive.
 	Bucket  bucket.Bucket
 	Decoder *format.Decoder
@@ -77,9 +81,9 @@ type ScrubOptions struct {
 }
 
 type scrubbing struct {
-	ScrubOptions
-	catalogue scrubList
-	state     ScrubState
+	Options
+	catalogue list
+	state     State
 	known     map[string]bool // found broken before
 }
 
@@ -91,14 +95,14 @@ type candidate struct {
 	check  func(context.Context) error
 }
 
-// Scrub reads on in an archive where the last run has stopped, and sees that each object is what was written. What was
+// ReadOn reads on in an archive where the last run has stopped, and sees that each object is what was written. What was
 // found broken before is read again. The error says that it could not read; the state is then that up to there.
-func Scrub(ctx context.Context, o ScrubOptions, last ScrubState) (ScrubState, error) {
+func ReadOn(ctx context.Context, o Options, last State) (State, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	s := &scrubbing{ScrubOptions: o, known: map[string]bool{}}
-	s.state = ScrubState{Position: last.Position, At: o.Now, Round: last.Round, Whole: last.Whole}
+	s := &scrubbing{Options: o, known: map[string]bool{}}
+	s.state = State{Position: last.Position, At: o.Now, Round: last.Round, Whole: last.Whole}
 	if last.Round.IsZero() {
 		s.state.Round = o.Now
 	}
@@ -114,12 +118,12 @@ func Scrub(ctx context.Context, o ScrubOptions, last ScrubState) (ScrubState, er
 	return s.state, nil
 }
 
-func (s *scrubbing) run(ctx context.Context, last ScrubState) error {
+func (s *scrubbing) run(ctx context.Context, last State) error {
 	catalogue, err := book.Read(ctx, s.Bucket)
 	if err != nil {
 		return err
 	}
-	s.catalogue = scrubList{catalogue}
+	s.catalogue = list{catalogue}
 	if err := s.listed(ctx); err != nil {
 		return err
 	}

@@ -1,14 +1,12 @@
-package keep
+package scrub
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,41 +15,26 @@ import (
 	"filippo.io/age"
 
 	"toban.dev/internal/archive/archivetest"
-	"toban.dev/internal/archive/book"
-	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/archive/write"
+	"toban.dev/internal/archive/keep/keeptest"
 	"toban.dev/internal/ha"
-	"toban.dev/internal/wal"
 )
 
-// scrubbed is an archive of one term with two backups and the WAL of some segments, which Scrub reads again and again.
+// scrubbed is an archive of one term with two backups and the WAL of some segments, which ReadOn reads again and again.
 type scrubbed struct {
-	*testing.T
-	bucket  *buckettest.Memory
-	options ScrubOptions
-	state   ScrubState
+	*keeptest.Written
+	options Options
+	state   State
 }
 
 const scrubPeriod = 30 * 24 * time.Hour
 
 // newScrubbed makes one, encrypted where there is a key.
 func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
-	archivetest.SmallSegments(t)
-	s := &scrubbed{T: t, bucket: buckettest.NewMemory()}
-	begin := wal.LSN(3 * format.SegmentSize)
-	source := &archivetest.Source{Terms: []ha.TermStart{{Term: 1, Timeline: 1}}, End: begin + 100, Begin: begin}
-	archiver := scrubbedArchiver(t, s.bucket, source, key)
-	for range 8 {
-		archiveAll(t, archiver)
-		source.End += wal.LSN(format.SegmentSize)
-	}
-	archiveAll(t, archiver)
-	s.backup(archiver.Encoder, "b1", 3)
-	s.backup(archiver.Encoder, "b2", 6)
-	s.options = ScrubOptions{Bucket: s.bucket, Decoder: &format.Decoder{}, Period: scrubPeriod, Workers: 2,
-		Secret: []byte("nonce"), Now: s.bucket.Clock.Add(2 * slack)}
+	s := &scrubbed{Written: keeptest.NewWritten(t, key)}
+	s.options = Options{Bucket: s.Bucket, Decoder: &format.Decoder{}, Period: scrubPeriod, Workers: 2,
+		Secret: []byte("nonce"), Now: s.Bucket.Clock.Add(2 * time.Hour)}
 	if key != nil {
 		var err error
 		s.options.Decoder, err = format.NewDecoder(key.String())
@@ -60,54 +43,11 @@ func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
 	return s
 }
 
-// scrubbedArchiver is one whose archive is encrypted, if there is a key, and that knows a secret.
-func scrubbedArchiver(
-	t *testing.T, b *buckettest.Memory, s *archivetest.Source, key *age.X25519Identity,
-) *write.Archiver {
-	t.Helper()
-	recipient := ""
-	if key != nil {
-		recipient = key.Recipient().String()
-	}
-	encoder, err := format.NewEncoder(recipient)
-	archivetest.Must(t, err)
-	a, err := write.NewArchiver(write.ArchiverOptions{Bucket: b, Owner: archivetest.Owner, Encoder: encoder, Source: s,
-		TermHistory: s.Terms, Secret: []byte("nonce")})
-	archivetest.Must(t, err)
-	return a
-}
-
-// archiveAll archives what there is.
-func archiveAll(t *testing.T, a *write.Archiver) {
-	t.Helper()
-	for behind := true; behind; {
-		var err error
-		behind, err = a.Step(t.Context())
-		archivetest.Must(t, err)
-	}
-}
-
-// backup puts one there of three pieces, which begins and ends in a segment.
-func (s *scrubbed) backup(encoder *format.Encoder, id string, number uint64) {
-	s.Helper()
-	s.bucket.Clock = s.bucket.Clock.Add(time.Hour)
-	start := format.SegmentStart(number)
-	b := format.Backup{ID: id, Type: format.TypeFull, Term: 1, StartLSN: start + 0x28, StopLSN: start + 0x100,
-		Started: s.bucket.Clock, Stopped: s.bucket.Clock, StartTimeline: 1, StopTimeline: 1}
-	folder := archivetest.Folder{T: s.T, Bucket: s.bucket, Encoder: encoder, ID: id}
-	put := func(name string) format.Object { return folder.Put(name, bytes.Repeat([]byte(id+name), 100)) }
-	for i := range 3 {
-		b.Pieces = append(b.Pieces, put(format.PieceName(format.BaseTar, i)))
-	}
-	b.Manifest = put(format.FileManifest)
-	archivetest.PutBackup(s.T, s.bucket, b)
-}
-
 // run reads on, a week after the last time.
 func (s *scrubbed) run() {
 	s.Helper()
 	var err error
-	if s.state, err = Scrub(s.Context(), s.options, s.state); err != nil {
+	if s.state, err = ReadOn(s.Context(), s.options, s.state); err != nil {
 		s.Fatal(err)
 	}
 	s.options.Now = s.options.Now.Add(7 * 24 * time.Hour)
@@ -121,27 +61,6 @@ func (s *scrubbed) round() {
 	}
 }
 
-// names are those of all objects with something in their name.
-func (s *scrubbed) names(in string) []string {
-	var all []string
-	for name := range s.bucket.Objects {
-		if strings.Contains(name, in) {
-			all = append(all, name)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-func (s *scrubbed) change(name string, change func([]byte) []byte) {
-	o := s.bucket.Objects[name]
-	o.Content = change(bytes.Clone(o.Content))
-	s.bucket.Objects[name] = o
-}
-
-func flip(content []byte) []byte { content[len(content)/2] ^= 1; return content }
-func cut(content []byte) []byte  { return content[:len(content)-3] }
-
 func TestWhatAScrubFinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(s *scrubbed) string // the object that is to be found
@@ -149,28 +68,28 @@ func TestWhatAScrubFinds(t *testing.T) {
 		newest bool
 	}{
 		"nothing, where all is well":           {func(*scrubbed) string { return "" }, "", false},
-		"a piece of an old backup that rotted": {damaged("base/b1/base.tar.00001", flip), "SHA-256", false},
-		"a piece that was cut off":             {damaged("base/b1/base.tar.00002", cut), "truncated", false},
-		"a piece of the newest backup":         {damaged("base/b2/base.tar.00000", flip), "SHA-256", true},
-		"a manifest that rotted":               {damaged("base/b1/backup_manifest", flip), "SHA-256", false},
+		"a piece of an old backup that rotted": {damaged("base/b1/base.tar.00001", keeptest.Flip), "SHA-256", false},
+		"a piece that was cut off":             {damaged("base/b1/base.tar.00002", keeptest.Cut), "truncated", false},
+		"a piece of the newest backup":         {damaged("base/b2/base.tar.00000", keeptest.Flip), "SHA-256", true},
+		"a manifest that rotted":               {damaged("base/b1/backup_manifest", keeptest.Flip), "SHA-256", false},
 		"WAL that rotted": {
-			damaged("wal/00000001/000000010000000000000004", flip), "altered", false,
+			damaged("wal/00000001/000000010000000000000004", keeptest.Flip), "altered", false,
 		},
-		"WAL that was cut off": {damaged("wal/00000001/000000010000000000000007", cut), "altered", true},
+		"WAL that was cut off": {damaged("wal/00000001/000000010000000000000007", keeptest.Cut), "altered", true},
 		"WAL of another place": {func(s *scrubbed) string {
-			from, to := s.names("000000010000000000000004")[0], s.names("000000010000000000000005")[0]
-			s.bucket.Objects[to] = s.bucket.Objects[from]
+			from, to := s.Names("000000010000000000000004")[0], s.Names("000000010000000000000005")[0]
+			s.Bucket.Objects[to] = s.Bucket.Objects[from]
 			return to
 		}, "altered", false},
 		"a piece in the place of another": {func(s *scrubbed) string {
-			s.bucket.Objects[s.names("b1/base.tar.00001")[0]] = s.bucket.Objects[s.names("b1/base.tar.00000")[0]]
-			return s.names("b1/base.tar.00001")[0]
+			s.Bucket.Objects[s.Names("b1/base.tar.00001")[0]] = s.Bucket.Objects[s.Names("b1/base.tar.00000")[0]]
+			return s.Names("b1/base.tar.00001")[0]
 		}, "", false},
 		"a piece that is lost":             {lost("base/b1/base.tar.00001"), "missing", false},
 		"WAL that leads on from a backup":  {lost("wal/00000001/000000010000000000000005"), "missing", false},
 		"WAL that leads on from the last":  {lost("wal/00000001/000000010000000000000008"), "missing", true},
 		"WAL that a backup needs":          {lost("wal/00000001/000000010000000000000003"), "b1 needs", false},
-		"a backup.json that can't be read": {damaged("base/b1/backup.json", cut), "understood", false},
+		"a backup.json that can't be read": {damaged("base/b1/backup.json", keeptest.Cut), "understood", false},
 	} {
 		for kind, key := range map[string]*age.X25519Identity{"plain": nil, "encrypted": archivetest.Keys[0]} {
 			t.Run(name+", "+kind, func(t *testing.T) {
@@ -195,17 +114,17 @@ func TestWhatAScrubFinds(t *testing.T) {
 // damaged changes the object whose name begins so.
 func damaged(name string, change func([]byte) []byte) func(*scrubbed) string {
 	return func(s *scrubbed) string {
-		s.change(s.names(name)[0], change)
-		return s.names(name)[0]
+		s.Change(s.Names(name)[0], change)
+		return s.Names(name)[0]
 	}
 }
 
 // lost takes away all objects of such a name, the parts of a segment too.
 func lost(name string) func(*scrubbed) string {
 	return func(s *scrubbed) string {
-		names := s.names(name)
+		names := s.Names(name)
 		for _, one := range names {
-			delete(s.bucket.Objects, one)
+			delete(s.Bucket.Objects, one)
 		}
 		return names[0]
 	}
@@ -214,7 +133,7 @@ func lost(name string) func(*scrubbed) string {
 // Who has only the public half of the key can encrypt, but not stamp.
 func TestEncryptedWALFromSomebodyElseIsFound(t *testing.T) {
 	s := newScrubbed(t, archivetest.Keys[0])
-	name := s.names("000000010000000000000004")[0]
+	name := s.Names("000000010000000000000004")[0]
 	content := make([]byte, format.SegmentSize)
 	archivetest.WriteWAL([]ha.TermStart{{Term: 9, Timeline: 1}}, format.SegmentStart(4), content)
 	encoder, err := format.NewEncoder(archivetest.Keys[0].Recipient().String())
@@ -222,7 +141,7 @@ func TestEncryptedWALFromSomebodyElseIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := format.SegmentOf(1, 4).String()
-	s.change(name, func([]byte) []byte {
+	s.Change(name, func([]byte) []byte {
 		forged, _ := encoder.EncodeStamped(content, format.StampWith([]byte("guessed"), plain, content))
 		return forged
 	})
@@ -235,16 +154,16 @@ func TestEncryptedWALFromSomebodyElseIsFound(t *testing.T) {
 // What was found stays found while the round goes on elsewhere, and is not any more when it was put back.
 func TestWhatWasFoundIsReadAgainEachTime(t *testing.T) {
 	s := newScrubbed(t, nil)
-	name := s.names("base/b1/base.tar.00001")[0]
-	whole := s.bucket.Objects[name]
-	s.change(name, flip)
+	name := s.Names("base/b1/base.tar.00001")[0]
+	whole := s.Bucket.Objects[name]
+	s.Change(name, keeptest.Flip)
 	s.round()
 	for range 6 {
 		if s.run(); len(s.state.Findings) != 1 || s.state.Findings[0].Name != name {
 			t.Fatalf("found %+v", s.state.Findings)
 		}
 	}
-	s.bucket.Objects[name] = whole
+	s.Bucket.Objects[name] = whole
 	if s.run(); len(s.state.Findings) != 0 {
 		t.Errorf("it was put back, and still found: %+v", s.state.Findings)
 	}
@@ -281,13 +200,13 @@ func TestEveryObjectIsReadWithinThePeriod(t *testing.T) {
 			if random.IntN(3) == 0 && n > 3 {
 				lost(fmt.Sprintf("base/n%d/", n-3))(s)
 			}
-			for _, name := range s.names("tar") {
+			for _, name := range s.Names("tar") {
 				born[name] = cmp.Or(born[name], s.options.Now)
 			}
 			for name := range s.scrubNext() {
 				seen[name] = s.options.Now
 			}
-			for _, name := range s.names("tar") {
+			for _, name := range s.Names("tar") {
 				if unread := s.options.Now.Sub(later(seen[name], born[name])); unread > scrubPeriod {
 					t.Fatalf("seed %d, every %s: %s was not read for %s", seed, between, name, unread)
 				}
@@ -303,10 +222,10 @@ func TestEveryObjectIsReadWithinThePeriod(t *testing.T) {
 // scrubNext does one run, and says which objects it has read.
 func (s *scrubbed) scrubNext() map[string]int {
 	s.Helper()
-	r := &reads{Memory: s.bucket, names: map[string]int{}}
+	r := &reads{Memory: s.Bucket, names: map[string]int{}}
 	s.options.Bucket = r
 	var err error
-	if s.state, err = Scrub(s.Context(), s.options, s.state); err != nil {
+	if s.state, err = ReadOn(s.Context(), s.options, s.state); err != nil {
 		s.Fatal(err)
 	}
 	return r.names
@@ -323,13 +242,13 @@ func later(a, b time.Time) time.Time {
 // addPieces puts a backup there of so many pieces of random size.
 func (s *scrubbed) addPieces(id string, pieces int) {
 	encoder, _ := format.NewEncoder("")
-	folder := archivetest.Folder{T: s.T, Bucket: s.bucket, Encoder: encoder, ID: id}
+	folder := archivetest.Folder{T: s.T, Bucket: s.Bucket, Encoder: encoder, ID: id}
 	b := format.Backup{ID: id, Term: 1}
 	for i := range pieces {
 		b.Pieces = append(b.Pieces, folder.Put(format.PieceName(format.BaseTar, i), []byte(fmt.Sprint(id, i))))
 	}
 	text, _ := json.Marshal(b)
-	_ = s.bucket.Put(s.Context(), format.FolderBase+id+"/"+format.FileBackup, text)
+	_ = s.Bucket.Put(s.Context(), format.FolderBase+id+"/"+format.FileBackup, text)
 }
 
 func TestABudgetIsKept(t *testing.T) {
@@ -337,12 +256,12 @@ func TestABudgetIsKept(t *testing.T) {
 		s := newScrubbed(t, nil)
 		s.options.Budget = budget
 		largest := int64(0)
-		for _, o := range s.bucket.Objects {
+		for _, o := range s.Bucket.Objects {
 			largest = max(largest, int64(len(o.Content)))
 		}
 		all := map[string]bool{}
 		for range 60 {
-			r := &reads{Memory: s.bucket, names: map[string]int{}}
+			r := &reads{Memory: s.Bucket, names: map[string]int{}}
 			s.options.Bucket = r
 			s.run()
 			for name := range r.names {
@@ -352,7 +271,7 @@ func TestABudgetIsKept(t *testing.T) {
 				t.Fatalf("with a budget of %d it has read %d, and says %d", budget, r.bytes, s.state.Bytes)
 			}
 		}
-		for _, name := range s.names(".zst") {
+		for _, name := range s.Names(".zst") {
 			if !all[name] {
 				t.Errorf("with a budget of %d, %s was never read", budget, name)
 			}
@@ -364,15 +283,15 @@ func TestABudgetIsKept(t *testing.T) {
 func TestWhatIsNoFinding(t *testing.T) {
 	s := newScrubbed(t, nil)
 	s.options.Period, s.options.Workers = time.Hour, 1 // all at once
-	s.bucket.Fault = func(bool) error { return nil }
-	gone := &removes{Memory: s.bucket, prefixes: []string{"base/b1/", "wal/00000001/000000010000000000000003"}}
+	s.Bucket.Fault = func(bool) error { return nil }
+	gone := &removes{Memory: s.Bucket, prefixes: []string{"base/b1/", "wal/00000001/000000010000000000000003"}}
 	s.options.Bucket = gone
 	if s.run(); len(s.state.Findings) > 0 {
 		t.Errorf("what was removed is found: %+v", s.state.Findings)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	state, err := Scrub(ctx, s.options, s.state)
+	state, err := ReadOn(ctx, s.options, s.state)
 	if err == nil || state.Position != s.state.Position || len(state.Findings) > 0 {
 		t.Errorf("it was cut short: %v, %+v", err, state)
 	}
@@ -395,39 +314,4 @@ func (r *removes) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 		}
 	}
 	return r.Memory.Get(ctx, name)
-}
-
-// WAL that leads on from a backup that stands alone is what retention removes.
-func TestHolesOfRetentionAreNone(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(c *book.Catalogue)
-		pinned []string
-		holes  int
-	}{
-		"the schedule's leads on": {func(*book.Catalogue) {}, nil, 1},
-		"one that is pinned":      {func(*book.Catalogue) {}, []string{"b2"}, 0},
-		"one that was asked for":  {func(c *book.Catalogue) { c.Backups[0].Trigger = "request" }, nil, 0},
-		"one asked for beside a scheduled": {func(c *book.Catalogue) {
-			addBackup(c, format.Backup{ID: "r", Trigger: "request", Term: 1}, 3,
-				archivetest.Day(3))
-		}, nil, 1},
-		"the parent of one that is pinned": {func(c *book.Catalogue) {
-			addBackup(c, format.Backup{ID: "child", Term: 1}, 3, archivetest.Day(3))
-			c.Backups[1].Parent, c.Backups[1].Type = "b2", format.TypeIncremental
-		}, []string{"child"}, 0},
-		"a gap that is noted": {func(c *book.Catalogue) {
-			gap := format.Gap{From: format.SegmentStart(5), To: format.SegmentStart(6)}
-			c.Terms[1].Gaps = append(c.Terms[1].Gaps, bucket.Object{Name: format.TermFolder(1) + gap.Name()})
-		}, nil, 0},
-		"what came last was written side by side": {func(c *book.Catalogue) { loseWAL(c, 8, 9) }, nil, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			catalogue := aMonth(10, 2, 7)
-			loseWAL(&catalogue, 5)
-			c.change(&catalogue)
-			if holes := (scrubList{catalogue}).holes(archivetest.Day(10), c.pinned); len(holes) != c.holes {
-				t.Errorf("found %+v", holes)
-			}
-		})
-	}
 }

@@ -1,4 +1,4 @@
-package keep
+package scrub
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func (s *scrubbing) listed(ctx context.Context) error {
 			}
 		}
 	}
-	for _, f := range s.catalogue.holes(s.Now, s.Pinned) {
+	for _, f := range Holes(s.catalogue.Catalogue, s.Now, s.Pinned) {
 		s.find(f)
 	}
 	return nil
@@ -43,15 +43,15 @@ func (s *scrubbing) lost(ctx context.Context, b format.Backup, name string) erro
 	return &format.ObjectError{Name: name, What: format.Missing}
 }
 
-// scrubList is what a listing of an archive says of what is broken in it.
-type scrubList struct{ book.Catalogue }
+// list is what a listing of an archive says of what is broken in it.
+type list struct{ book.Catalogue }
 
-// holes are WAL that is not there though a backup needs it, or leads on over it by the rules of retention. Not among
+// Holes are WAL that is not there though a backup needs it, or leads on over it by the rules of retention. Not among
 // them are gaps that are noted, and those at the end of the archive, where what comes before may still be on its way.
-func (l scrubList) holes(now time.Time, pinned []string) []Finding {
-	var all []Finding
+func Holes(c book.Catalogue, now time.Time, pinned []string) []Finding {
+	l, all := list{c}, []Finding(nil)
 	add := func(b format.Backup, gap format.Gap, words string) {
-		if l.noted(gap) || l.writtenSince(gap, now.Add(-slack)) {
+		if l.noted(gap) || l.writtenSince(gap, now.Add(-underWay)) {
 			return
 		}
 		segment := format.SegmentAt(b.StopTimeline, gap.From)
@@ -87,12 +87,12 @@ func (l scrubList) holes(now time.Time, pinned []string) []Finding {
 	return all
 }
 
-func (l scrubList) has(id string) bool {
+func (l list) has(id string) bool {
 	return slices.ContainsFunc(l.Backups, func(b format.Backup) bool { return b.ID == id })
 }
 
 // noted says that a gap has a note: then it was lost before it was archived.
-func (l scrubList) noted(gap format.Gap) bool {
+func (l list) noted(gap format.Gap) bool {
 	for _, t := range l.Terms {
 		for _, o := range t.Gaps {
 			note, ok := format.ParseGap(o.Name[strings.LastIndexByte(o.Name, '/')+1:])
@@ -105,7 +105,7 @@ func (l scrubList) noted(gap format.Gap) bool {
 }
 
 // writtenSince says that the WAL behind a gap was written after a moment.
-func (l scrubList) writtenSince(gap format.Gap, at time.Time) bool {
+func (l list) writtenSince(gap format.Gap, at time.Time) bool {
 	for _, t := range l.Terms {
 		for _, w := range t.WAL {
 			if format.NumberAt(gap.To) == w.Segment.Number && w.Object.Modified.After(at) {
@@ -117,13 +117,13 @@ func (l scrubList) writtenSince(gap format.Gap, at time.Time) bool {
 }
 
 // allStandAlone says that retention may have kept each of these backups without the WAL that leads on from it.
-func (l scrubList) allStandAlone(backups []format.Backup, pinned []string) bool {
+func (l list) allStandAlone(backups []format.Backup, pinned []string) bool {
 	return !slices.ContainsFunc(backups,
 		func(b format.Backup) bool { return !l.mayStandAlone(b, pinned, len(l.Backups)) })
 }
 
 // mayStandAlone follows the children of a backup, no more generations of them than there are backups.
-func (l scrubList) mayStandAlone(b format.Backup, pinned []string, generations int) bool {
+func (l list) mayStandAlone(b format.Backup, pinned []string, generations int) bool {
 	if b.Kind() != naming.TriggerSchedule || slices.Contains(pinned, b.ID) {
 		return true
 	}
@@ -141,7 +141,7 @@ func (l scrubList) mayStandAlone(b format.Backup, pinned []string, generations i
 }
 
 // newest is the last backup that the newest leader's WAL goes on from, nil for none.
-func (l scrubList) newest() *format.Backup {
+func (l list) newest() *format.Backup {
 	history := l.NewestTermHistory()
 	for i := range slices.Backward(l.Backups) {
 		if l.In(l.Backups[i], history) {
@@ -152,7 +152,7 @@ func (l scrubList) newest() *format.Backup {
 }
 
 // touchesNewest says that without an object the newest backup can't be restored, or not to the end of the archive.
-func (l scrubList) touchesNewest(name string) bool {
+func (l list) touchesNewest(name string) bool {
 	if id, ok := format.BackupOf(name); ok {
 		b := l.newest()
 		for n := 0; b != nil && b.ID != id && n < len(l.Backups); n++ {
@@ -167,7 +167,7 @@ func (l scrubList) touchesNewest(name string) bool {
 }
 
 // find is the backup of an id, nil for none.
-func (l scrubList) find(id string) *format.Backup {
+func (l list) find(id string) *format.Backup {
 	i := slices.IndexFunc(l.Backups, func(b format.Backup) bool { return b.ID == id })
 	if id == "" || i < 0 {
 		return nil
@@ -176,7 +176,7 @@ func (l scrubList) find(id string) *format.Backup {
 }
 
 // leadsFromNewest says that a segment is none from before the newest backup.
-func (l scrubList) leadsFromNewest(s wal.Segment) bool {
+func (l list) leadsFromNewest(s wal.Segment) bool {
 	newest := l.newest()
 	return newest != nil && s.End() > newest.StartLSN
 }

@@ -1,22 +1,23 @@
-package keep
+package second
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"toban.dev/internal/archive/archivetest"
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
-	"toban.dev/internal/ha"
+	"toban.dev/internal/archive/keep"
+	"toban.dev/internal/archive/keep/keeptest"
 	"toban.dev/internal/wal"
 )
 
@@ -38,7 +39,7 @@ func listing(names ...string) iter.Seq2[bucket.Object, error] {
 }
 
 // inOrder are the objects of a plan in the order in which they are copied.
-func (p CopyPlan) inOrder() (names []string) {
+func (p Plan) inOrder() (names []string) {
 	for _, t := range p.Terms {
 		for _, o := range t.Notes {
 			names = append(names, o.Name)
@@ -140,28 +141,28 @@ func TestAListingThatBreaksOffIsNoPlan(t *testing.T) {
 
 // copying is an archive with its copy.
 type copying struct {
-	*scrubbed
+	*keeptest.Written
 	copy   *buckettest.Memory
-	policy Policy
+	policy keep.Policy
 }
 
 func newCopying(t *testing.T) *copying {
-	s := newScrubbed(t, nil)
-	if err := format.Claim(t.Context(), s.bucket, archivetest.Owner); err != nil {
+	s := keeptest.NewWritten(t, nil)
+	if err := format.Claim(t.Context(), s.Bucket, archivetest.Owner); err != nil {
 		t.Fatal(err)
 	}
-	c := &copying{s, buckettest.NewMemory(), Policy{Count: 2, Now: s.bucket.Clock.Add(2 * slack)}}
-	c.copy.Clock = s.bucket.Clock
+	c := &copying{s, buckettest.NewMemory(), keep.Policy{Count: 2, Now: s.Bucket.Clock.Add(2 * time.Hour)}}
+	c.copy.Clock = s.Bucket.Clock
 	return c
 }
 
-func (c *copying) run() (SecondState, error) {
-	return CopyToSecond(c.Context(), SecondOptions{
-		First: c.bucket, Second: c.copy, Owner: archivetest.Owner.UID, Policy: c.policy,
+func (c *copying) run() (State, error) {
+	return Copy(c.Context(), Options{
+		First: c.Bucket, Second: c.copy, Owner: archivetest.Owner.UID, Policy: c.policy,
 	})
 }
 
-func (c *copying) mustRun() SecondState {
+func (c *copying) mustRun() State {
 	c.Helper()
 	state, err := c.run()
 	if err != nil {
@@ -170,33 +171,10 @@ func (c *copying) mustRun() SecondState {
 	return state
 }
 
-// seeRestorable fails where something of a copy could not be restored: each backup that it has can.
+// seeRestorable fails where something of a copy could not be restored.
 func seeRestorable(t *testing.T, b *buckettest.Memory) book.Catalogue {
 	t.Helper()
-	c, err := book.Read(context.WithoutCancel(t.Context()), b.Without())
-	if err != nil || len(c.Unread) > 0 {
-		t.Fatalf("the copy can't be read: %v %v", err, c.Unread)
-	}
-	for _, b := range c.Backups {
-		if _, err := c.Chain(b.ID); err != nil {
-			t.Errorf("the backup %s can't be restored from the copy: %v", b.ID, err)
-		}
-		if lacks := lacksWAL(c, b); lacks != "" {
-			t.Errorf("the copy lacks %s for the backup %s", lacks, b.ID)
-		}
-	}
-	return c
-}
-
-// missing are the objects that the archive has and the copy does not, as it has them.
-func missing(archive, copied *buckettest.Memory) (names []string) {
-	for name, o := range archive.Objects {
-		if there, ok := copied.Objects[name]; !ok || !slices.Equal(there.Content, o.Content) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return keeptest.SeeRestorable(t, b, LacksWAL)
 }
 
 // TestACopyThatIsCutOffGoesOn ends a run before and after each of its writes. Whatever was copied by then can be
@@ -226,22 +204,22 @@ func cutOff(t *testing.T, cut int, after bool) bool {
 	counting := &writing{
 		Memory: c.copy, wrote: map[string]int{}, before: func() { writes.Add(1) }, after: after,
 	}
-	options := SecondOptions{First: c.bucket, Second: counting, Owner: archivetest.Owner.UID, Policy: c.policy}
-	_, err := CopyToSecond(t.Context(), options)
+	options := Options{First: c.Bucket, Second: counting, Owner: archivetest.Owner.UID, Policy: c.policy}
+	_, err := Copy(t.Context(), options)
 	reach := reachOf(seeRestorable(t, c.copy))
 	c.copy.Fault = func(bool) error { return nil }
 	if err == nil {
-		if cut < len(c.bucket.Objects) {
-			t.Errorf("it has ended after %d writes, of %d objects", cut, len(c.bucket.Objects))
+		if cut < len(c.Bucket.Objects) {
+			t.Errorf("it has ended after %d writes, of %d objects", cut, len(c.Bucket.Objects))
 		}
 		return false
 	}
-	state, err := CopyToSecond(t.Context(), options)
-	left := missing(c.bucket, c.copy)
+	state, err := Copy(t.Context(), options)
+	left := keeptest.Missing(c.Bucket, c.copy)
 	if err != nil || len(left) > 0 || len(state.Problems) > 0 || state.Until.IsZero() {
 		t.Errorf("it lacks %v, %+v, %v", left, state, err)
 	}
-	if now := reachOf(seeRestorable(t, c.copy)); now < reach || now != reachOf(seeRestorable(t, c.bucket)) {
+	if now := reachOf(seeRestorable(t, c.copy)); now < reach || now != reachOf(seeRestorable(t, c.Bucket)) {
 		t.Errorf("it reaches to %s, and has reached to %s", now, reach)
 	}
 	for name, times := range counting.wrote {
@@ -291,20 +269,16 @@ func (w *writing) Create(ctx context.Context, name string, content []byte) error
 func TestWhatGoesFromACopy(t *testing.T) {
 	gone := func(prefix string) func(*copying) {
 		return func(c *copying) {
-			for name := range c.bucket.Objects {
+			for name := range c.Bucket.Objects {
 				if strings.HasPrefix(name, prefix) {
-					delete(c.bucket.Objects, name)
+					delete(c.Bucket.Objects, name)
 				}
 			}
 		}
 	}
 	third := func(c *copying) { // a backup more, so that of two only the newer ones are kept
-		encoder, err := format.NewEncoder("")
-		if err != nil {
-			c.Fatal(err)
-		}
-		c.backup(encoder, "b3", 8)
-		c.policy.Now = c.bucket.Clock.Add(2 * slack)
+		c.Backup("b3", 8)
+		c.policy.Now = c.Bucket.Clock.Add(2 * time.Hour)
 	}
 	for name, c := range map[string]struct {
 		change  []func(*copying)
@@ -358,20 +332,16 @@ func TestWhatGoesFromACopy(t *testing.T) {
 func TestAStoreThatDoesNotLetBeRemovedKeepsNothingFromBeingCopied(t *testing.T) {
 	c := newCopying(t)
 	c.mustRun()
-	encoder, err := format.NewEncoder("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.backup(encoder, "b3", 8)
-	c.policy.Now = c.bucket.Clock.Add(2 * slack)
-	for name := range c.bucket.Objects {
+	c.Backup("b3", 8)
+	c.policy.Now = c.Bucket.Clock.Add(2 * time.Hour)
+	for name := range c.Bucket.Objects {
 		if strings.HasPrefix(name, "base/b1/") {
-			delete(c.bucket.Objects, name)
+			delete(c.Bucket.Objects, name)
 		}
 	}
-	state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: guardedCopy{c.copy},
+	state, err := Copy(t.Context(), Options{First: c.Bucket, Second: guardedCopy{c.copy},
 		Owner: archivetest.Owner.UID, Policy: c.policy})
-	if err != nil || state.Refused == "" || state.Until.IsZero() || len(missing(c.bucket, c.copy)) > 0 {
+	if err != nil || state.Refused == "" || state.Until.IsZero() || len(keeptest.Missing(c.Bucket, c.copy)) > 0 {
 		t.Errorf("%+v, %v", state, err)
 	}
 }
@@ -381,26 +351,22 @@ func TestACopyThatIsFullMakesRoom(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		c := newCopying(t)
 		c.mustRun()
-		encoder, err := format.NewEncoder("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.backup(encoder, "b3", 8)
-		c.policy.Now = c.bucket.Clock.Add(2 * slack)
+		c.Backup("b3", 8)
+		c.policy.Now = c.Bucket.Clock.Add(2 * time.Hour)
 		if !kept { // somebody keeps less, for want of room
 			c.policy.Count = 1
 		}
-		for name := range c.bucket.Objects {
+		for name := range c.Bucket.Objects {
 			if strings.HasPrefix(name, "base/b1/") {
-				delete(c.bucket.Objects, name)
+				delete(c.Bucket.Objects, name)
 			}
 		}
 		limited := &fullCopy{c.copy, len(c.copy.Objects)}
-		state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: limited,
+		state, err := Copy(t.Context(), Options{First: c.Bucket, Second: limited,
 			Owner:  archivetest.Owner.UID,
 			Policy: c.policy})
 		if there := len(seeRestorable(t, c.copy).Backups); there != 2 || kept != errors.Is(err, bucket.ErrFull) ||
-			kept == (len(missing(c.bucket, c.copy)) == 0) {
+			kept == (len(keeptest.Missing(c.Bucket, c.copy)) == 0) {
 			t.Errorf("kept %v: it has %d backups: %+v, %v", kept, there, state, err)
 		}
 	}
@@ -430,12 +396,12 @@ func (guardedCopy) Delete(context.Context, ...string) error { return bucket.ErrD
 
 func TestWhereNoCopyIsMade(t *testing.T) {
 	c := newCopying(t)
-	if _, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: c.bucket,
+	if _, err := Copy(t.Context(), Options{First: c.Bucket, Second: c.Bucket,
 		Owner:  archivetest.Owner.UID,
 		Policy: c.policy}); !errors.Is(err, ErrNoCopy) {
 		t.Errorf("the first store is taken for its copy: %v", err)
 	}
-	if len(c.bucket.Objects) == 0 || c.bucket.Objects[FileCopy].Content != nil {
+	if len(c.Bucket.Objects) == 0 || c.Bucket.Objects[FileCopy].Content != nil {
 		t.Error("something was written there, or removed")
 	}
 	other := newCopying(t)
@@ -445,7 +411,7 @@ func TestWhereNoCopyIsMade(t *testing.T) {
 	if _, err := c.run(); !errors.Is(err, ErrNoCopy) {
 		t.Errorf("another's copy is taken: %v", err)
 	}
-	if _, err := CopyToSecond(t.Context(), SecondOptions{First: other.bucket, Second: other.copy, Owner: owner.UID,
+	if _, err := Copy(t.Context(), Options{First: other.Bucket, Second: other.copy, Owner: owner.UID,
 		Policy: c.policy}); !errors.Is(err, format.ErrTaken) {
 		t.Errorf("another's archive is copied: %v", err)
 	}
@@ -461,16 +427,16 @@ func TestWhatIsBrokenIsNotCopied(t *testing.T) {
 		change  func([]byte) []byte
 		backups string
 	}{
-		"a piece":                 {"base/b2/base.tar.00001.zst", flip, "b1"},
-		"a manifest":              {"base/b1/backup_manifest.zst", cut, "b2"},
-		"WAL that a backup needs": {"wal/00000001/000000010000000000000006.", flip, "b1"},
-		"WAL that none needs":     {"wal/00000001/000000010000000000000009.", flip, "b1 b2"},
-		"what WAL continues":      {"wal/00000001/lineage.json", cut, ""},
+		"a piece":                 {"base/b2/base.tar.00001.zst", keeptest.Flip, "b1"},
+		"a manifest":              {"base/b1/backup_manifest.zst", keeptest.Cut, "b2"},
+		"WAL that a backup needs": {"wal/00000001/000000010000000000000006.", keeptest.Flip, "b1"},
+		"WAL that none needs":     {"wal/00000001/000000010000000000000009.", keeptest.Flip, "b1 b2"},
+		"what WAL continues":      {"wal/00000001/lineage.json", keeptest.Cut, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newCopying(t)
-			c.object = x.names(c.object)[0]
-			x.change(c.object, c.change)
+			c.object = x.Names(c.object)[0]
+			x.Change(c.object, c.change)
 			state := x.mustRun()
 			var there []string
 			for _, b := range seeRestorable(t, x.copy).Backups {
@@ -489,18 +455,18 @@ func TestWhatIsBrokenIsNotCopied(t *testing.T) {
 
 // An archive that is encrypted is copied as it is, without a key.
 func TestAnEncryptedArchiveIsCopiedAsItIs(t *testing.T) {
-	s := newScrubbed(t, archivetest.Keys[0])
-	if err := format.Claim(t.Context(), s.bucket, archivetest.Owner); err != nil {
+	s := keeptest.NewWritten(t, archivetest.Keys[0])
+	if err := format.Claim(t.Context(), s.Bucket, archivetest.Owner); err != nil {
 		t.Fatal(err)
 	}
-	c := &copying{s, buckettest.NewMemory(), Policy{Count: 2, Now: s.bucket.Clock.Add(2 * slack)}}
+	c := &copying{s, buckettest.NewMemory(), keep.Policy{Count: 2, Now: s.Bucket.Clock.Add(2 * time.Hour)}}
 	state := c.mustRun()
-	if left := missing(c.bucket, c.copy); len(left) > 0 || state.Until.IsZero() {
+	if left := keeptest.Missing(c.Bucket, c.copy); len(left) > 0 || state.Until.IsZero() {
 		t.Errorf("it lacks %v: %+v", left, state)
 	}
-	name := c.names("wal/00000001/000000010000000000000009.")[0]
+	name := c.Names("wal/00000001/000000010000000000000009.")[0]
 	delete(c.copy.Objects, name)
-	c.change(name, func(content []byte) []byte { return content[8:] })
+	c.Change(name, func(content []byte) []byte { return content[8:] })
 	if state := c.mustRun(); len(state.Problems) != 1 || !strings.Contains(state.Problems[0], name) {
 		t.Errorf("what does not begin as age begins: %+v", state)
 	}
@@ -511,7 +477,7 @@ func TestACopyOfAFormerArchive(t *testing.T) {
 	c := newCopying(t)
 	c.policy.Newer = map[string]int{"schedule": 1}
 	c.mustRun()
-	clear(c.bucket.Objects) // retention has removed all of it, or somebody else
+	clear(c.Bucket.Objects) // retention has removed all of it, or somebody else
 	if state := c.mustRun(); state.Removed > 0 && !slices.Contains(state.Lost, "b2") {
 		t.Errorf("one more is to be kept: %+v", state)
 	}
@@ -524,77 +490,5 @@ func TestACopyOfAFormerArchive(t *testing.T) {
 	}
 	if len(c.copy.Objects) > 0 {
 		t.Errorf("the copy still has %v", c.copy.Objects)
-	}
-}
-
-// TestCopiesOfHistories copies an archive while leaders come and go, retention removes and a run is cut off at random.
-func TestCopiesOfHistories(t *testing.T) {
-	archivetest.SmallSegments(t)
-	for seed := range uint64(30) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { copyHistory(t, seed) })
-	}
-}
-
-func copyHistory(t *testing.T, seed uint64) {
-	w := newWorld(t, seed)
-	if err := format.Claim(t.Context(), w.bucket, archivetest.Owner); err != nil {
-		t.Fatal(err)
-	}
-	second, random := buckettest.NewMemory(), rand.New(rand.NewPCG(seed, 7))
-	killed := errors.New("killed")
-	for range 8 {
-		for range 5 {
-			w.step()
-		}
-		left := random.IntN(60)
-		second.Clock = w.bucket.Clock
-		second.Fault = func(bool) error {
-			if left--; left < 0 {
-				return killed
-			}
-			return nil
-		}
-		options := SecondOptions{First: w.bucket.Without(), Second: second, Owner: archivetest.Owner.UID,
-			Policy: Policy{Count: 2, Now: w.bucket.Clock}}
-		_, _ = CopyToSecond(t.Context(), options)
-		seeRestorable(t, second)
-		second.Fault = func(bool) error { return nil }
-		if random.IntN(3) == 0 {
-			continue
-		}
-		if _, err := CopyToSecond(t.Context(), options); err != nil {
-			w.fatal("%v", err)
-		}
-		lookAtCopy(w, second)
-		if t.Failed() {
-			w.fatal("seed %d", seed)
-		}
-	}
-}
-
-// lookAtCopy sees that a copy has all of its archive that can be restored, and leads as far.
-func lookAtCopy(w *world, second *buckettest.Memory) {
-	w.t.Helper()
-	copied := seeRestorable(w.t, second)
-	archive, err := book.Read(w.t.Context(), w.bucket.Without())
-	if err != nil {
-		w.fatal("%v", err)
-	}
-	for _, name := range missing(w.bucket, second) {
-		id, ofBackup := format.BackupOf(name)
-		whole := slices.ContainsFunc(archive.Backups, func(b format.Backup) bool {
-			_, err := archive.Chain(b.ID)
-			return b.ID == id && err == nil && lacksWAL(archive, b) == ""
-		})
-		if ofBackup && whole || !ofBackup && !strings.HasPrefix(name, "probe-") {
-			w.t.Errorf("the copy lacks %s", name)
-		}
-	}
-	for _, history := range append(archive.TermHistories(), []ha.TermStart(nil)) {
-		there, ok := archive.Window(history)
-		here, has := copied.Window(history)
-		if ok && (!has || here.To < there.To) {
-			w.t.Errorf("along %v the archive reaches to %s, the copy to %s", history, there.To, here.To)
-		}
 	}
 }

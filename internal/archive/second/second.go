@@ -1,4 +1,6 @@
-package keep
+// Package second copies an archive to a second store, and removes from the copy what need not be kept. It is an annex
+// (docs/packages.md, "Core and annexes").
+package second
 
 import (
 	"bytes"
@@ -15,6 +17,7 @@ import (
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/archive/keep"
 	"toban.dev/internal/wal"
 )
 
@@ -38,32 +41,32 @@ var ErrNoArchive = errors.New("there is no archive of this SampleDB")
 var ErrNoCopy = errors.New("the folder in the second store is no copy of this archive: it is another archive, or the " +
 	"first store itself. Give backup.secondStore another bucket or another prefix")
 
-// SecondOptions say what is copied.
-type SecondOptions struct {
+// Options say what is copied.
+type Options struct {
 	// First and Second are rooted at the archive and at its copy.
 	First, Second bucket.Bucket
 	// Owner is the UID of the SampleDB.
 	Owner string
 	// Policy is what is kept in the copy. Now is before the stores are listed. Newer is set for the archive of a former
 	// major version: one that the first store does not have any more is only cleaned then.
-	Policy Policy
+	Policy keep.Policy
 	// Tell is called with how much was copied, and how much is to be.
-	Tell func(done, total SecondAmount)
+	Tell func(done, total Amount)
 }
 
-// SecondAmount is an amount of objects.
-type SecondAmount struct {
+// Amount is an amount of objects.
+type Amount struct {
 	Objects int
 	Bytes   int64
 }
 
-func (a *SecondAmount) add(size int64) { a.Objects++; a.Bytes += size }
+func (a *Amount) add(size int64) { a.Objects++; a.Bytes += size }
 
-// SecondState is what a run has come to.
-type SecondState struct {
+// State is what a run has come to.
+type State struct {
 	// Copied is how much was. Until is when the first store was listed of which the copy has everything then, zero
 	// where it lacks something or can't be restored, LSN up to where it can.
-	Copied SecondAmount
+	Copied Amount
 	Until  time.Time
 	LSN    wal.LSN
 	// Removed is how many objects were removed from the copy, Refused what the second store did not let be removed.
@@ -76,10 +79,10 @@ type SecondState struct {
 	Restorable map[string]int
 }
 
-// CopyToSecond copies what the second store lacks of an archive, and removes from it what need not be kept
+// Copy copies what the second store lacks of an archive, and removes from it what need not be kept
 // (docs/store.md, "A second store"). A run that is cut off has left a copy that can be restored.
-func CopyToSecond(ctx context.Context, o SecondOptions) (SecondState, error) {
-	s := &second{SecondOptions: o}
+func Copy(ctx context.Context, o Options) (State, error) {
+	s := &second{Options: o}
 	former := o.Policy.Newer != nil
 	owner, err := readOwnerOf(ctx, o.First, o.Owner)
 	switch {
@@ -94,7 +97,7 @@ func CopyToSecond(ctx context.Context, o SecondOptions) (SecondState, error) {
 		return s.state, err
 	}
 	for try := 1; ; try++ {
-		s.state.Problems, s.total = nil, SecondAmount{}
+		s.state.Problems, s.total = nil, Amount{}
 		err := s.run(ctx)
 		if err == nil || !errors.Is(err, errAnew) || try == secondTries {
 			return s.state, err
@@ -104,10 +107,10 @@ func CopyToSecond(ctx context.Context, o SecondOptions) (SecondState, error) {
 
 // second is such a run.
 type second struct {
-	SecondOptions
+	Options
 	mutex sync.Mutex
-	state SecondState
-	total SecondAmount
+	state State
+	total Amount
 }
 
 // readOwnerOf reads whose archive it is, and sees that it is this SampleDB's.
@@ -184,7 +187,7 @@ func (s *second) run(ctx context.Context) error {
 }
 
 // copyAll copies in the order of the plan.
-func (s *second) copyAll(ctx context.Context, plan CopyPlan) error {
+func (s *second) copyAll(ctx context.Context, plan Plan) error {
 	for _, t := range plan.Terms {
 		if err := s.copyTerm(ctx, t); err != nil {
 			return err
@@ -194,7 +197,7 @@ func (s *second) copyAll(ctx context.Context, plan CopyPlan) error {
 }
 
 // makeRoom removes from a store that is full what need not be kept, so that the rest can be copied.
-func (s *second) makeRoom(ctx context.Context, copied book.Catalogue, plan CopyPlan, full error) error {
+func (s *second) makeRoom(ctx context.Context, copied book.Catalogue, plan Plan, full error) error {
 	before := s.state.Removed
 	if err := s.remove(ctx, copied, plan); err != nil || s.state.Removed == before {
 		return errors.Join(full, err)
@@ -203,7 +206,7 @@ func (s *second) makeRoom(ctx context.Context, copied book.Catalogue, plan CopyP
 }
 
 // count is how much is to be copied.
-func (s *second) count(plan CopyPlan) {
+func (s *second) count(plan Plan) {
 	for _, t := range plan.Terms {
 		for _, o := range t.Notes {
 			s.total.add(o.Size)
@@ -225,7 +228,7 @@ func (s *second) count(plan CopyPlan) {
 }
 
 // copyTerm copies what a term's WAL continues, and then the WAL.
-func (s *second) copyTerm(ctx context.Context, t CopyTerm) error {
+func (s *second) copyTerm(ctx context.Context, t Term) error {
 	for _, o := range t.Notes {
 		if err := s.copyWAL(ctx, o); err != nil {
 			return err
@@ -319,7 +322,7 @@ func (s *second) problem(words string) {
 }
 
 // copyBackups copies the backups that can be restored with the WAL that the copy has (invariant 15).
-func (s *second) copyBackups(ctx context.Context, plan CopyPlan) error {
+func (s *second) copyBackups(ctx context.Context, plan Plan) error {
 	if len(plan.Backups) == 0 {
 		return nil
 	}
@@ -341,7 +344,7 @@ func (s *second) copyBackups(ctx context.Context, plan CopyPlan) error {
 
 // copyBackup copies one, and says why it can't be restored from the copy, "" where it can.
 func (s *second) copyBackup(
-	ctx context.Context, todo CopyBackup, copied book.Catalogue, announced map[string]bool,
+	ctx context.Context, todo Backup, copied book.Catalogue, announced map[string]bool,
 ) (why string, err error) {
 	note := format.FolderBase + todo.ID + "/" + format.FileBackup
 	text, err := format.ReadMost(ctx, s.First, note, bucket.MaxObject)
@@ -355,7 +358,7 @@ func (s *second) copyBackup(
 	if err := json.Unmarshal(text, &b); err != nil || b.ID != todo.ID {
 		return fmt.Sprintf("its %s can't be understood (%v)", format.FileBackup, err), nil
 	}
-	if lacks := lacksWAL(copied, b); lacks != "" {
+	if lacks := LacksWAL(copied, b); lacks != "" {
 		return "the archive lacks WAL that it needs: " + lacks, nil
 	}
 	if b.Parent != "" && !announced[b.Parent] {
@@ -423,10 +426,10 @@ func objectsByName(ctx context.Context, b format.Backup, from bucket.Bucket) (ma
 }
 
 // remove removes from the copy what need not be kept.
-func (s *second) remove(ctx context.Context, copied book.Catalogue, plan CopyPlan) error {
-	removal := PlanCopyRemoval(copied, plan, s.Policy)
+func (s *second) remove(ctx context.Context, copied book.Catalogue, plan Plan) error {
+	removal := PlanRemoval(copied, plan, s.Policy)
 	s.state.Lost = removal.Lost[:min(len(removal.Lost), mostLost)]
-	for _, batch := range Batches(removal.Names) {
+	for _, batch := range keep.Batches(removal.Names) {
 		err := s.Second.Delete(ctx, batch...)
 		if errors.Is(err, bucket.ErrDenied) {
 			s.state.Refused = fmt.Sprintf("the second store refuses to remove what is not to be kept (%v)", err)
