@@ -26,6 +26,7 @@ import (
 	"toban.dev/internal/agent/poolers"
 	"toban.dev/internal/agent/pressure"
 	"toban.dev/internal/agent/publish"
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/agent/witness"
@@ -103,15 +104,15 @@ type Agent struct {
 
 	configs   configs
 	status    *status.Board
-	server    PostgreSQL
+	server    running.PostgreSQL
 	identity  *identity.Identity
 	peers     *peers.Peers
 	members   *members
 	leader    *leader
 	publisher *publish.Publisher
 	poolers   *poolers.Poolers
-	flags     flags
-	idle      idle
+	flags     running.Flags
+	idle      running.Idle
 	pressure  *pressure.Gauge
 	promises  *promises
 	faults    *faults
@@ -122,7 +123,7 @@ type Agent struct {
 	describer   *describer
 	servers
 	// current is the server that runs, nil while none does.
-	current atomic.Pointer[running]
+	current atomic.Pointer[running.Server]
 
 	electing
 }
@@ -173,7 +174,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 
 // newAgent puts together what there is before elections begin.
 func newAgent(
-	options Options, config protocol.Config, server PostgreSQL, version string, taking *taking,
+	options Options, config protocol.Config, server running.PostgreSQL, version string, taking *taking,
 ) (*Agent, error) {
 	a := &Agent{options: options, server: server, taking: taking, configs: configs{self: options.Name}}
 	a.exchange = newExchange(a)
@@ -200,7 +201,7 @@ func newAgent(
 	client := protocol.NewClient(
 		pki.ClientTLSBy(a.identity.Certificate, a.identity.Roots, naming.IdentityInstance), naming.PortAgent)
 	a.identity.Renewed = func() {
-		a.flags.renewed.Store(true)
+		a.flags.Renewed.Store(true)
 		client.Close() // what is opened from now on shows the new certificate
 		a.observeServer()
 	}
@@ -225,7 +226,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 	a.publisher = publish.New(publish.Options{
 		Name: a.options.Name, Cluster: a.options.Cluster, HardState: remembered, Others: a.peers.Names,
 		Role: func() protocol.Role { return a.status.Get().Role }, Log: a.options.Log,
-		Deposed: func() { go staleSessions{a.server.Connect, a.options.Log}.endLater(a.life) },
+		Deposed: func() { go running.StaleSessions{Connect: a.server.Connect, Log: a.options.Log}.EndLater(a.life) },
 	})
 }
 
@@ -350,7 +351,7 @@ func (a *Agent) beginElections(life context.Context, before *resumed) {
 	a.operate(life)
 	a.begun.Store(true)
 	if before != nil {
-		a.commands.launcher.takeOver(life, a.taking, before.process)
+		a.commands.launcher.TakeOver(life, &a.taking.Handed, before.process)
 	}
 	// One that has come since is not lost.
 	a.post(machine.Configured{Config: a.machineConfig()})
@@ -358,17 +359,19 @@ func (a *Agent) beginElections(life context.Context, before *resumed) {
 
 // operate puts together what works on the server.
 func (a *Agent) operate(life context.Context) {
-	launcher := &launcher{
-		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get,
-		hardState: a.states.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
-		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
-		idle: &a.idle, pressure: a.pressure, identity: a.identity.Shown, publish: a.publisher.Want,
-		current: &a.current, log: a.options.Log,
+	good := filepath.Join(volume.StateFolder(a.options.Volume), "good.json")
+	launcher := &running.Launcher{
+		Name: a.options.Name, Server: a.server, ServerLog: a.options.ServerLog, Wanted: a.configs.get,
+		HardState: a.states.Get, Good: running.LastKnownGood(good),
+		Slots: a.members.slots, Upstream: a.members.upstream, Archived: a.leader.archived, AllStream: a.leader.hasAll,
+		Require: a.demands.require, Rule: a.demands.rule, Status: a.status, Flags: &a.flags, Post: a.post,
+		Idle: &a.idle, Pressure: a.pressure, Identity: a.identity.Shown, Publish: a.publisher.Want,
+		Current: &a.current, Log: a.options.Log,
 	}
 	x := &commands{
 		server: a.server, wal: a.server.WAL(), launcher: launcher, data: a.data, demands: a.demands,
 		hardState: a.states.Get, status: a.status, post: a.post, at: a.elections.at,
-		slots:   func() []string { return withArchive(a.configs.get(), a.members.slots()) },
+		slots:   func() []string { return running.WithArchive(a.configs.get(), a.members.slots()) },
 		hold:    a.poolers.Hold,
 		slack:   a.pressure.Slack,
 		current: &a.current, log: a.options.Log, life: life,
@@ -382,10 +385,10 @@ func (a *Agent) operate(life context.Context) {
 }
 
 // ruleOfPrimary finds what makes the primary that runs demand what the quorum asks for now; nil where none runs.
-func ruleOfPrimary(current *atomic.Pointer[running]) func() (apply func(context.Context) error) {
+func ruleOfPrimary(current *atomic.Pointer[running.Server]) func() (apply func(context.Context) error) {
 	return func() func(context.Context) error {
-		if r := leading(current); r != nil {
-			return r.config.applyNow
+		if r := running.Leading(current); r != nil {
+			return r.Config.ApplyNow
 		}
 		return nil
 	}
@@ -393,8 +396,8 @@ func ruleOfPrimary(current *atomic.Pointer[running]) func() (apply func(context.
 
 // commitsWait notes that commits of the primary that runs are seen to wait.
 func (a *Agent) commitsWait() {
-	if r := leading(&a.current); r != nil {
-		r.config.unruled.Store(false)
+	if r := running.Leading(&a.current); r != nil {
+		r.Config.Unruled.Store(false)
 	}
 }
 
@@ -403,7 +406,7 @@ func (a *Agent) newArchiver() *archive.Loop {
 	return &archive.Loop{
 		Config: a.configs.get, HardState: a.states.Get, Status: a.status, Identity: identity.Folder(a.options.Run),
 		Way: a.toStore, Log: a.options.Log, Primary: func() archive.Primary {
-			if r := leading(&a.current); r != nil {
+			if r := running.Leading(&a.current); r != nil {
 				return r
 			}
 			return nil
@@ -428,18 +431,14 @@ func (a *Agent) machineConfig() machine.Config {
 // observeServer has the server that runs looked at at once.
 func (a *Agent) observeServer() {
 	if r := a.current.Load(); r != nil {
-		r.poke.observe()
+		r.Observe()
 	}
 }
 
 // observeStandby has a standby looked at at once that has lost its leader, and has it replay what it has.
 func (a *Agent) observeStandby(replay bool) {
 	if r := a.current.Load(); r != nil {
-		r.monitor.end.asked.Store(true)
-		if replay {
-			r.monitor.end.hasten.Store(true)
-		}
-		r.poke.observe()
+		r.ObserveStandby(replay)
 	}
 }
 

@@ -1,6 +1,10 @@
 package agent
 
-import "toban.dev/internal/protocol"
+import (
+	"time"
+
+	"toban.dev/internal/protocol"
+)
 
 // reportCertificate says which certificate clients are shown. The authorities are left to whom the operator asks: they
 // are too long for what instances tell each other many times a second.
@@ -18,5 +22,12 @@ func (a *Agent) withAuthorities(s protocol.Status) protocol.Status {
 		full.Authorities = *said
 		s.Certificate = &full
 	}
+	return s
+}
+
+// forOperator adds to a status what only the operator wants to know.
+func (a *Agent) forOperator(s protocol.Status) protocol.Status {
+	s = a.withAuthorities(s)
+	s.Idle = a.idle.Lasts(time.Now())
 	return s
 }

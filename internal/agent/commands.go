@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -50,7 +51,7 @@ type walFiles interface {
 type commands struct {
 	server    commanded
 	wal       walFiles
-	launcher  *launcher
+	launcher  *running.Launcher
 	copies    *copies
 	data      *dataWatch
 	demands   *demands
@@ -62,7 +63,7 @@ type commands struct {
 	slack     func() time.Duration                   // how late things come on this machine
 	status    *status.Board
 	post      func(machine.Event)
-	current   *atomic.Pointer[running]
+	current   *atomic.Pointer[running.Server]
 	log       *slog.Logger
 	life      context.Context //nolint:containedctx // it is the agent's
 	// last is the primary that was stopped in order, as long as nothing has been done with its data since.
@@ -72,7 +73,7 @@ type commands struct {
 // stoppedPrimary is a primary that was stopped in order, where its WAL ends, and whose WAL it has: its own term is the
 // last, whatever the instance has promised since.
 type stoppedPrimary struct {
-	server  *running
+	server  *running.Server
 	end     wal.LSN
 	history []ha.TermStart
 }
@@ -84,7 +85,7 @@ const stateShutDown = "shut down"
 // waited for before that.
 func (x *commands) fence(e machine.Fence) {
 	if r := x.current.Load(); r != nil {
-		r.ending.Store(true) // whoever looks after it says nothing of it any more
+		r.Ending.Store(true) // whoever looks after it says nothing of it any more
 	}
 	x.status.Change(
 		func(s *protocol.Status) { s.Role, s.Ready, s.Streaming, s.LSN = protocol.RoleNone, false, false, "" })
@@ -99,9 +100,9 @@ func (x *commands) fence(e machine.Fence) {
 		err = x.awaitGone()
 	}
 	if r := x.current.Load(); r != nil && err == nil {
-		r.close()
+		r.Close()
 		x.current.Store(nil)
-		x.log.Info("the server has been stopped at once", "role", string(r.standing.role()))
+		x.log.Info("the server has been stopped at once", "role", string(r.Standing.Role()))
 	}
 	x.data.see()
 	x.post(machine.Done{ID: e.ID, Err: text(err)})
@@ -113,10 +114,10 @@ func (x *commands) kill() error {
 	if r == nil {
 		return nil
 	}
-	r.ending.Store(true)
+	r.Ending.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.life), fenceDeadline)
 	defer cancel()
-	return r.process.Kill(ctx)
+	return r.Process.Kill(ctx)
 }
 
 // awaitGone waits until nothing of the server is left.
@@ -127,7 +128,7 @@ func (x *commands) awaitGone() error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.life), fenceDeadline)
 	defer cancel()
-	return r.process.Gone(ctx)
+	return r.Process.Gone(ctx)
 }
 
 // ended goes on after a command. Who looks after a server begins when the machine knows of it.
@@ -136,8 +137,8 @@ func (x *commands) ended(c machine.Command, d machine.Done) {
 		x.log.Warn("could not "+string(c.Kind), "error", d.Err)
 	}
 	x.post(d)
-	if r := x.current.Load(); r != nil && r.run == c.ID && d.Err == "" {
-		r.attend()
+	if r := x.current.Load(); r != nil && r.Run == c.ID && d.Err == "" {
+		r.Attend()
 	}
 }
 
@@ -146,7 +147,7 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 	var err error
 	switch c.Kind {
 	case machine.StartStandby, machine.StartPrimary:
-		err = x.launcher.start(ctx, c)
+		err = x.launcher.Start(ctx, c)
 	case machine.Follow:
 		err = x.follow(c)
 	case machine.Cut:
@@ -173,37 +174,34 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 func (x *commands) follow(c machine.Command) error {
 	r := x.current.Load()
 	if r == nil {
-		return errNoServer
+		return running.ErrNoServer
 	}
 	x.log.Info("following", "leader", c.Ballot.Leader, "term", c.Ballot.Term)
-	return r.follow(c.Ballot)
+	return r.Follow(c.Ballot)
 }
-
-// errNoServer says that no server runs.
-var errNoServer = errors.New("no server runs here")
 
 // cut ends what the standby receives from leaders of earlier terms, keeps it so, and tells the end of its WAL. Only who
 // stands waits until all of it is replayed.
 func (x *commands) cut(ctx context.Context, c machine.Command) (end wal.LSN, unreplayed uint64, err error) {
 	r := x.current.Load()
 	if r == nil {
-		return 0, 0, errNoServer
+		return 0, 0, running.ErrNoServer
 	}
 	if err := x.server.Revoke(c.Term); err != nil {
 		return 0, 0, err
 	}
-	if err := r.follow(ha.Ballot{}); err != nil {
+	if err := r.Follow(ha.Ballot{}); err != nil {
 		return 0, 0, err
 	}
 	slack := x.slack()
-	if err := r.stopReceiving(ctx, cutDeadline+slack); err != nil {
+	if err := r.StopReceiving(ctx, cutDeadline+slack); err != nil {
 		return 0, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, endDeadline+slack)
 	defer cancel()
-	found, err := r.control.awaitEnd(ctx, c.Replayed)
+	found, err := r.Control.AwaitEnd(ctx, c.Replayed)
 	if err == nil {
-		r.standing.see(func(s *seen) { s.end, s.known, s.unreplayed = found.LSN, true, found.Unreplayed })
+		r.Standing.See(func(s *running.Seen) { s.End, s.Known, s.Unreplayed = found.LSN, true, found.Unreplayed })
 	}
 	return found.LSN, found.Unreplayed, err
 }
@@ -213,25 +211,25 @@ func (x *commands) cut(ctx context.Context, c machine.Command) (end wal.LSN, unr
 func (x *commands) letClientsIn(until time.Duration) error {
 	r := x.current.Load()
 	if r == nil {
-		return errNoServer
+		return running.ErrNoServer
 	}
 	if late := x.at(time.Now()) - until; late > 0 {
 		return fmt.Errorf("not open to clients: it was held up, and what confirmed that it leads ended %s ago", late)
 	}
-	r.standing.open()
-	defer r.poke.observe()
-	return r.config.rewrite()
+	r.Standing.Open()
+	defer r.Observe()
+	return r.Config.Rewrite()
 }
 
 // checkpoint writes one, so that the stop after it is short.
 func (x *commands) checkpoint(ctx context.Context) error {
 	r := x.current.Load()
 	if r == nil {
-		return errNoServer
+		return running.ErrNoServer
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkpointDeadline)
 	defer cancel()
-	session, err := r.control.connect(ctx)
+	session, err := r.Control.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -246,20 +244,20 @@ func (x *commands) stop(ctx context.Context) (wal.LSN, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopDeadline)
 	defer cancel()
-	if r.standing.isPrimary() {
+	if r.Standing.IsPrimary() {
 		defer x.hold(ctx)()
 	}
-	r.ending.Store(true)
+	r.Ending.Store(true)
 	x.status.Change(func(s *protocol.Status) { s.Role, s.Ready, s.Streaming = protocol.RoleNone, false, false })
-	r.close()
-	r.process.Stop(ctx, postgres.StopFast)
+	r.Close()
+	r.Process.Stop(ctx, postgres.StopFast)
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("stop the server in order: %w", err)
 	}
 	x.current.CompareAndSwap(r, nil)
-	x.log.Info("the server has stopped", "role", string(r.standing.role()))
+	x.log.Info("the server has stopped", "role", string(r.Standing.Role()))
 	x.last = stoppedPrimary{}
-	if !r.standing.isPrimary() {
+	if !r.Standing.IsPrimary() {
 		return 0, nil
 	}
 	control, err := x.server.Control(ctx)
@@ -283,16 +281,16 @@ func (x *commands) stop(ctx context.Context) (wal.LSN, error) {
 func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline wal.Timeline, begins wal.LSN, err error) {
 	r := x.current.Load()
 	if r == nil {
-		return 0, 0, errNoServer
+		return 0, 0, running.ErrNoServer
 	}
 	ctx, cancel := context.WithTimeout(ctx, promoteDeadline)
 	defer cancel()
-	session, err := r.control.connect(ctx)
+	session, err := r.Control.Connect(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
 	promote := x.promoteTo
-	if rule.Count > 0 && r.config.unruled.Load() {
+	if rule.Count > 0 && r.Config.Unruled.Load() {
 		promote = x.promoteShut
 	}
 	if err := promote(ctx, r, session, rule); err != nil {
@@ -312,8 +310,8 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline wal.Time
 	x.status.Change(func(s *protocol.Status) {
 		s.Role, s.Ready, s.Reason, s.Message = protocol.RolePrimary, true, "Leader", "has just been elected"
 	})
-	r.poke.observe()
-	r.settleLater()
+	r.Observe()
+	r.SettleLater()
 	return state.Timeline, begins, nil
 }
 
@@ -342,7 +340,7 @@ func (x *commands) inherit() error {
 		return err
 	}
 	if r := x.current.Load(); r != nil {
-		r.process.Stop(x.life, stopFast) // it is started again
+		r.Process.Stop(x.life, stopFast) // it is started again
 	}
 	return x.wal.ForgetTimelines(newest(own))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -56,7 +57,7 @@ func TestCommandsWithoutAServer(t *testing.T) {
 	x := &commands{
 		slack:  func() time.Duration { return 0 },
 		server: &timelines{}, wal: &timelines{}, status: board, post: post, log: log,
-		current: &atomic.Pointer[running]{},
+		current: &atomic.Pointer[running.Server]{},
 		life:    t.Context(), queue: &queue{life: t.Context()}, demands: &demands{},
 		hardState: func() ha.HardState { return ha.HardState{} }, data: &dataWatch{
 			folder: volume.NewDataFolder(present{}, present{}.Incomplete), status: board, post: post, log: log,
@@ -69,7 +70,7 @@ func TestCommandsWithoutAServer(t *testing.T) {
 		machine.Checkpoint: true, machine.Stop: false,
 	} {
 		if d := x.do(t.Context(), machine.Command{Kind: kind}); (d.Err != "") != failed ||
-			failed && d.Err != errNoServer.Error() {
+			failed && d.Err != running.ErrNoServer.Error() {
 			t.Errorf("%s: %q", kind, d.Err)
 		}
 	}
@@ -85,12 +86,14 @@ func TestCommandsWithoutAServer(t *testing.T) {
 
 // Who is frozen between the command and its being carried out does not let clients in any more.
 func TestAPrimaryIsNotOpenedTooLate(t *testing.T) {
-	server := &running{standing: &standing{}}
-	x := &commands{current: &atomic.Pointer[running]{}, at: func(time.Time) time.Duration { return 5 * time.Second }}
+	server := &running.Server{Standing: &running.Standing{}}
+	x := &commands{
+		current: &atomic.Pointer[running.Server]{}, at: func(time.Time) time.Duration { return 5 * time.Second },
+	}
 	x.current.Store(server)
 	d := x.do(t.Context(), machine.Command{Kind: machine.Open, Until: 4 * time.Second})
-	if !strings.Contains(d.Err, "ended 1s ago") || server.standing.isOpen() {
-		t.Errorf("%q, open %t", d.Err, server.standing.isOpen())
+	if !strings.Contains(d.Err, "ended 1s ago") || server.Standing.IsOpen() {
+		t.Errorf("%q, open %t", d.Err, server.Standing.IsOpen())
 	}
 }
 
@@ -119,7 +122,7 @@ func TestWhoInheritsForgetsAbandonedTimelines(t *testing.T) {
 		server := &timelines{highest: highest}
 		x := &commands{
 			slack: func() time.Duration { return 0 },
-			wal:   server, current: &atomic.Pointer[running]{}, life: t.Context(),
+			wal:   server, current: &atomic.Pointer[running.Server]{}, life: t.Context(),
 			hardState: func() ha.HardState {
 				return ha.HardState{TermHistory: []ha.TermStart{{Timeline: 1}, {Timeline: 3}, {Timeline: 0}}}
 			},
@@ -135,7 +138,7 @@ func TestTheMachineHearsHowACommandEnded(t *testing.T) {
 	var words strings.Builder
 	x := &commands{
 		slack:   func() time.Duration { return 0 },
-		current: &atomic.Pointer[running]{}, log: slog.New(slog.NewTextHandler(&words, nil)),
+		current: &atomic.Pointer[running.Server]{}, log: slog.New(slog.NewTextHandler(&words, nil)),
 		post: func(e machine.Event) { heard = append(heard, e) },
 	}
 	for _, d := range []machine.Done{{ID: 3}, {ID: 3, Err: "no room"}} {

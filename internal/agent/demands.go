@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/pause"
@@ -67,7 +68,7 @@ const barrierDeadline = 5 * time.Second
 func (d *demands) enforce(ctx context.Context, e machine.Demand) error {
 	apply := d.primary()
 	if apply == nil {
-		return errNoServer
+		return running.ErrNoServer
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

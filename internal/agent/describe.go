@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -15,7 +16,7 @@ const staleLimit = 10 * time.Second
 // describer says in the status what the machine knows.
 type describer struct {
 	status *status.Board
-	flags  *flags
+	flags  *running.Flags
 	// slack is how much longer than usual what comes from this machine is waited for.
 	slack   func() time.Duration
 	refused string // the last wish that could not be met
@@ -24,7 +25,7 @@ type describer struct {
 // describe puts what the machine knows into the status.
 func (d *describer) describe(m *machine.Instance) {
 	v, decision, hardState, peer := m.View(), m.Decision(), m.HardState(), m.Peer()
-	d.flags.stale.Store(max(v.Local.Stalled, v.Local.Unwritten) > staleLimit)
+	d.flags.Stale.Store(max(v.Local.Stalled, v.Local.Unwritten) > staleLimit)
 	d.status.Hear(v.Local.Silence)
 	refused, slack := m.WishRefused(), d.slack()
 	d.status.Change(func(s *protocol.Status) {
@@ -54,8 +55,8 @@ func describeDecision(s *protocol.Status, d ha.Decision, trouble string) {
 	switch runs := d.Action == ha.Lead || d.Action == ha.Follow; {
 	case trouble != "":
 		s.Ready, s.Reason, s.Message = false, "Failed", trouble
-	case s.Reason == reasonNotAnswering && runs:
-	case s.Reason == reasonNotStreaming && d.Reason == "Follower" && !s.Streaming:
+	case s.Reason == running.ReasonNotAnswering && runs:
+	case s.Reason == running.ReasonNotStreaming && d.Reason == "Follower" && !s.Streaming:
 	default:
 		s.Reason, s.Message = d.Reason, d.Message
 	}

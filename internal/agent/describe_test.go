@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -33,7 +34,7 @@ func TestTheStatusHasCampaignsInVainAndSlack(t *testing.T) {
 	}
 	slack := 2 * time.Second
 	d := describer{
-		status: status.New(protocol.Status{}), flags: &flags{}, slack: func() time.Duration { return slack },
+		status: status.New(protocol.Status{}), flags: &running.Flags{}, slack: func() time.Duration { return slack },
 	}
 	d.describe(m)
 	if s := d.status.Get(); s.InVain == 0 || s.InVain != m.InVain() || s.Slack == nil || *s.Slack != slack {
@@ -53,20 +54,22 @@ func TestTheReasonThatIsShown(t *testing.T) {
 	}{
 		"it follows": {protocol.Status{Reason: "Cloning", Ready: true}, follow, "", "Follower", true},
 		"its server does not answer": {
-			protocol.Status{Reason: reasonNotAnswering}, follow, "", reasonNotAnswering, false,
+			protocol.Status{Reason: running.ReasonNotAnswering}, follow, "", running.ReasonNotAnswering, false,
 		},
 		"which is to stop": {
-			protocol.Status{Reason: reasonNotAnswering}, ha.Decision{Reason: "Isolated"}, "", "Isolated", false,
+			protocol.Status{Reason: running.ReasonNotAnswering}, ha.Decision{Reason: "Isolated"}, "", "Isolated", false,
 		},
-		"it does not stream": {protocol.Status{Reason: reasonNotStreaming}, follow, "", reasonNotStreaming, false},
+		"it does not stream": {
+			protocol.Status{Reason: running.ReasonNotStreaming}, follow, "", running.ReasonNotStreaming, false,
+		},
 		"it streams again": {
-			protocol.Status{Reason: reasonNotStreaming, Streaming: true}, follow, "", "Follower", false,
+			protocol.Status{Reason: running.ReasonNotStreaming, Streaming: true}, follow, "", "Follower", false,
 		},
 		"what was decided can't be done": {
 			protocol.Status{Reason: "Follower", Ready: true}, follow, "the disk is full", "Failed", false,
 		},
 		"nor does the server answer just now": {
-			protocol.Status{Reason: reasonNotAnswering}, follow, "the disk is full", "Failed", false,
+			protocol.Status{Reason: running.ReasonNotAnswering}, follow, "the disk is full", "Failed", false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

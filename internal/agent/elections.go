@@ -2,13 +2,13 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/pause"
 )
@@ -46,9 +46,6 @@ type handoverAsked struct {
 	give   func(machine.Handover) error
 	answer chan error
 }
-
-// errBusy says that the moment is not good for a handover.
-var errBusy = errors.New("the moment is not good")
 
 // newElections drives a machine whose time begins at a moment.
 func newElections(options machine.Options, began time.Time, hands hands, log *slog.Logger) *elections {
@@ -97,7 +94,7 @@ func (e *elections) run(ctx context.Context) (machine.Ending, error) {
 func (e *elections) give(give func(machine.Handover) error) error {
 	handover, busy := e.machine.HandOver(time.Since(e.began))
 	if busy != "" {
-		return fmt.Errorf("%w: %s", errBusy, busy)
+		return fmt.Errorf("%w: %s", running.ErrBusy, busy)
 	}
 	return give(handover)
 }

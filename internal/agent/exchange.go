@@ -19,6 +19,7 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/ha/machine"
 )
 
@@ -193,7 +194,7 @@ func (x *exchange) tryFor(path, sha string, took time.Duration, told chan os.Sig
 				return why
 			}
 			g, err = startGuard(ctx)
-		case !errors.Is(why, errBusy):
+		case !errors.Is(why, running.ErrBusy):
 			return why
 		}
 		if err != nil {
@@ -223,16 +224,16 @@ func (x *exchange) rehearse(ctx context.Context, path string) (took time.Duratio
 func (x *exchange) give(m machine.Handover, path, sha string, told chan os.Signal, g *guard) error {
 	a := x.agent
 	r := a.current.Load()
-	if r == nil || r.run != m.Server.Run || r.ending.Load() {
-		return fmt.Errorf("%w: no server runs", errBusy)
+	if r == nil || r.Run != m.Server.Run || r.Ending.Load() {
+		return fmt.Errorf("%w: no server runs", running.ErrBusy)
 	}
 	began, err := x.began()
 	if err != nil {
 		return err
 	}
 	h := &handover{
-		Format: handoverFormat, Former: x.former, Program: sha, Began: began, Machine: m, Config: a.configs.get(),
-		Status: a.status.Get(), Listeners: map[string]int{}, Programs: a.options.found,
+		Format: handoverFormat, Former: x.former, Program: sha, Began: began, Handed: running.Handed{Machine: m},
+		Config: a.configs.get(), Status: a.status.Get(), Listeners: map[string]int{}, Programs: a.options.found,
 	}
 	undo := undoing{}
 	defer undo.all()
@@ -241,13 +242,13 @@ func (x *exchange) give(m machine.Handover, path, sha string, told chan os.Signa
 		return err
 	}
 	undo.add(release)
-	resume, err := r.handOver(h)
+	resume, err := r.HandOver(&h.Handed)
 	if err != nil {
 		return err
 	}
 	undo.add(resume)
 	if postgres.Children.Others(h.Postmaster.PID, g.pid()) > 0 {
-		return fmt.Errorf("%w: a program of PostgreSQL runs", errBusy)
+		return fmt.Errorf("%w: a program of PostgreSQL runs", running.ErrBusy)
 	}
 	if m.Serves > 0 {
 		if h.Guard, err = g.arm(h.Postmaster, began+m.Serves); err != nil {

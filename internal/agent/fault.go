@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -44,7 +45,7 @@ const dieAfter = 100 * time.Millisecond
 // any other fault. What lasts is over by itself when its time is over. Until then the agent does not go on as another
 // program, which would not know.
 type faults struct {
-	current *atomic.Pointer[running]
+	current *atomic.Pointer[running.Server]
 	targets
 	// die ends this process at once.
 	die func()
@@ -75,7 +76,7 @@ type lastingFault struct {
 	ends *time.Timer
 }
 
-func newFaults(current *atomic.Pointer[running], targets targets, die func(), log *slog.Logger) *faults {
+func newFaults(current *atomic.Pointer[running.Server], targets targets, die func(), log *slog.Logger) *faults {
 	if die == nil {
 		die = func() { os.Exit(naming.ExitFaultDrill) } // process 1 can't be killed from inside (pid_namespaces(7))
 	}
@@ -145,9 +146,9 @@ func (f *faults) cut(o protocol.FaultOrder, way cuttable) error {
 func (f *faults) server() (breakable, error) {
 	r := f.current.Load()
 	if r == nil {
-		return nil, errNoServer
+		return nil, running.ErrNoServer
 	}
-	server, ok := r.process.(breakable)
+	server, ok := r.Process.(breakable)
 	if !ok {
 		return nil, errors.New("this server can't be broken on purpose")
 	}
@@ -233,11 +234,11 @@ func (f *faults) over(l *lastingFault) error {
 // fault may be at work on a volume that hangs, and elections must go on.
 func (f *faults) rest() (release func(), err error) {
 	if !f.mutex.TryLock() {
-		return nil, fmt.Errorf("%w: a fault of a FaultDrill begins or ends", errBusy)
+		return nil, fmt.Errorf("%w: a fault of a FaultDrill begins or ends", running.ErrBusy)
 	}
 	if len(f.lasting) > 0 {
 		f.mutex.Unlock()
-		return nil, fmt.Errorf("%w: a fault of a FaultDrill lasts", errBusy)
+		return nil, fmt.Errorf("%w: a fault of a FaultDrill lasts", running.ErrBusy)
 	}
 	return f.mutex.Unlock, nil
 }

@@ -12,13 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/protocol"
 )
 
 // brittle is a server that notes what is done to it.
 type brittle struct {
-	Process
+	running.Process
 	mutex sync.Mutex
 	done  []string
 	fails error
@@ -57,10 +58,10 @@ func (b *brittle) Cut()     { _ = b.note("cut") }
 func (b *brittle) Restore() { _ = b.note("restore") }
 
 // breaking is what breaks an instance whose server is brittle, and its volume.
-func breaking(server Process, die func()) *faults {
-	var current atomic.Pointer[running]
+func breaking(server running.Process, die func()) *faults {
+	var current atomic.Pointer[running.Server]
 	if server != nil {
-		current.Store(&running{process: server})
+		current.Store(&running.Server{Process: server})
 	}
 	volume, ok := server.(fillable)
 	if !ok {
@@ -198,7 +199,7 @@ func TestFaultsOfOneDrillLastTogether(t *testing.T) {
 		expect("first", "cut", "hang", "fill 0")
 		time.Sleep(11 * time.Second)
 		expect("after the time of one", "continue")
-		if _, err := f.rest(); !errors.Is(err, errBusy) {
+		if _, err := f.rest(); !errors.Is(err, running.ErrBusy) {
 			t.Errorf("the moment is good: %v", err)
 		}
 		if err := f.do(protocol.FaultOrder{Drill: "a", Fault: protocol.FaultUndo}); err != nil {
@@ -283,7 +284,7 @@ func TestNoOtherProgramWhileAFaultLasts(t *testing.T) {
 	if err := f.do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.rest(); !errors.Is(err, errBusy) {
+	if _, err := f.rest(); !errors.Is(err, running.ErrBusy) {
 		t.Errorf("the moment is good: %v", err)
 	}
 	f.end()
@@ -291,7 +292,7 @@ func TestNoOtherProgramWhileAFaultLasts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.rest(); !errors.Is(err, errBusy) { // as while a fault is at work, which may take long
+	if _, err := f.rest(); !errors.Is(err, running.ErrBusy) { // as while a fault is at work, which may take long
 		t.Errorf("the moment is good: %v", err)
 	}
 	release()
@@ -311,7 +312,7 @@ func TestTheStoreOfTheArchiveIsCutByOrder(t *testing.T) {
 		if got := store.take(); !slices.Equal(got, []string{"cut"}) {
 			t.Errorf("it was done: %q", got)
 		}
-		if _, err := f.rest(); !errors.Is(err, errBusy) {
+		if _, err := f.rest(); !errors.Is(err, running.ErrBusy) {
 			t.Errorf("the moment is good: %v", err)
 		}
 		time.Sleep(11 * time.Second)
@@ -350,11 +351,11 @@ func TestAnAgentEndsByOrderAfterItsAnswer(t *testing.T) {
 
 func TestWhatCannotBeBrokenIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		server Process
+		server running.Process
 		order  protocol.FaultOrder
 	}{
 		"no server":      {nil, protocol.FaultOrder{Fault: protocol.FaultKillServer}},
-		"another server": {struct{ Process }{}, protocol.FaultOrder{Fault: protocol.FaultKillServer}},
+		"another server": {struct{ running.Process }{}, protocol.FaultOrder{Fault: protocol.FaultKillServer}},
 		"no API":         {nil, protocol.FaultOrder{Fault: protocol.FaultCutAPI, For: time.Second}},
 		"unknown":        {&brittle{}, protocol.FaultOrder{Fault: "fire"}},
 		"for ever":       {&brittle{}, protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Hour}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 )
@@ -25,31 +26,31 @@ func (f *faults) pauseReplay(o protocol.FaultOrder) error {
 	r := f.current.Load()
 	switch {
 	case r == nil:
-		return errNoServer
-	case r.standing.role() == ha.ServerPrimary:
+		return running.ErrNoServer
+	case r.Standing.Role() == ha.ServerPrimary:
 		return errors.New("this instance is the primary, which replays no WAL: it has changed since it was chosen")
 	}
-	pauses := func() error { return r.replay(replaying.PauseReplay) }
+	pauses := func() error { return replay(r, replaying.PauseReplay) }
 	return f.last(o, pauses, func() error {
-		if ended(r.process) {
+		if running.Ended(r.Process) {
 			return nil // another server begins with a replay that goes on
 		}
-		return r.replay(replaying.ResumeReplay)
+		return replay(r, replaying.ResumeReplay)
 	})
 }
 
-// replay does something to the replay of the server.
-func (r *running) replay(do func(replaying, context.Context) error) error {
+// replay does something to the replay of a server.
+func replay(r *running.Server, do func(replaying, context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), replayPatience)
 	defer cancel()
-	session, err := r.server.Connect(ctx)
+	session, err := r.PostgreSQL.Connect(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the server about its replay: %w", err)
 	}
 	defer session.Close()
-	replay, ok := session.(replaying)
+	replays, ok := session.(replaying)
 	if !ok {
 		return errors.New("the replay of this server can't be paused on purpose")
 	}
-	return do(replay, ctx)
+	return do(replays, ctx)
 }

@@ -14,8 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toban.dev/internal/ha"
-	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
@@ -53,26 +52,12 @@ type handover struct {
 	// Programs are PostgreSQL's, which are looked for when the container starts.
 	Programs postgres.Programs `json:"programs"`
 	// Lock, Listeners and Guard are open files, by their descriptors.
-	Lock       [2]int           `json:"lock"`
-	Listeners  map[string]int   `json:"listeners"`
-	Guard      int              `json:"guard,omitempty"`
-	Postmaster postgres.Handed  `json:"postmaster"`
-	Machine    machine.Handover `json:"machine"`
-	Standing   handedStanding   `json:"standing"`
-	// Runs is the configuration that the server runs with, Settings what that became. Unruled is configuration.unruled.
-	Runs     candidate         `json:"runs"`
-	Settings postgres.Settings `json:"settings"`
-	Unruled  bool              `json:"unruled"`
-	Config   protocol.Config   `json:"config"`
-	Status   protocol.Status   `json:"status"`
-}
-
-// handedStanding is the standing of the server that runs.
-type handedStanding struct {
-	Primary  bool           `json:"primary"`
-	Promoted bool           `json:"promoted"`
-	Upstream ha.Ballot      `json:"upstream"`
-	Least    map[string]int `json:"least,omitempty"`
+	Lock      [2]int         `json:"lock"`
+	Listeners map[string]int `json:"listeners"`
+	Guard     int            `json:"guard,omitempty"`
+	running.Handed
+	Config protocol.Config `json:"config"`
+	Status protocol.Status `json:"status"`
 }
 
 // monotonic is the kernel's clock that does not jump and that all processes share.
@@ -232,35 +217,6 @@ func (t *taking) takeListener(address string) (net.Listener, error) {
 func execAs(path string, env []string) error {
 	err := syscall.Exec(path, os.Args, env) //nolint:gosec // the arguments are those that this program was run with
 	return fmt.Errorf("run %s: %w", path, err)
-}
-
-// handOver is what the next program has to know of the server that runs and its configuration; the process is not in
-// it. undo has all go on here. The configuration is not changed until then.
-func (r *running) handOver(h *handover) (undo func(), err error) {
-	if !r.config.files.TryLock() {
-		return nil, fmt.Errorf("%w: the configuration is being applied", errBusy)
-	}
-	process, ok := r.process.(interface {
-		HandOver() (postgres.Handed, func(), error)
-	})
-	if !ok {
-		r.config.files.Unlock()
-		return nil, errors.New("this server can't be handed over")
-	}
-	handed, resume, err := process.HandOver()
-	if err != nil {
-		r.config.files.Unlock()
-		return nil, err //nolint:wrapcheck // it says what
-	}
-	h.Postmaster, h.Runs, h.Settings, h.Unruled = handed, r.config.runs, r.config.settings, r.config.unruled.Load()
-	h.Standing = r.standing.handOver()
-	return func() { resume(); r.config.files.Unlock() }, nil
-}
-
-func (s *standing) handOver() handedStanding {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return handedStanding{Primary: s.primary, Promoted: s.promoted, Upstream: s.upstream, Least: s.least}
 }
 
 // takeVolume takes the lock over, and reads the hard state.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -15,7 +16,7 @@ import (
 // whole clusters in virtual time have others (test/virtual).
 type Surroundings struct {
 	// Server is the PostgreSQL server.
-	Server PostgreSQL
+	Server running.PostgreSQL
 	// ListenAt listens for peers, operator and probes.
 	ListenAt func(ctx context.Context, address string) (net.Listener, error)
 	// Dial connects to peers.
@@ -31,7 +32,7 @@ type Surroundings struct {
 }
 
 // postgreSQL is the server, with the version of its programs.
-func (o *Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL, version string, err error) {
+func (o *Options) postgreSQL(ctx context.Context, major int) (server running.PostgreSQL, version string, err error) {
 	if o.Server != nil {
 		return o.Server, "", nil
 	}
@@ -40,7 +41,7 @@ func (o *Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL,
 			return nil, "", err
 		}
 	}
-	return realServer{&postgres.Server{
+	return running.Real{Server: &postgres.Server{
 		Programs: o.found, Data: postgres.DataDirectory{Volume: o.Volume, WALVolume: o.WALVolume}, Run: o.Run,
 		Listen: listenAddresses(o.Listen), Port: naming.PortPostgreSQL,
 	}}, o.found.Version, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/identity"
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
@@ -22,7 +23,7 @@ func (a *Agent) resume(ctx context.Context) *resumed {
 		return nil
 	}
 	server, ok := a.server.(interface {
-		TakeOver(h postgres.Handed, log io.Writer) (Process, error)
+		TakeOver(h postgres.Handed, log io.Writer) (running.Process, error)
 	})
 	if !ok {
 		return nil
@@ -46,48 +47,9 @@ func (a *Agent) resume(ctx context.Context) *resumed {
 
 // resumed is what is gone on with.
 type resumed struct {
-	process Process
+	process running.Process
 	began   time.Time
 	machine *machine.Handover
-}
-
-// TakeOver takes over a postmaster that was handed over.
-func (s realServer) TakeOver(h postgres.Handed, log io.Writer) (Process, error) {
-	p, err := s.Server.TakeOver(h, log)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // as Start
-	}
-	return p, nil
-}
-
-// takeOver looks after a server that runs and was handed over.
-func (l *launcher) takeOver(ctx context.Context, t *taking, process Process) {
-	l.demands.require(t.Machine.Server.Rule)
-	r := l.prepare(ctx, t.Machine.Server.Run, &standing{
-		primary: t.Standing.Primary, promoted: t.Standing.Promoted, upstream: t.Standing.Upstream, opened: true,
-		least: t.Standing.Least, seen: seenOf(t.Machine.Server.Seen),
-	})
-	r.config.takeOver(process, t)
-	l.flags.renewed.Store(true) // the certificate is another one
-	r.attend()
-}
-
-// seenOf is what the monitor had seen that the machine was told of.
-func seenOf(s machine.ServerSeen) seen {
-	return seen{
-		streaming: s.Streaming, received: s.Received, end: s.End, known: s.Known, unreplayed: s.Unreplayed,
-		standbys: s.Standbys, written: s.Written, oldest: s.Oldest,
-	}
-}
-
-// takeOver goes on with the configuration that a server runs with.
-func (c *configuration) takeOver(process Process, t *taking) {
-	c.files.Lock()
-	c.settings, c.runs = t.Settings, t.Runs
-	c.unruled.Store(t.Unruled)
-	c.process = process
-	c.files.Unlock()
-	c.started(process)
 }
 
 // takenOver is what an instance says at first that goes on with its server: what it said before, as the process that it

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 )
 
@@ -12,9 +11,9 @@ import (
 func (a *Agent) tellsPoolers() protocol.InstanceTells {
 	config, status, r := a.configs.get(), a.status.Get(), a.current.Load()
 	if status.Role == protocol.RoleStandby {
-		status.Ready = status.Ready && r != nil && !r.ending.Load()
+		status.Ready = status.Ready && r != nil && !r.Ending.Load()
 	} else { // that is known before it is in the status; a server that is slow still takes clients
-		status.Ready = r != nil && r.takesClients()
+		status.Ready = r != nil && r.TakesClients()
 	}
 	out := tells(status, a.options.Address, config.Closed)
 	if config.Holds {
@@ -34,8 +33,3 @@ func (a *Agent) tellsPoolers() protocol.InstanceTells {
 
 // goesToSleep names to poolers the reason for which they are to hold their clients, where it is no hand-over.
 const goesToSleep = "goes to sleep"
-
-// takesClients says that a server is a primary that lets clients in, and is not about to end.
-func (r *running) takesClients() bool {
-	return r.standing.role() == ha.ServerPrimary && r.standing.isOpen() && !r.ending.Load()
-}

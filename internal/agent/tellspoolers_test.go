@@ -3,31 +3,44 @@ package agent
 import (
 	"testing"
 
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/protocol"
 )
+
+// stands is what a server is.
+func stands(primary, open bool) *running.Standing {
+	s := &running.Standing{}
+	if primary {
+		s.SetPromoted()
+	}
+	if open {
+		s.Open()
+	}
+	return s
+}
 
 // An instance tells that it leads by what its server is now: the status may say so later, and says that it is not ready
 // while it is only slow.
 func TestAnInstanceTellsWhatItsServerIsNow(t *testing.T) {
 	for name, c := range map[string]struct {
 		ready  bool
-		server *standing
+		server *running.Standing
 		ending bool
 		want   bool
 	}{
-		"a primary":                       {true, &standing{promoted: true, opened: true}, false, true},
-		"a primary that is slow":          {false, &standing{promoted: true, opened: true}, false, true},
-		"a primary that lets nobody in":   {true, &standing{promoted: true}, false, false},
-		"a primary that is about to stop": {true, &standing{promoted: true, opened: true}, true, false},
+		"a primary":                       {true, stands(true, true), false, true},
+		"a primary that is slow":          {false, stands(true, true), false, true},
+		"a primary that lets nobody in":   {true, stands(true, false), false, false},
+		"a primary that is about to stop": {true, stands(true, true), true, false},
 		"a server that does not run":      {true, nil, false, false},
 	} {
 		a := &Agent{status: status.New(protocol.Status{
 			Name: "x-0", Leader: "x-0", Role: protocol.RolePrimary, Ready: c.ready, Term: 4,
 		})}
 		if c.server != nil {
-			r := &running{standing: c.server}
-			r.ending.Store(c.ending)
+			r := &running.Server{Standing: c.server}
+			r.Ending.Store(c.ending)
 			a.current.Store(r)
 		}
 		if got := a.tellsPoolers(); got.Leads != c.want || got.Term != 4 {
@@ -60,7 +73,7 @@ func TestAnInstanceThatGoesToSleepHasItsPoolersHold(t *testing.T) {
 		})}
 		a.configs.set(c.config)
 		primary := c.role == protocol.RolePrimary
-		a.current.Store(&running{standing: &standing{primary: primary, promoted: primary, opened: true}})
+		a.current.Store(&running.Server{Standing: stands(primary, true)})
 		got := a.tellsPoolers()
 		if got.Leads != c.want.Leads || got.Reads != c.want.Reads || got.HandOver != c.want.HandOver {
 			t.Errorf("%s tells %+v", name, got)

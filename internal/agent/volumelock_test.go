@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/agenttest"
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
@@ -38,7 +39,7 @@ func waiting(t *testing.T, ours, operators *pki.Authority, folder string) (a *Ag
 	}
 	config := protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()
 	a, err := newAgent(options, config,
-		realServer{&postgres.Server{Data: postgres.DataDirectory{Volume: options.Volume}}}, "", nil)
+		running.Real{Server: &postgres.Server{Data: postgres.DataDirectory{Volume: options.Volume}}}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestAnAgentTakesOverTheUpgradeThatCounts(t *testing.T) {
 				SystemIdentifier: "75",
 			}.Revise()
 			a, err := newAgent(options, config,
-				realServer{&postgres.Server{Data: postgres.DataDirectory{Volume: folder}}}, "", nil)
+				running.Real{Server: &postgres.Server{Data: postgres.DataDirectory{Volume: folder}}}, "", nil)
 			if err == nil {
 				err = a.lockVolume(t.Context())
 			}

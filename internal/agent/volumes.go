@@ -50,7 +50,7 @@ func (a *Agent) watchVolumes() (actors []func(context.Context) error) {
 			seen.shortage = s
 			a.seeShortage(v.data.shortage, v.wal.shortage)
 			gauge.LookNow() // who is told that it is short asks how full it is
-			a.flags.short.Store(v.data.shortage.Short || v.wal.shortage.Short)
+			a.flags.Short.Store(v.data.shortage.Short || v.wal.shortage.Short)
 		}, log)
 		actors = append(actors, gauge.Run, probe.Run, watch.Run)
 		return watch
@@ -68,8 +68,8 @@ func (a *Agent) watchVolumes() (actors []func(context.Context) error) {
 
 // seeShortage has a primary take no writes before a volume is full.
 func (a *Agent) seeShortage(data, wal volume.Shortage) {
-	a.flags.sparing.Store(sparing(data, wal))
-	a.flags.endReads.Store(endsReads(data, wal))
+	a.flags.Sparing.Store(sparing(data, wal))
+	a.flags.EndReads.Store(endsReads(data, wal))
 	a.status.Change(func(s *protocol.Status) { s.SparesWAL = wal.Spare })
 	a.observeServer()
 }
@@ -91,7 +91,7 @@ func (a *Agent) marker() *publish.Marker {
 		switch {
 		case a.status.Get().ReadOnly:
 			return naming.RoomReadOnly
-		case a.flags.short.Load():
+		case a.flags.Short.Load():
 			return naming.RoomShort
 		}
 		return ""

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 )
@@ -50,7 +50,7 @@ type process struct {
 	why      error
 }
 
-var _ agent.Process = (*process)(nil)
+var _ running.Process = (*process)(nil)
 
 func newProcess(s *server) *process {
 	p := &process{s: s, w: s.w, conf: s.disk.settings, recovery: s.disk.standby, downstream: map[*downstream]bool{},

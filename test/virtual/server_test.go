@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
@@ -30,8 +30,8 @@ type server struct {
 var errNoData = errors.New("there is no data directory")
 
 // The model is its data directory and pg_wal, too.
-func (s *server) Directory() agent.DataDirectory { return s }
-func (s *server) WAL() agent.WALDirectory        { return s }
+func (s *server) Directory() running.DataDirectory { return s }
+func (s *server) WAL() running.WALDirectory        { return s }
 
 // Path is where the agent puts its term history.
 func (s *server) Path() string { return filepath.Join(s.volume, "data") }
@@ -175,7 +175,7 @@ func (s *server) Revoke(term uint64) error {
 }
 
 // Start is postgres.Server's.
-func (s *server) Start(ctx context.Context, _ io.Writer) (agent.Process, error) {
+func (s *server) Start(ctx context.Context, _ io.Writer) (running.Process, error) {
 	if err := s.takes(ctx, "start", time.Millisecond, 20*time.Millisecond); err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (s *server) Start(ctx context.Context, _ io.Writer) (agent.Process, error) 
 }
 
 // Connect is postgres.Server's.
-func (s *server) Connect(ctx context.Context) (agent.Session, error) {
+func (s *server) Connect(ctx context.Context) (running.Session, error) {
 	session, err := s.connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the server: %w", err)
@@ -322,4 +322,4 @@ func (s *server) term() uint64 {
 	return history[len(history)-1].Term
 }
 
-var _ agent.PostgreSQL = (*server)(nil)
+var _ running.PostgreSQL = (*server)(nil)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/running"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
 )
@@ -18,7 +18,7 @@ type session struct {
 	broken atomic.Bool
 }
 
-var _ agent.Session = (*session)(nil)
+var _ running.Session = (*session)(nil)
 
 var errBroken = errors.New("the connection is broken")
 

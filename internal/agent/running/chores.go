@@ -1,0 +1,193 @@
+package running
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"toban.dev/internal/archive/write"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
+)
+
+// choreInterval is how often the slow chores are done.
+const choreInterval = 10 * time.Second
+
+// chores are what is to be done with a server now and then. Only the monitor uses them.
+type chores struct {
+	config func() protocol.Config
+	// slots are those of the other members, archived is up to where the WAL is in the archive, "" if that is not known.
+	slots    func() []string
+	archived func() string
+	// report says for whom the server keeps much WAL, nil for a standby.
+	report func(*protocol.KeptWAL)
+	// linkMost is how much WAL a slot of a link may keep in bytes, 0 where that is not known.
+	linkMost func() int64
+	log      *slog.Logger
+	// linked takes whether slots of a link come along to a standby.
+	linked   *atomic.Bool
+	done     time.Time // when they were last done
+	archives bool      // the slot of the archive was among those that were kept then
+	pooler   bool      // poolers could log in then
+}
+
+// choreSession is by what they are done: a postgres.Session.
+type choreSession interface {
+	EnsureReplication(ctx context.Context) error
+	EnsurePooler(ctx context.Context, wanted bool) error
+	CloseMaintenance(ctx context.Context) error
+	EnsureSlots(ctx context.Context, want []string) error
+	KeepLinkSlots(ctx context.Context) (synced bool, err error)
+	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)
+	AdvanceSlot(ctx context.Context, slot, lsn string) error
+	OldestWAL(ctx context.Context) (wal.LSN, error)
+	KeptWAL(ctx context.Context, least int64) (postgres.KeptWAL, error)
+}
+
+// ofPrimary does what a primary has to do besides taking writes: it keeps the standbys' role and slots, keeps
+// applications out of the database postgres, and looks for whom WAL is kept, and how far back it goes, which is ""
+// where nothing was due.
+func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest string, err error) {
+	if !c.due() {
+		return "", nil
+	}
+	if err := session.EnsureReplication(ctx); err != nil {
+		return "", err
+	}
+	if err := session.CloseMaintenance(ctx); err != nil {
+		return "", err
+	}
+	if err := c.keepPooler(ctx, session); err != nil {
+		return "", err
+	}
+	if err := c.keepSlots(ctx, session, c.slots()); err != nil {
+		return "", err
+	}
+	start, err := session.OldestWAL(ctx)
+	if err != nil {
+		return "", err
+	}
+	c.boundLink(ctx, session)
+	c.reportKeptWAL(ctx, session)
+	c.done = time.Now()
+	return start.String(), nil
+}
+
+// boundLink gives a link up that keeps too much WAL. Where that fails it is tried again at the next time.
+func (c *chores) boundLink(ctx context.Context, session choreSession) {
+	most := c.linkMost()
+	if most == 0 {
+		return
+	}
+	dropped, err := session.GiveUpLink(ctx, most)
+	if err != nil {
+		c.log.Warn("a link that keeps much WAL could not be given up", "error", err.Error())
+	}
+	if len(dropped) > 0 {
+		c.log.Warn("the other side is given up, for it keeps more WAL than the volume can spare",
+			"slots", dropped, "mostBytes", most)
+	}
+}
+
+// linkMost is how much WAL a slot of a link may keep, whatever a user lets other slots keep: as much as every slot by
+// default (max_slot_wal_keep_size in docs/parameters.md). It is 0 where the size of the volume is not known.
+func linkMost(data, wal *protocol.Room) int64 {
+	switch {
+	case wal != nil:
+		return max(wal.Size/5*2, 64<<20)
+	case data != nil:
+		return max(data.Size/4, 64<<20)
+	}
+	return 0
+}
+
+// Slots are reported that keep leastKept bytes at least, in whole segments, so that the status seldom changes.
+const leastKept, slotUnit = 2 * wal.SegmentSize, wal.SegmentSize
+
+// reportKeptWAL says which slots keep much WAL. Nothing rests on that: where it can't be seen, what was said stays.
+func (c *chores) reportKeptWAL(ctx context.Context, session choreSession) {
+	seen, err := session.KeptWAL(ctx, leastKept)
+	if err != nil {
+		return
+	}
+	kept := &protocol.KeptWAL{Limit: seen.Limit}
+	for _, s := range seen.Slots {
+		whole := s.Bytes - s.Bytes%slotUnit
+		kept.Slots = append(kept.Slots, protocol.Slot{Name: s.Name, Bytes: whole, Active: s.Active})
+	}
+	c.report(kept)
+}
+
+// ofStandby removes the slots of a former primary, which would keep WAL for ever. Those of a link it keeps until it
+// streams: until then it may be the primary again.
+func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bool) error {
+	if !c.due() {
+		return nil
+	}
+	if err := c.keepSlots(ctx, session, nil); err != nil {
+		return err
+	}
+	if streams {
+		synced, err := session.KeepLinkSlots(ctx)
+		if err != nil {
+			return err
+		}
+		c.linked.Store(synced)
+	}
+	c.report(nil)
+	c.done = time.Now()
+	return nil
+}
+
+// due says that it is time, or that there is a new archive: until its slot is there, nothing keeps the WAL for it. New
+// poolers wait for their role.
+func (c *chores) due() bool {
+	config := c.config()
+	return time.Since(c.done) > choreInterval || c.archives != (config.Archive != nil) || c.pooler != config.Pooler
+}
+
+// keepPooler lets poolers log in where there are any.
+func (c *chores) keepPooler(ctx context.Context, session choreSession) error {
+	wanted := c.config().Pooler
+	if err := session.EnsurePooler(ctx, wanted); err != nil {
+		return err
+	}
+	c.pooler = wanted
+	return nil
+}
+
+// keepSlots makes the slots there are to be, and lets go of the WAL that is archived.
+func (c *chores) keepSlots(ctx context.Context, session choreSession, slots []string) error {
+	archives := c.config().Archive != nil
+	if err := session.EnsureSlots(ctx, WithArchive(c.config(), slots)); err != nil {
+		return err
+	}
+	c.archives = archives
+	return c.letWALGo(ctx, session)
+}
+
+// letWALGo lets the server remove what is archived. Every instance keeps it until
+// then: any of them may be the next to archive.
+func (c *chores) letWALGo(ctx context.Context, session choreSession) error {
+	position := c.archived()
+	if c.config().Archive == nil || position == "" {
+		return nil
+	}
+	lsn, err := wal.ParseLSN(position)
+	if err != nil {
+		return fmt.Errorf("understand how far the archive is: %w", err)
+	}
+	return session.AdvanceSlot(ctx, naming.SlotArchive, write.State{Archived: lsn}.Slot().String())
+}
+
+// WithArchive adds the slot of the archive to others, where there is one.
+func WithArchive(config protocol.Config, slots []string) []string {
+	if config.Archive == nil {
+		return slots
+	}
+	return append(slots, naming.SlotArchive)
+}

@@ -1,0 +1,161 @@
+package running
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// twoOthers is a rule by which commits wait.
+var twoOthers = ha.Rule{Count: 1, From: []ha.Voter{"db-1.b", "db-2.c"}}
+
+// settings is a server that runs with the configuration which its files had when it was reloaded last.
+type settings struct {
+	files, runs postgres.Settings
+	loaded      time.Time
+	checks      error    // what it says of a configuration that it is asked about
+	reads       error    // what it says of the one in its files
+	pending     []string // what waits for a restart
+	reloads     int
+}
+
+func (s *settings) Check(context.Context, postgres.Settings) error { return s.checks }
+
+func (s *settings) Configure(next postgres.Settings) error {
+	s.files = next
+	return nil
+}
+
+func (s *settings) Reload() error {
+	s.reloads++
+	s.runs, s.loaded = s.files, time.Now().Add(time.Millisecond)
+	return nil
+}
+
+func (s *settings) ConfigErrors(context.Context) error               { return s.reads }
+func (s *settings) LoadTime(context.Context) (time.Time, error)      { return s.loaded, nil }
+func (s *settings) PendingRestart(context.Context) ([]string, error) { return s.pending, nil }
+
+// configured1 runs with the configuration 1, as it did before; wanted is a configuration 2.
+func configured1(t *testing.T) (*configuration, *settings, *status.Board) {
+	t.Helper()
+	server, board := &settings{}, status.New(protocol.Status{ConfigRevision: "1"})
+	first := candidate{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}}
+	c := &configuration{
+		name: "db-0", server: server, process: server, good: LastKnownGood(filepath.Join(t.TempDir(), "good.json")),
+		withRole: func(s postgres.Settings) (postgres.Settings, error) {
+			s.Synchronous = twoOthers.String()
+			return s, nil
+		},
+		wanted: func() protocol.Config {
+			return protocol.Config{Revision: "2", Parameters: map[string]string{"work_mem": "2MB"}}
+		},
+		look: func() {}, report: configReport{status: board, log: slog.New(slog.DiscardHandler)},
+		log: slog.New(slog.DiscardHandler), life: t.Context(), runs: first,
+	}
+	var err error
+	if c.settings, err = c.settingsOf(first); err != nil {
+		t.Fatal(err)
+	}
+	c.keep(first)
+	server.files, server.runs = c.settings, c.settings
+	return c, server, board
+}
+
+// applied is what becomes of a configuration.
+type applied struct {
+	server   settings
+	workMem  string // what it runs with, and has in its files
+	revision string
+	rejected string
+	good     string
+	failed   bool
+}
+
+// check compares what runs, what is in the files, and what the status says.
+func (c applied) check(t *testing.T, config *configuration, server *settings, now protocol.Status) {
+	t.Helper()
+	if now.ConfigRevision != c.revision || now.RejectedRevision != c.rejected ||
+		!slices.Equal(now.PendingRestart, c.server.pending) {
+		t.Errorf("it says that it runs with %q, %q is refused, and %v wait",
+			now.ConfigRevision, now.RejectedRevision, now.PendingRestart)
+	}
+	if runs, has := server.runs.Parameters["work_mem"], server.files.Parameters["work_mem"]; runs != c.workMem ||
+		has != c.workMem {
+		t.Errorf("it runs with %s, and its files have %s", runs, has)
+	}
+	if good, ok := config.good.load(); !ok || good.Revision != c.good {
+		t.Errorf("to come back to is %+v", good)
+	}
+}
+
+func TestAConfigurationIsAppliedAsFarAsPostgreSQLTakesIt(t *testing.T) {
+	refused := &postgres.RejectedError{Words: "work_mem is too low"}
+	for name, c := range map[string]applied{
+		"it is taken":                    {settings{}, "2MB", "2", "", "2", false},
+		"it needs a restart":             {settings{pending: []string{"work_mem"}}, "2MB", "2", "", "1", false},
+		"it is refused when asked about": {settings{checks: refused}, "1MB", "1", "2", "1", false},
+		"it is refused when read":        {settings{reads: refused}, "1MB", "1", "2", "1", false},
+		"it can't be read":               {settings{reads: errors.New("no connection")}, "1MB", "1", "", "1", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config, server, board := configured1(t)
+				server.checks, server.reads, server.pending = c.server.checks, c.server.reads, c.server.pending
+				if err := config.apply(t.Context(), server); err != nil {
+					t.Fatal(err)
+				}
+				if server.reloads > 0 {
+					t.Error("it was not asked about first")
+				}
+				synctest.Wait() // PostgreSQL has been asked
+				err := config.apply(t.Context(), server)
+				if (err != nil) != c.failed {
+					t.Fatal(err)
+				}
+				c.check(t, config, server, board.Get())
+				if reloads := server.reloads; config.apply(t.Context(), server) != nil != c.failed ||
+					server.reloads > reloads {
+					t.Error("it is applied again")
+				}
+			})
+		})
+	}
+}
+
+// A new rule for commits is in the files and read, whatever of the configuration is wanted.
+func TestANewRoleIsReloaded(t *testing.T) {
+	config, server, _ := configured1(t)
+	nobody := ha.Rule{Count: 1, From: []ha.Voter{ha.Nobody}}.String()
+	config.withRole = func(s postgres.Settings) (postgres.Settings, error) {
+		s.Synchronous, s.Closed = nobody, true
+		return s, nil
+	}
+	if err := config.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	if server.runs.Synchronous != nobody || server.runs.Parameters["work_mem"] != "1MB" || !server.runs.Closed {
+		t.Errorf("it runs with %+v", server.runs)
+	}
+	// Whether it has read that nobody is let in is known once it was seen to.
+	if _, closed := config.closed(); closed {
+		t.Error("it is said to be closed before it was seen to read that")
+	}
+	began := time.Now()
+	if err := config.apply(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	if since, closed := config.closed(); !closed || since.Before(began) {
+		t.Errorf("closed: %t, since %s", closed, since)
+	}
+}

@@ -1,0 +1,102 @@
+package running
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// startable is a server that can be started.
+type startable struct {
+	answering
+	process
+	standby  bool
+	settings postgres.Settings // those that it was started with
+	started  int
+	fails    error // how a start ends
+}
+
+func (s *startable) Control(context.Context) (postgres.Control, error) {
+	return postgres.Control{Least: map[string]int{"max_connections": 70}}, nil
+}
+
+func (s *startable) Directory() DataDirectory                       { return s }
+func (s *startable) SetStandby(standby bool) error                  { s.standby = standby; return nil }
+func (s *startable) Check(context.Context, postgres.Settings) error { return nil }
+func (s *startable) Configure(next postgres.Settings) error         { s.settings = next; return nil }
+func (s *startable) Ready(context.Context) error                    { return nil }
+func (s *startable) Start(context.Context, io.Writer) (Process, error) {
+	s.started++
+	return s, s.fails
+}
+
+// launch is a launcher of a server.
+func launch(t *testing.T, server *startable) *Launcher {
+	t.Helper()
+	server.done = make(chan struct{})
+	own := func() ha.HardState { return ha.HardState{Voter: "db-0.aa", Won: 3} }
+	var rule ha.Rule
+	return &Launcher{
+		Identity: func() (certificate []byte, trusted string, identity protocol.Identity) { return },
+		Name:     "db-0", Server: server, Log: slog.New(slog.DiscardHandler), HardState: own,
+		Good:    LastKnownGood(filepath.Join(t.TempDir(), "good.json")),
+		Wanted:  func() protocol.Config { return protocol.Config{Revision: "1"} },
+		Require: func(r ha.Rule) { rule = r }, Rule: func() ha.Rule { return rule }, Flags: &Flags{},
+		Status: status.New(protocol.Status{}), Post: func(machine.Event) {}, Publish: func(protocol.Role) {},
+		Current: &atomic.Pointer[Server]{},
+	}
+}
+
+// A server has its role and the rule for its commits before it runs, and is found by who may have to end it.
+func TestAServerIsStartedInItsRole(t *testing.T) {
+	rule := ha.Rule{Count: 1, From: []ha.Voter{"db-1.bb"}, Term: 3}
+	for name, c := range map[string]struct {
+		kind    machine.Kind
+		closed  bool
+		primary bool
+	}{
+		"a primary":                          {machine.StartPrimary, false, true},
+		"a primary that proves itself first": {machine.StartPrimary, true, true},
+		"a standby":                          {machine.StartStandby, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &startable{}
+			l := launch(t, server)
+			err := l.Start(t.Context(), machine.Command{ID: 9, Kind: c.kind, Closed: c.closed, Rule: rule})
+			r := l.Current.Load()
+			if err != nil || r == nil || r.Run != 9 || server.started != 1 {
+				t.Fatalf("%v, and %d were started: %+v", err, server.started, r)
+			}
+			defer r.Close()
+			if server.standby == c.primary || server.settings.Standby == c.primary ||
+				server.settings.Closed != c.closed || r.Standing.IsPrimary() != c.primary {
+				t.Errorf("it runs as %+v, with %+v", r.Standing, server.settings)
+			}
+			if got := server.settings.Synchronous; c.primary && got != rule.String() {
+				t.Errorf("its commits wait by %s", got)
+			}
+			if bound := server.settings.Least["max_connections"]; (bound == 70) == c.primary {
+				t.Errorf("max_connections is at least %d", bound)
+			}
+		})
+	}
+}
+
+func TestAServerThatDoesNotStartIsNotThere(t *testing.T) {
+	server := &startable{fails: errors.New("no such program")}
+	l := launch(t, server)
+	err := l.Start(t.Context(), machine.Command{ID: 9, Kind: machine.StartStandby})
+	if !errors.Is(err, server.fails) || l.Current.Load() != nil {
+		t.Errorf("%v, and %+v is there", err, l.Current.Load())
+	}
+}

@@ -1,0 +1,472 @@
+package running
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/agent/pressure"
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// watched is a monitor of a server, with what it has told the machine.
+type watched struct {
+	*monitor
+	server    *answering
+	board     *status.Board
+	heard     []machine.ServerSeen
+	published []protocol.Role
+}
+
+// watch looks after a server that has a role.
+func watch(t *testing.T, server *answering, primary bool) *watched {
+	t.Helper()
+	config, _, board := configured1(t)
+	w := &watched{server: server, board: board}
+	log, flags := slog.New(slog.DiscardHandler), &Flags{}
+	s := &Standing{primary: primary, promoted: primary, opened: true, upstream: ha.Ballot{Term: 3, Leader: "db-1"}}
+	if primary {
+		s.upstream = ha.Ballot{}
+	}
+	config.wanted = func() protocol.Config { // it runs with that already
+		return protocol.Config{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}}
+	}
+	hear := func(e machine.Event) {
+		if seen, is := e.(machine.ServerSeen); is {
+			w.heard = append(w.heard, seen)
+		}
+	}
+	reporter := &reporter{run: 7, standing: s, status: board, full: &flags.full, post: hear}
+	chores, _ := chored()
+	server.free = 1 << 30
+	w.monitor = &monitor{
+		server: server, process: process{done: make(chan struct{})}, standing: s, reporter: reporter, config: config,
+		wanted: config.wanted, chores: chores, flags: flags, status: board, term: func() uint64 { return 3 },
+		ending: &atomic.Bool{}, idle: &Idle{}, publish: func(r protocol.Role) { w.published = append(w.published, r) },
+		poke: make(poke, 1), log: log,
+		presented: &presented{want: func() (certificate []byte, trusted string, identity protocol.Identity) { return }},
+		superseded: &superseded{
+			hardState: func() ha.HardState { return ha.HardState{} }, allStream: func() bool { return false }, log: log,
+		},
+	}
+	return w
+}
+
+// last is what the machine has been told last.
+func (w *watched) last(t *testing.T) machine.ServerSeen {
+	t.Helper()
+	if len(w.heard) == 0 {
+		t.Fatal("the machine has been told nothing")
+	}
+	return w.heard[len(w.heard)-1]
+}
+
+func TestAPrimaryThatAnswersIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{state: postgres.State{LSN: "0/5000010", Timeline: 2}, standbys: []string{
+			"db-2.cc@3", "db-1.bb@3", "db-1.aa@2", // the last one follows in an earlier term: it does not count
+		}}
+		w := watch(t, server, true)
+		w.observeOnce(t.Context())
+		seen, now := w.last(t), w.board.Get()
+		if !seen.Answers || seen.Run != 7 || seen.Written != 0x5000010 || seen.Oldest != 0x3000000 ||
+			!slices.Equal(seen.Standbys, []ha.Voter{"db-2.cc", "db-1.bb"}) {
+			t.Errorf("the machine is told %+v", seen)
+		}
+		if !now.Ready || now.Role != protocol.RolePrimary || now.Timeline != 2 || now.Oldest != "0/3000000" ||
+			!slices.Equal(now.Standbys, []string{"db-1", "db-2"}) {
+			t.Errorf("it says that it is %+v", now)
+		}
+		if !slices.Equal(w.published, []protocol.Role{protocol.RolePrimary}) {
+			t.Errorf("published is %v", w.published)
+		}
+	})
+}
+
+// One late answer may be the agent's own pause: two in a row are a server that hangs.
+func TestAServerThatDoesNotAnswerTwiceFails(t *testing.T) {
+	broken := errors.New("broken")
+	for name, fail := range map[string]func(*answering){
+		"it hangs":                  func(s *answering) { s.hangs = true },
+		"it answers with an error":  func(s *answering) { s.fails = broken },
+		"it lets no session in":     func(s *answering) { s.refuses, s.broken = broken, true },
+		"its postmaster alone does": func(s *answering) { s.refuses = broken },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t, &answering{}, true)
+				w.observeOnce(t.Context())
+				time.Sleep(newSessions + time.Millisecond)
+				fail(w.server)
+				told, began := len(w.heard), time.Now()
+				if w.observeOnce(t.Context()); len(w.heard) != told || w.last(t).Failure != "" || len(w.poke) != 1 {
+					t.Errorf("after the first one the machine is told %+v", w.last(t))
+				}
+				w.observeOnce(t.Context())
+				if seen := w.last(t); seen.Failure == "" || seen.Answers || time.Since(began) > 2*time.Second {
+					t.Errorf("after %s the machine is told %+v", time.Since(began), seen)
+				}
+				if now := w.board.Get(); now.Ready || now.Reason != ReasonNotAnswering {
+					t.Errorf("it says that it is %+v", now)
+				}
+				w.server.hangs, w.server.fails, w.server.refuses = false, nil, nil
+				w.observeOnce(t.Context())
+				if seen, now := w.last(t), w.board.Get(); seen.Failure != "" || !seen.Answers || !now.Ready {
+					t.Errorf("when it answers again, the machine is told %+v, and it says %+v", seen, now)
+				}
+			})
+		})
+	}
+}
+
+// On a busy node a primary that writes and takes sessions goes on, though the rest of each look takes too long: for ten
+// seconds. One that then hangs is found as soon as any other.
+func TestAPrimaryThatIsBusyIsNotEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{}, true)
+		w.observeOnce(t.Context())
+		w.server.busy = true
+		began := time.Now()
+		for time.Since(began) < tendPatience-firstDeadline {
+			w.observeOnce(t.Context())
+			if seen := w.last(t); seen.Failure != "" || len(w.heard) != 1 || len(w.poke) != 1 {
+				t.Fatalf("after %s the machine is told %+v", time.Since(began), seen)
+			}
+		}
+		w.server.hangs = true
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Failure == "" {
+			t.Errorf("it hangs, and the machine is told %+v", seen)
+		}
+		w.server.hangs, w.server.busy = false, false
+		w.observeOnce(t.Context())
+		w.server.busy = true
+		for began = time.Now(); time.Since(began) < tendPatience; {
+			w.observeOnce(t.Context())
+		}
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Failure == "" {
+			t.Errorf("busy for %s, and the machine is told %+v", time.Since(began), seen)
+		}
+	})
+}
+
+// A server that is full answers.
+func TestTooManyClientsAreNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{refuses: &pgconn.PgError{Code: "53300"}}, true)
+		for range 3 {
+			w.observeOnce(t.Context())
+			if seen := w.last(t); seen.Failure != "" || seen.Answers {
+				t.Errorf("the machine is told %+v", seen)
+			}
+		}
+	})
+}
+
+func TestAServerThatIsNotWhatItIsRunAs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{state: postgres.State{InRecovery: true}}, true)
+		w.observeOnce(t.Context())
+		if now := w.board.Get(); now.Ready || now.Role == protocol.RolePrimary {
+			t.Errorf("one that is being promoted says that it is %+v", now)
+		}
+		w = watch(t, &answering{}, false)
+		w.observeOnce(t.Context())
+		if !w.heard[0].Unelected || w.board.Get().Ready {
+			t.Errorf("of one that was promoted by somebody else the machine is told %+v", w.heard[0])
+		}
+	})
+}
+
+func TestAStandbyIsReadyWhenItStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{state: postgres.State{InRecovery: true, LSN: "0/4000010"}}, false)
+		w.board.Change(func(s *protocol.Status) { s.Reason = "Follower" })
+		w.observeOnce(t.Context())
+		if now := w.board.Get(); now.Ready || now.Role != protocol.RoleStandby || now.Reason != ReasonNotStreaming {
+			t.Errorf("it says that it is %+v", now)
+		}
+		w.server.state.Streaming = true
+		w.observeOnce(t.Context())
+		if seen := w.last(t); !seen.Streaming || seen.Received != 0x4000010 || seen.Following != 3 || seen.Known {
+			t.Errorf("the machine is told %+v", seen)
+		}
+		w.server.state.Streaming = false
+		if w.observeOnce(t.Context()); !w.board.Get().Ready {
+			t.Error("a pause in what it receives costs it its readers")
+		}
+		w.flags.Stale.Store(true)
+		if w.observeOnce(t.Context()); w.board.Get().Ready {
+			t.Error("it is ready though it has not streamed for long")
+		}
+	})
+}
+
+// The end of the WAL is asked for where nothing more can come, and again at once until it is known.
+func TestAStandbyOfNobodyTellsTheEndOfItsWAL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{state: postgres.State{InRecovery: true}, looks: 1}, false)
+		w.standing.follow(ha.Ballot{})
+		w.observeOnce(t.Context())
+		if w.last(t).Known || len(w.poke) != 1 {
+			t.Errorf("before it is known, the machine is told %+v", w.last(t))
+		}
+		w.observeOnce(t.Context())
+		if seen := w.last(t); !seen.Known || seen.End != 0x5000010 {
+			t.Errorf("the machine is told %+v", seen)
+		}
+	})
+}
+
+// What a standby has to replay is told. Its replay is let alone until that must not wait.
+func TestAStandbyTellsWhatItHasToReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{
+			state:  postgres.State{InRecovery: true, Streaming: true, LSN: "0/5000018", Replayed: "0/4000018"},
+			paused: true,
+		}, false)
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Received != 0x5000018 || seen.Unreplayed != 0x1000000 || seen.Known {
+			t.Errorf("the machine is told %+v", seen)
+		}
+		w.end.asked.Store(true)
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Received != 0x5000010 || seen.Unreplayed != 0x10 || seen.Known || !w.server.paused {
+			t.Errorf("of one that has lost its leader the machine is told %+v", seen)
+		}
+		w.standing.follow(ha.Ballot{})
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.End != 0x5000010 || seen.Unreplayed != 0x10 || !seen.Known || len(w.poke) != 1 {
+			t.Errorf("of one that follows nobody the machine is told %+v", seen)
+		}
+		w.end.hasten.Store(true)
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Unreplayed != 0 || w.server.paused {
+			t.Errorf("when it must not wait, the machine is told %+v", seen)
+		}
+	})
+}
+
+// A primary is looked at twice as often as a standby, and at once when that is asked for.
+func TestHowOftenAServerIsLookedAt(t *testing.T) {
+	for primary, want := range map[bool]int{true: 20, false: 10} {
+		synctest.Test(t, func(t *testing.T) {
+			w := watch(t, &answering{state: postgres.State{InRecovery: !primary, Streaming: true}}, primary)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second-time.Millisecond)
+			defer cancel()
+			w.run(ctx)
+			looks := 0
+			for _, seen := range w.heard {
+				if seen.Answers {
+					looks++
+				}
+			}
+			if looks < want || looks > want+1 { // a standby that has begun to stream is told of at once
+				t.Errorf("a primary: %t was looked at %d times in ten seconds", primary, looks)
+			}
+			if w.session != nil {
+				t.Error("its session is still there")
+			}
+		})
+	}
+}
+
+// Where the WAL ends is asked for when the last client has gone, once, and of a primary only. Who is let in again may
+// commit more, and one that follows another side commits without a client.
+func TestTheEndIsAskedForWhenTheLastClientHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{state: postgres.State{LSN: "0/5000010", Timeline: 2}, clients: 2, inserted: 0x6000000}
+		w := watch(t, server, true)
+		wanted := protocol.Config{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}, Closed: true}
+		w.monitor.wanted = func() protocol.Config { return wanted }
+		closeFiles(t, w)
+		look := func(closed bool, end string) {
+			t.Helper()
+			w.observeOnce(t.Context())
+			if s := w.board.Get(); s.Closed != closed || s.End != end {
+				t.Errorf("closed: %t, the end is %q, expected %t and %q", s.Closed, s.End, closed, end)
+			}
+		}
+		look(false, "")
+		look(false, "")
+		look(true, "0/6000008")
+		look(true, "0/6000008")
+		server.clients = 1
+		look(false, "")
+		look(true, "0/6000010")
+		server.follows = true
+		look(true, "0/6000018")
+		look(true, "0/6000020")
+		server.follows = false
+		look(true, "0/6000020")
+		logins := 1 // one who began before the server was closed
+		w.monitor.process = process{done: make(chan struct{}), logins: &logins}
+		look(false, "")
+		look(true, "0/6000028")
+		wanted.Closed = false
+		look(false, "")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{state: postgres.State{LSN: "0/5000010", Timeline: 2, InRecovery: true, Streaming: true}}
+		w := watch(t, server, false)
+		w.monitor.wanted = func() protocol.Config {
+			return protocol.Config{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}, Closed: true}
+		}
+		closeFiles(t, w)
+		w.observeOnce(t.Context())
+		if s := w.board.Get(); !s.Closed || s.End != "" {
+			t.Errorf("of a standby: closed: %t, the end is %q", s.Closed, s.End)
+		}
+	})
+}
+
+// closeFiles has the server's files let no client in.
+func closeFiles(t *testing.T, w *watched) {
+	t.Helper()
+	w.config.withRole = func(s postgres.Settings) (postgres.Settings, error) {
+		s.Synchronous, s.Closed = twoOthers.String(), true
+		return s, nil
+	}
+	var err error
+	if w.config.settings, err = w.config.settingsOf(w.config.runs); err != nil {
+		t.Fatal(err)
+	}
+	w.config.shut = time.Now()
+}
+
+// A primary whose volume gets full ends what was writing, again and again, and once those who read as well; a standby
+// only makes a restartpoint. When there is room, it is as before.
+func TestAServerWhoseVolumeGetsFull(t *testing.T) {
+	for name, primary := range map[string]bool{"a primary": true, "a standby": false} {
+		t.Run(name, func(t *testing.T) {
+			w := watch(t, &answering{state: postgres.State{InRecovery: !primary}}, primary)
+			checkpoints := 0
+			w.checkpoint = func() { checkpoints++ }
+			w.config.withRole = func(s postgres.Settings) (postgres.Settings, error) {
+				s.Synchronous, s.Sparing = twoOthers.String(), w.flags.Sparing.Load()
+				return s, nil
+			}
+			look := func(ended ...bool) {
+				t.Helper()
+				w.server.ended, w.config.settings.Sparing = nil, w.flags.Sparing.Load() // as after a reload
+				w.observeOnce(t.Context())
+				spares := w.flags.Sparing.Load() != nil
+				if !slices.Equal(w.server.ended, ended) || w.board.Get().ReadOnly != (spares && primary) {
+					t.Errorf("it ends %v, and says that it only reads: %v", w.server.ended, w.board.Get().ReadOnly)
+				}
+			}
+			look()
+			w.flags.Sparing.Store(&postgres.Sparing{})
+			if !primary {
+				look()
+			} else {
+				look(false)
+				look(false)
+				w.flags.EndReads.Store(true)
+				look(true)
+			}
+			w.flags.Sparing.Store(nil)
+			if look(); checkpoints != 1 {
+				t.Errorf("it makes %d checkpoints", checkpoints)
+			}
+		})
+	}
+}
+
+// onABusyMachine watches the server of a primary where tasks wait all the time, by the kernel's word.
+func onABusyMachine(t *testing.T, server *answering) *watched {
+	t.Helper()
+	began := time.Now()
+	w := watch(t, server, true)
+	w.monitor.looks.pressure = &pressure.Gauge{Stalled: func() time.Duration { return time.Since(began) }}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { _ = w.monitor.looks.pressure.Run(ctx, func() {}) }()
+	t.Cleanup(func() {
+		stop()
+		synctest.Wait()
+	})
+	return w
+}
+
+// slowSessions is a server that takes a while to let a new session in. As a postgres.Server does, it gives that up
+// after three seconds.
+type slowSessions struct{ *answering }
+
+func (slowSessions) Connect(ctx context.Context) (Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	<-ctx.Done()
+	return nil, fmt.Errorf("connect: %w", ctx.Err())
+}
+
+// On a busy machine a server that has answered not long ago is not taken for one that hangs, though no new session
+// comes about.
+func TestNewSessionsAreLateOnABusyMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{}
+		w := onABusyMachine(t, server)
+		w.observeOnce(t.Context())
+		time.Sleep(newSessions + time.Millisecond)
+		w.monitor.server = slowSessions{server}
+		for time.Since(w.monitor.looks.answered) < busyPatience-5*time.Second {
+			w.monitor.looks.pressure.Late(3 * time.Second)
+			if w.observeOnce(t.Context()); w.last(t).Failure != "" {
+				t.Fatalf("it answered %s ago: %s", time.Since(w.monitor.looks.answered), w.last(t).Failure)
+			}
+		}
+	})
+}
+
+// lateState is a server without a processor: a question takes a while.
+type lateState struct {
+	*answering
+	takes time.Duration
+}
+
+func (s *lateState) Connect(ctx context.Context) (Session, error) {
+	_, err := s.answering.Connect(ctx)
+	return s, err
+}
+
+func (s *lateState) State(ctx context.Context) (postgres.State, error) {
+	select {
+	case <-time.After(s.takes):
+		state, err := s.answering.State(ctx)
+		state.Took = s.takes
+		return state, err
+	case <-ctx.Done():
+		return postgres.State{}, ctx.Err()
+	}
+}
+
+// Where tasks wait by the kernel's word, a question that was given up came late, however long it would have taken.
+func TestALateServerIsNoneThatHangsWhereTasksWait(t *testing.T) {
+	for _, takes := range []time.Duration{1100 * time.Millisecond, 1300 * time.Millisecond, 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &answering{}
+			w := onABusyMachine(t, server)
+			w.observeOnce(t.Context())
+			w.monitor.session, w.monitor.server = nil, &lateState{server, takes}
+			time.Sleep(10 * time.Second)
+			for range 10 {
+				if w.observeOnce(t.Context()); w.last(t).Failure != "" {
+					t.Errorf("one that takes %s hangs: %s", takes, w.last(t).Failure)
+					break
+				}
+			}
+		})
+	}
+}
