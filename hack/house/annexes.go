@@ -22,6 +22,14 @@ func ofController(kinds, folder string, more ...string) without {
 	}}
 }
 
+// ofAgents is a package of agents with its line in the list of what they do without.
+func (w without) ofAgents(folder string) without {
+	line, imported := `^\t[A-Z]\w*: +`+folder+`\..*\n`, `^\t"toban.dev/internal/agent/`+folder+`"\n`
+	lines := map[string]string{"internal/cli/process/agentannexes.go": `(?m)` + line + `|` + imported}
+	maps.Copy(lines, w.lines)
+	return without{gone: append(w.gone, "internal/agent/"+folder), lines: lines}
+}
+
 // ofVerb is a folder of verbs with its lines in the list of all.
 func ofVerb(folder string, more ...string) without {
 	verbs, imported := `^\t+`+folder+`\..*\n`, `^\t"toban.dev/internal/cli/`+folder+`"\n`
@@ -45,7 +53,7 @@ var annexes = map[string]without{
 	"DatabaseRestore": ofController("DatabaseRestores", "internal/operator/order/databaserestore").
 		withWork("tableRestore", "internal/work/tablerestore"),
 	"FaultDrill": ofController("FaultDrills", "internal/operator/order/faultdrill").
-		withWork("faultDrill", "internal/work/drill"),
+		withWork("faultDrill", "internal/work/drill").ofAgents("fault"),
 	"blue/green": without{}.withWork("blueGreen", "internal/work/bluegreen"),
 	"major upgrades": without{}.withWork("majorUpgrade", "internal/work/former", "internal/work/major",
 		"internal/work/upgrade"),
@@ -61,6 +69,7 @@ var annexes = map[string]without{
 	"drill":      ofVerb("drill"),
 	"psql":       ofVerb("psql"),
 	"report":     ofVerb("report"),
+	"exporter":   without{}.ofAgents("exporter"),
 	"simulation": {gone: []string{"internal/ha/simulation"}},
 }
 

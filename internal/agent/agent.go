@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/agent/archive"
-	"toban.dev/internal/agent/exporter"
 	"toban.dev/internal/agent/identity"
 	"toban.dev/internal/agent/peers"
 	"toban.dev/internal/agent/poolers"
@@ -46,7 +45,6 @@ import (
 type Cluster interface {
 	publish.Cluster
 	witness.Object
-	cuttable
 }
 
 // Options say where an agent finds its things.
@@ -83,6 +81,7 @@ type Options struct {
 	// ServerLog takes PostgreSQL's own log.
 	ServerLog io.Writer
 	Surroundings
+	Annexes
 
 	// found are PostgreSQL's programs, once they have been looked for.
 	found postgres.Programs
@@ -115,7 +114,7 @@ type Agent struct {
 	idle      running.Idle
 	pressure  *pressure.Gauge
 	promises  *promises
-	faults    *faults
+	breaker   Breaker
 	// toStore is the way to the store of the archive.
 	toStore *httppath.Path
 	// authorities are those of the certificates for clients.
@@ -186,10 +185,7 @@ func newAgent(
 	a.pressure = &pressure.Gauge{Stalled: options.Stalled}
 	a.describer = &describer{status: a.status, flags: &a.flags, slack: a.pressure.Slack}
 	a.toStore = bucket.NewWay()
-	a.faults = newFaults(&a.current, targets{
-		volume: volume.NewFiller(options.Volume, options.Log), api: options.Cluster, store: a.toStore,
-		config: a.configs.get, role: func() protocol.Role { return a.status.Get().Role },
-	}, options.Die, options.Log)
+	a.breaker = options.breaker(a)
 	var err error
 	a.identity, err = identity.New(identity.Options{
 		Name: options.Name, Address: options.Address, Authority: options.Authority, Given: options.Certificate,
@@ -252,7 +248,7 @@ func (a *Agent) answerOthers() {
 		},
 		Configure: a.configure, Complete: a.forOperator, OnStatus: a.peers.OnStatus,
 		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Pooler: a.poolers.Answer,
-		Publish: func() { a.publisher.Again() }, Break: a.faults.do, Log: a.options.Log,
+		Publish: func() { a.publisher.Again() }, Break: a.breaker.Do, Log: a.options.Log,
 	}
 	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
 		if !a.begun.Load() {
@@ -264,20 +260,7 @@ func (a *Agent) answerOthers() {
 		Listen: a.options.Listen, ListenAt: a.exchange.listen, Alive: vitals.alive, Ready: vitals.ready,
 	}
 	a.metrics = &serve.Metrics{
-		Listen: a.options.Listen, ListenAt: a.options.listener, Handler: a.exporter().Handler(), Log: a.options.Log,
-	}
-}
-
-// exporter says what Prometheus wants to know.
-func (a *Agent) exporter() *exporter.Exporter {
-	return &exporter.Exporter{
-		Connect: a.server.ConnectStatistics, Status: a.status.Get, Config: a.configs.get, Log: a.options.Log,
-		Users: &exporter.Users{
-			Connect: a.server.ConnectMetrics, Ensure: a.server.EnsureMetricsRole, Config: a.configs.get,
-			Report: func(asked *protocol.QueriesStatus) {
-				a.status.Change(func(s *protocol.Status) { s.Queries = asked })
-			},
-		},
+		Listen: a.options.Listen, ListenAt: a.options.listener, Handler: a.options.metrics(a), Log: a.options.Log,
 	}
 }
 
@@ -294,8 +277,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	a.faults.clear()
-	defer a.faults.end() // the volume may be somebody else's next
+	a.breaker.Clear()
+	defer a.breaker.End() // the volume may be somebody else's next
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
 	a.beginElections(life, a.resume(ctx))
 	go a.exchange.identify()

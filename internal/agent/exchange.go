@@ -237,7 +237,7 @@ func (x *exchange) give(m machine.Handover, path, sha string, told chan os.Signa
 	}
 	undo := undoing{}
 	defer undo.all()
-	release, err := a.faults.rest()
+	release, err := a.breaker.Rest()
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Package exporter serves what Prometheus wants to know of an instance: statistics of its PostgreSQL server by the
 // names of postgres_exporter, and what its agent knows (docs/monitoring.md). It asks the server only when somebody
-// scrapes, by one session at a time that ends after each look. It must not import the agent: the agent starts it, and
-// waits for nothing here.
+// scrapes, by one session at a time that ends after each look. It is an annex (docs/packages.md, "Core and annexes"),
+// and the agent waits for nothing here.
 package exporter
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
@@ -60,6 +61,20 @@ type found struct {
 type row struct {
 	labels []string
 	values []*float64
+}
+
+// New answers for an instance.
+func New(of serve.Measured) http.Handler {
+	e := &Exporter{
+		Connect: of.Server.ConnectStatistics, Status: of.Status.Get, Config: of.Config, Log: of.Log,
+		Users: &Users{
+			Connect: of.Server.ConnectMetrics, Ensure: of.Server.EnsureMetricsRole, Config: of.Config,
+			Report: func(asked *protocol.QueriesStatus) {
+				of.Status.Change(func(s *protocol.Status) { s.Queries = asked })
+			},
+		},
+	}
+	return e.Handler()
 }
 
 // Handler answers GET /metrics.

@@ -111,6 +111,7 @@ func runAgentAside(ctx context.Context, options agent.Options) error {
 	pause.Align()
 	options.Log = slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	options.ServerLog = os.Stderr
+	options.Annexes = agentAnnexes
 	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
 		cluster, err := kube.InPod(namespace, options.Name, naming.ClusterOf(options.Name))
 		if err != nil {

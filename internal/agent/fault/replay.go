@@ -1,4 +1,4 @@
-package agent
+package fault
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type replaying interface {
 // pauseReplay pauses the replay of this standby for a while. Where that is in the way of an election it ends earlier:
 // see postgres.HastenReplay.
 func (f *faults) pauseReplay(o protocol.FaultOrder) error {
-	r := f.current.Load()
+	r := f.Current.Load()
 	switch {
 	case r == nil:
 		return running.ErrNoServer

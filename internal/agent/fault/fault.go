@@ -1,18 +1,20 @@
-package agent
+// Package fault breaks an instance, when a FaultDrill orders it (docs/faultdrill.md). It is an annex (docs/packages.md,
+// "Core and annexes").
+package fault
 
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"toban.dev/internal/agent"
 	"toban.dev/internal/agent/running"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/volume"
 )
 
 // breakable is what a fault does to a server: a postgres.Process.
@@ -45,26 +47,14 @@ const dieAfter = 100 * time.Millisecond
 // any other fault. What lasts is over by itself when its time is over. Until then the agent does not go on as another
 // program, which would not know.
 type faults struct {
-	current *atomic.Pointer[running.Server]
-	targets
-	// die ends this process at once.
-	die func()
-	log *slog.Logger
+	agent.Breakable
+	volume fillable
+	// api is the way to the Kubernetes API, nil where there is none; store that to the store of the archive.
+	api, store cuttable
 
 	mutex sync.Mutex
 	// lasting are those that last, in the order in which they began. All are of one drill.
 	lasting []*lastingFault
-}
-
-// targets are what faults are done to, but for the server.
-type targets struct {
-	volume fillable
-	// api is the way to the Kubernetes API, nil where there is none; store that to the store of the archive.
-	api, store cuttable
-	// config says whether there is an archive.
-	config func() protocol.Config
-	// role is the one that this instance has now.
-	role func() protocol.Role
 }
 
 // lastingFault is a fault that lasts.
@@ -76,24 +66,26 @@ type lastingFault struct {
 	ends *time.Timer
 }
 
-func newFaults(current *atomic.Pointer[running.Server], targets targets, die func(), log *slog.Logger) *faults {
-	if die == nil {
-		die = func() { os.Exit(naming.ExitFaultDrill) } // process 1 can't be killed from inside (pid_namespaces(7))
+// New is what breaks an instance.
+func New(b agent.Breakable) agent.Breaker {
+	if b.Die == nil {
+		b.Die = func() { os.Exit(naming.ExitFaultDrill) } // process 1 can't be killed from inside (pid_namespaces(7))
 	}
-	return &faults{current: current, targets: targets, die: die, log: log}
+	api, _ := b.Cluster.(cuttable)
+	return &faults{Breakable: b, volume: volume.NewFiller(b.Volume, b.Log), api: api, store: b.Store}
 }
 
-// do carries an order out.
-func (f *faults) do(o protocol.FaultOrder) error {
-	f.log.Warn("a FaultDrill orders a fault", "fault", string(o.Fault), "drill", o.Drill)
-	if role := f.role(); o.Role != protocol.RoleNone && o.Role != role {
+// Do carries an order out.
+func (f *faults) Do(o protocol.FaultOrder) error {
+	f.Log.Warn("a FaultDrill orders a fault", "fault", string(o.Fault), "drill", o.Drill)
+	if role := f.Role(); o.Role != protocol.RoleNone && o.Role != role {
 		return fmt.Errorf("this instance was to be broken as the %s, and its role is %q by now", o.Role, role)
 	}
 	switch o.Fault {
 	case protocol.FaultUndo:
 		return f.undo()
 	case protocol.FaultKillAgent:
-		time.AfterFunc(dieAfter, f.die)
+		time.AfterFunc(dieAfter, f.Die)
 		return nil
 	case protocol.FaultFillVolume:
 		return f.last(o, func() error { return f.volume.Fill(o.Volume) }, f.volume.Empty)
@@ -128,7 +120,7 @@ func (f *faults) cutAPI(o protocol.FaultOrder) error {
 // cutArchive has this instance not reach the store of the archive for a while. One that does not lead asks nothing of
 // it, until it is elected.
 func (f *faults) cutArchive(o protocol.FaultOrder) error {
-	switch to := f.config().Archive; {
+	switch to := f.Config().Archive; {
 	case to == nil:
 		return errors.New("this instance has no archive")
 	case to.Bucket.Folder != "":
@@ -144,7 +136,7 @@ func (f *faults) cut(o protocol.FaultOrder, way cuttable) error {
 
 // server is the one that runs.
 func (f *faults) server() (breakable, error) {
-	r := f.current.Load()
+	r := f.Current.Load()
 	if r == nil {
 		return nil, running.ErrNoServer
 	}
@@ -189,12 +181,12 @@ func (l *lastingFault) excludes(o protocol.FaultOrder) string {
 	return ""
 }
 
-// end takes back what lasts, where nobody waits for that.
-func (f *faults) end() { f.report(f.undo()) }
+// End takes back what lasts, where nobody waits for that.
+func (f *faults) End() { f.report(f.undo()) }
 
 func (f *faults) report(err error) {
 	if err != nil {
-		f.log.Error("a fault of a FaultDrill may last on", "error", err.Error())
+		f.Log.Error("a fault of a FaultDrill may last on", "error", err.Error())
 	}
 }
 
@@ -226,13 +218,13 @@ func (f *faults) over(l *lastingFault) error {
 		return err
 	}
 	f.lasting = slices.DeleteFunc(f.lasting, func(other *lastingFault) bool { return other == l })
-	f.log.Info("a fault of a FaultDrill is over", "fault", string(l.fault))
+	f.Log.Info("a fault of a FaultDrill is over", "fault", string(l.fault))
 	return nil
 }
 
-// rest keeps faults from beginning until release, for who makes another program of this process. It never waits: a
+// Rest keeps faults from beginning until release, for who makes another program of this process. It never waits: a
 // fault may be at work on a volume that hangs, and elections must go on.
-func (f *faults) rest() (release func(), err error) {
+func (f *faults) Rest() (release func(), err error) {
 	if !f.mutex.TryLock() {
 		return nil, fmt.Errorf("%w: a fault of a FaultDrill begins or ends", running.ErrBusy)
 	}
@@ -243,9 +235,9 @@ func (f *faults) rest() (release func(), err error) {
 	return f.mutex.Unlock, nil
 }
 
-// clear removes what a fault of an agent before has left on the volume, which ended before that was over.
-func (f *faults) clear() {
+// Clear removes what a fault of an agent before has left on the volume, which ended before that was over.
+func (f *faults) Clear() {
 	if err := f.volume.Empty(); err != nil {
-		f.log.Error("what a FaultDrill has left can't be removed", "error", err.Error())
+		f.Log.Error("what a FaultDrill has left can't be removed", "error", err.Error())
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package fault
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/kube"
 	"toban.dev/internal/agent/running"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/protocol"
@@ -69,16 +71,22 @@ func breaking(server running.Process, die func()) *faults {
 	}
 	api, _ := server.(cuttable)
 	archive := &protocol.Archive{Bucket: bucket.Config{S3: &bucket.S3{Bucket: "b"}}}
-	return newFaults(&current, targets{
+	return &faults{
+		Breakable: agent.Breakable{
+			Current: &current, Die: die, Log: slog.New(slog.DiscardHandler),
+			Config: func() protocol.Config { return protocol.Config{Archive: archive} },
+			Role:   func() protocol.Role { return protocol.RoleStandby },
+		},
 		volume: volume, api: api, store: api,
-		config: func() protocol.Config { return protocol.Config{Archive: archive} },
-		role:   func() protocol.Role { return protocol.RoleStandby },
-	}, die, slog.New(slog.DiscardHandler))
+	}
 }
+
+// Without this, a FaultDrill would find no Kubernetes API around an instance.
+var _ cuttable = (*kube.Cluster)(nil)
 
 func TestAServerIsKilledByOrder(t *testing.T) {
 	server := &brittle{}
-	if err := breaking(server, nil).do(protocol.FaultOrder{Fault: protocol.FaultKillServer}); err != nil {
+	if err := breaking(server, nil).Do(protocol.FaultOrder{Fault: protocol.FaultKillServer}); err != nil {
 		t.Fatal(err)
 	}
 	if got := server.take(); !slices.Equal(got, []string{"crash"}) {
@@ -90,11 +98,11 @@ func TestAServerIsKilledByOrder(t *testing.T) {
 func TestAnInstanceOfAnotherRoleIsNotBroken(t *testing.T) {
 	server := &brittle{}
 	order := protocol.FaultOrder{Fault: protocol.FaultKillServer, Role: protocol.RolePrimary}
-	if err := breaking(server, nil).do(order); err == nil || len(server.take()) > 0 {
+	if err := breaking(server, nil).Do(order); err == nil || len(server.take()) > 0 {
 		t.Errorf("a standby is broken as the primary: %v", err)
 	}
 	order.Role = protocol.RoleStandby
-	if err := breaking(server, nil).do(order); err != nil || len(server.take()) != 1 {
+	if err := breaking(server, nil).Do(order); err != nil || len(server.take()) != 1 {
 		t.Errorf("a standby is not broken as one: %v", err)
 	}
 }
@@ -104,10 +112,10 @@ func TestAServerThatHangsByOrderGoesOnByItself(t *testing.T) {
 		server := &brittle{}
 		f := breaking(server, nil)
 		hang := protocol.FaultOrder{Fault: protocol.FaultHangServer, For: 10 * time.Second}
-		if err := f.do(hang); err != nil {
+		if err := f.Do(hang); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.do(hang); err == nil {
+		if err := f.Do(hang); err == nil {
 			t.Error("it hangs twice")
 		}
 		time.Sleep(9 * time.Second)
@@ -120,7 +128,7 @@ func TestAServerThatHangsByOrderGoesOnByItself(t *testing.T) {
 		if got := server.take(); !slices.Equal(got, []string{"continue"}) {
 			t.Errorf("it was done: %q", got)
 		}
-		if err := f.do(hang); err != nil {
+		if err := f.Do(hang); err != nil {
 			t.Errorf("it can't hang again: %v", err)
 		}
 	})
@@ -131,20 +139,20 @@ func TestAHangIsUndone(t *testing.T) {
 		server := &brittle{}
 		f := breaking(server, nil)
 		undo := protocol.FaultOrder{Fault: protocol.FaultUndo}
-		if err := f.do(undo); err != nil || len(server.take()) > 0 {
+		if err := f.Do(undo); err != nil || len(server.take()) > 0 {
 			t.Errorf("there was something to undo, %v", err)
 		}
-		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Minute}); err != nil {
+		if err := f.Do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		server.fail(errors.New("no"))
-		if err := f.do(undo); err == nil {
+		if err := f.Do(undo); err == nil {
 			t.Error("nobody says that it could not be undone")
 		}
 		time.Sleep(undoAgain)
 		synctest.Wait()
 		server.fail(nil)
-		if err := f.do(undo); err != nil {
+		if err := f.Do(undo); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -160,10 +168,10 @@ func TestAVolumeIsFilledByOrderForAWhile(t *testing.T) {
 		volume := &brittle{}
 		f := breaking(volume, nil)
 		fill := protocol.FaultOrder{Fault: protocol.FaultFillVolume, For: 10 * time.Second, Volume: 7}
-		if err := f.do(fill); err != nil {
+		if err := f.Do(fill); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.do(protocol.FaultOrder{Drill: "b", Fault: protocol.FaultHangServer, For: time.Second}); err == nil {
+		if err := f.Do(protocol.FaultOrder{Drill: "b", Fault: protocol.FaultHangServer, For: time.Second}); err == nil {
 			t.Error("faults of two drills last at once")
 		}
 		time.Sleep(11 * time.Second)
@@ -171,7 +179,7 @@ func TestAVolumeIsFilledByOrderForAWhile(t *testing.T) {
 		if got := volume.take(); !slices.Equal(got, []string{"fill 7", "empty"}) {
 			t.Errorf("it was done: %q", got)
 		}
-		if f.clear(); !slices.Equal(volume.take(), []string{"empty"}) {
+		if f.Clear(); !slices.Equal(volume.take(), []string{"empty"}) {
 			t.Error("what an agent before has left stays")
 		}
 	})
@@ -183,7 +191,7 @@ func TestFaultsOfOneDrillLastTogether(t *testing.T) {
 		instance := &brittle{}
 		f := breaking(instance, nil)
 		begin := func(fault protocol.Fault, lasts time.Duration) {
-			if err := f.do(protocol.FaultOrder{Drill: "a", Fault: fault, For: lasts}); err != nil {
+			if err := f.Do(protocol.FaultOrder{Drill: "a", Fault: fault, For: lasts}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -199,10 +207,10 @@ func TestFaultsOfOneDrillLastTogether(t *testing.T) {
 		expect("first", "cut", "hang", "fill 0")
 		time.Sleep(11 * time.Second)
 		expect("after the time of one", "continue")
-		if _, err := f.rest(); !errors.Is(err, running.ErrBusy) {
+		if _, err := f.Rest(); !errors.Is(err, running.ErrBusy) {
 			t.Errorf("the moment is good: %v", err)
 		}
-		if err := f.do(protocol.FaultOrder{Drill: "a", Fault: protocol.FaultUndo}); err != nil {
+		if err := f.Do(protocol.FaultOrder{Drill: "a", Fault: protocol.FaultUndo}); err != nil {
 			t.Fatal(err)
 		}
 		expect("by order", "empty", "restore")
@@ -218,12 +226,12 @@ func TestEachFaultIsTakenBackByItself(t *testing.T) {
 		instance := &brittle{}
 		f := breaking(instance, nil)
 		for _, fault := range []protocol.Fault{protocol.FaultHangServer, protocol.FaultCutAPI} {
-			if err := f.do(protocol.FaultOrder{Fault: fault, For: time.Minute}); err != nil {
+			if err := f.Do(protocol.FaultOrder{Fault: fault, For: time.Minute}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		instance.fail(errors.New("no"))
-		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultUndo}); err == nil {
+		if err := f.Do(protocol.FaultOrder{Fault: protocol.FaultUndo}); err == nil {
 			t.Error("nobody says that one could not be undone")
 		}
 		instance.fail(nil)
@@ -232,7 +240,7 @@ func TestEachFaultIsTakenBackByItself(t *testing.T) {
 		if got := instance.take(); !slices.Equal(got, []string{"hang", "cut", "restore", "continue", "continue"}) {
 			t.Errorf("it was done: %q", got)
 		}
-		if release, err := f.rest(); err != nil {
+		if release, err := f.Rest(); err != nil {
 			t.Errorf("something lasts: %v", err)
 		} else {
 			release()
@@ -269,7 +277,7 @@ func TestWhichFaultsExcludeEachOther(t *testing.T) {
 func TestAFaultThatFailsIsTakenBack(t *testing.T) {
 	volume := &brittle{fails: errors.New("no")}
 	f := breaking(volume, nil)
-	if err := f.do(protocol.FaultOrder{Fault: protocol.FaultFillVolume, For: time.Minute}); err == nil {
+	if err := f.Do(protocol.FaultOrder{Fault: protocol.FaultFillVolume, For: time.Minute}); err == nil {
 		t.Error("it is done")
 	}
 	if got := volume.take(); !slices.Equal(got, []string{"fill 0", "empty"}) {
@@ -281,18 +289,18 @@ func TestAFaultThatFailsIsTakenBack(t *testing.T) {
 func TestNoOtherProgramWhileAFaultLasts(t *testing.T) {
 	server := &brittle{}
 	f := breaking(server, nil)
-	if err := f.do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Minute}); err != nil {
+	if err := f.Do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.rest(); !errors.Is(err, running.ErrBusy) {
+	if _, err := f.Rest(); !errors.Is(err, running.ErrBusy) {
 		t.Errorf("the moment is good: %v", err)
 	}
-	f.end()
-	release, err := f.rest()
+	f.End()
+	release, err := f.Rest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.rest(); !errors.Is(err, running.ErrBusy) { // as while a fault is at work, which may take long
+	if _, err := f.Rest(); !errors.Is(err, running.ErrBusy) { // as while a fault is at work, which may take long
 		t.Errorf("the moment is good: %v", err)
 	}
 	release()
@@ -306,13 +314,13 @@ func TestTheStoreOfTheArchiveIsCutByOrder(t *testing.T) {
 		store := &brittle{}
 		f.store = store
 		cut := protocol.FaultOrder{Drill: "a", Fault: protocol.FaultCutArchive, For: 10 * time.Second}
-		if err := f.do(cut); err != nil {
+		if err := f.Do(cut); err != nil {
 			t.Fatal(err)
 		}
 		if got := store.take(); !slices.Equal(got, []string{"cut"}) {
 			t.Errorf("it was done: %q", got)
 		}
-		if _, err := f.rest(); !errors.Is(err, running.ErrBusy) {
+		if _, err := f.Rest(); !errors.Is(err, running.ErrBusy) {
 			t.Errorf("the moment is good: %v", err)
 		}
 		time.Sleep(11 * time.Second)
@@ -323,8 +331,8 @@ func TestTheStoreOfTheArchiveIsCutByOrder(t *testing.T) {
 		for words, archive := range map[string]*protocol.Archive{
 			"has no archive": nil, "is a folder": {Bucket: bucket.Config{Folder: "/archive"}},
 		} {
-			f.config = func() protocol.Config { return protocol.Config{Archive: archive} }
-			if err := f.do(cut); err == nil || !strings.Contains(err.Error(), words) {
+			f.Config = func() protocol.Config { return protocol.Config{Archive: archive} }
+			if err := f.Do(cut); err == nil || !strings.Contains(err.Error(), words) {
 				t.Errorf("an instance that %s: %v", words, err)
 			}
 		}
@@ -338,7 +346,7 @@ func TestAnAgentEndsByOrderAfterItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var died atomic.Bool // it dies beside the test
 		f := breaking(nil, func() { died.Store(true) })
-		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultKillAgent}); err != nil || died.Load() {
+		if err := f.Do(protocol.FaultOrder{Fault: protocol.FaultKillAgent}); err != nil || died.Load() {
 			t.Fatalf("it died: %v, %v", died.Load(), err)
 		}
 		time.Sleep(dieAfter)
@@ -361,7 +369,7 @@ func TestWhatCannotBeBrokenIsRefused(t *testing.T) {
 		"for ever":       {&brittle{}, protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Hour}},
 		"for no time":    {&brittle{}, protocol.FaultOrder{Fault: protocol.FaultHangServer}},
 	} {
-		if err := breaking(c.server, func() { t.Error("it died") }).do(c.order); err == nil {
+		if err := breaking(c.server, func() { t.Error("it died") }).Do(c.order); err == nil {
 			t.Errorf("%s: it is done", name)
 		}
 	}
