@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"toban.dev/internal/cli"
-	"toban.dev/internal/cli/cluster"
+	"toban.dev/internal/operator/scheme"
 )
 
 // errFewWords is said of a command that names a verb, and not what that is for.
@@ -107,11 +107,11 @@ var resources = sync.OnceValue(func() map[string]bool {
 	for _, short := range strings.Fields("po svc deploy sts pvc pv ns cm sa pdb netpol hpa cj ing no ev sc quota") {
 		all[short] = true
 	}
-	scheme, err := cluster.Scheme()
+	known, err := scheme.New()
 	if err != nil {
 		panic(err)
 	}
-	for kind := range scheme.AllKnownTypes() {
+	for kind := range known.AllKnownTypes() {
 		plural, singular := meta.UnsafeGuessKindToResource(kind)
 		all[plural.Resource], all[singular.Resource] = true, true
 	}

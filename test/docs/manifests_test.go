@@ -24,7 +24,7 @@ import (
 	kustomize "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
-	"toban.dev/internal/cli/cluster"
+	"toban.dev/internal/operator/scheme"
 )
 
 // least is the least that a spec of each kind needs. A page shows parts of a spec, which are put into it.
@@ -159,7 +159,7 @@ func taken(object map[string]any) error {
 
 // strictly reads an object as one of its type, with no field that the type does not have.
 func strictly(object map[string]any) error {
-	scheme, err := cluster.Scheme()
+	known, err := scheme.New()
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func strictly(object map[string]any) error {
 	if err != nil {
 		return err
 	}
-	reader := jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme,
+	reader := jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, known, known,
 		jsonserializer.SerializerOptions{Strict: true})
 	_, _, err = reader.Decode(text, nil, nil)
 	return err

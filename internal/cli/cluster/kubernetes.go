@@ -9,17 +9,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appv1 "toban.dev/api/myapp/v1"
-	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/show"
+	"toban.dev/internal/operator/scheme"
 )
 
 // Cluster is the Kubernetes API as a person reaches it: by kubectl's own rules.
@@ -79,27 +76,13 @@ func (c *Cluster) clientOptions() (*rest.Config, client.Options, error) {
 		return nil, client.Options{}, err
 	}
 	c.Namespace = cmp.Or(c.Namespace, namespace)
-	scheme, err := Scheme()
+	known, err := scheme.New()
 	if err != nil {
 		return nil, client.Options{}, err
 	}
 	// Without a logger of its own the client complains about that, with a stack.
 	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return config, client.Options{Scheme: scheme, Log: log}, nil
-}
-
-// Scheme has all kinds that Toban reads and writes.
-func Scheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register Kubernetes' kinds: %w", err)
-	}
-	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, pgv1.AddToScheme, appv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("register our kinds: %w", err)
-		}
-	}
-	return scheme, nil
+	return config, client.Options{Scheme: known, Log: log}, nil
 }
 
 // Find makes a client, and reads the SampleDB that a verb is about.

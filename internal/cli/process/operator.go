@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/operator/scheme"
+
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -22,7 +24,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/agents"
 	"toban.dev/internal/operator/cached"
@@ -183,7 +184,7 @@ func (o operatorOptions) run(ctx context.Context, version string) error {
 }
 
 func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (manager.Manager, error) {
-	scheme, err := cluster.Scheme()
+	known, err := scheme.New()
 	if err != nil {
 		return nil, err
 	}
@@ -195,12 +196,12 @@ func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (man
 	}
 	// The one that holds the lease ends itself long before another one takes over.
 	wait, deadline, retry := drain, o.lease*2/3, o.lease/4
-	lock, err := o.lock(config, scheme, deadline, retry)
+	lock, err := o.lock(config, known, deadline, retry)
 	if err != nil {
 		return nil, err
 	}
 	m, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:    scheme,
+		Scheme:    known,
 		Cache:     kept,
 		NewClient: cached.NewClient,
 		Metrics: metricsserver.Options{

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/cluster/clustertest"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/scheme"
 )
 
 // A standby loses its data only where that of every other instance is known to be well.
@@ -66,11 +66,11 @@ func TestARebuildEndsWithAnotherVolume(t *testing.T) {
 			}
 		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-2", Namespace: "default", UID: "p"}}
-		scheme, err := cluster.Scheme()
+		known, err := scheme.New()
 		if err != nil {
 			t.Fatal(err)
 		}
-		api := fake.NewClientBuilder().WithScheme(scheme).
+		api := fake.NewClientBuilder().WithScheme(known).
 			WithObjects(clustertest.ThreeReady(), claim("c-1"), pod).Build()
 		o := &rebuildOptions{instance: "shop-2"}
 		o.Namespace, o.Timeout = "default", 6*time.Second

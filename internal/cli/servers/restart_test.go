@@ -12,8 +12,8 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/await"
-	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/cluster/clustertest"
+	"toban.dev/internal/operator/scheme"
 )
 
 // The request is gone before the status says how it has ended: only if that does not come, the restart was given up.
@@ -22,12 +22,12 @@ func TestTheStatusOfARestartMayComeAfterItsRequestIsGone(t *testing.T) {
 		"the restart is refused: no": await.StatusPatience / 2, "the restart was given up": 2 * await.StatusPatience,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			scheme, err := cluster.Scheme()
+			known, err := scheme.New()
 			if err != nil {
 				t.Fatal(err)
 			}
 			db := clustertest.ThreeReady()
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(db).WithStatusSubresource(db).Build()
+			api := fake.NewClientBuilder().WithScheme(known).WithObjects(db).WithStatusSubresource(db).Build()
 			go func() {
 				time.Sleep(after)
 				later := &v1.SampleDB{}

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/cluster/clustertest"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/scheme"
 )
 
 func TestWhatUpgradeAsksFor(t *testing.T) {
@@ -182,12 +182,12 @@ func TestTheWayBackIsWatched(t *testing.T) {
 		}, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			scheme, err := cluster.Scheme()
+			known, err := scheme.New()
 			if err != nil {
 				t.Fatal(err)
 			}
 			db := clustertest.OnSides(v1.SidesChanged, v1.SideGreen)
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(db).WithStatusSubresource(db).Build()
+			api := fake.NewClientBuilder().WithScheme(known).WithObjects(db).WithStatusSubresource(db).Build()
 			asked := make(chan bool, 1)
 			go func() {
 				time.Sleep(time.Minute)
