@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
 	// Schedules have time zones, and Windows no files of them.
 	_ "time/tzdata"
 
 	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/root"
 )
 
 // version is set when a release is built.
@@ -22,5 +24,5 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return cli.Run(ctx, cli.Plugin(version), func(error) int { return 1 })
+	return root.Run(ctx, cli.Plugin(version), func(error) int { return 1 })
 }

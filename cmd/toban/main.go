@@ -18,6 +18,7 @@ import (
 
 	"toban.dev/internal/cli"
 	"toban.dev/internal/cli/process"
+	"toban.dev/internal/cli/root"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 )
@@ -38,7 +39,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return cli.Run(ctx, command(os.Args[0]), exitCode)
+	return root.Run(ctx, command(os.Args[0]), exitCode)
 }
 
 func exitCode(err error) int {
@@ -54,12 +55,13 @@ func exitCode(err error) int {
 // command has all verbs. Called by a name that makes it a plugin of kubectl, or what completes that plugin's words, it
 // has those for people only.
 func command(program string) *cobra.Command {
-	if cli.IsPlugin(program) {
-		return cli.Plugin(version)
+	toban := root.New(version)
+	toban.AddCommand(cli.Verbs(version)...)
+	if root.IsPlugin(program) {
+		return root.Plugin(toban)
 	}
-	root := cli.Root(version)
-	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
+	toban.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
 		process.Install(), process.Archive())
-	process.AddWork(root)
-	return root
+	process.AddWork(toban)
+	return toban
 }

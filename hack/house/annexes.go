@@ -11,6 +11,7 @@ import (
 // without is what an annex goes with: its folders and files, and its lines in files of the core.
 type without struct {
 	gone  []string
+	stays []string          // folders below these that do not go
 	lines map[string]string // by file, an expression for what is taken out of it
 }
 
@@ -30,11 +31,13 @@ func (w without) ofAgents(folder string) without {
 	return without{gone: append(w.gone, "internal/agent/"+folder), lines: lines}
 }
 
-// ofVerb is a folder of verbs with its lines in the list of all.
+// ofVerb is a folder of verbs with its lines in the list of all, and in those of what other verbs are given: a line of
+// such a list ends with the function. What it is given itself goes with it.
 func ofVerb(folder string, more ...string) without {
-	verbs, imported := `^\t+`+folder+`\..*\n`, `^\t"toban.dev/internal/cli/`+folder+`"\n`
+	verbs, imported := `^\t+(?:.+: +)?`+folder+`\..*\n`, `^\t"toban.dev/internal/cli/`+folder+`"\n`
+	given := `^var \w+ = ` + folder + `\.\w+\{\n(?:\t.*\n)*\}\n`
 	return without{gone: append(more, "internal/cli/"+folder), lines: map[string]string{
-		"internal/cli/plugin.go": `(?m)` + verbs + `|` + imported,
+		"internal/cli/plugin.go": `(?m)` + verbs + `|` + imported + `|` + given,
 	}}
 }
 
@@ -62,22 +65,53 @@ var annexes = map[string]without{
 	"PostgreSQL":   ofController("PostgreSQLs", "internal/operator/postgresql"),
 	"MyApp":        ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
 	"console": {
-		gone:  []string{"internal/cli/console", "internal/cli/console.go", "internal/cli/consoleverbs.go"},
-		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n`},
+		gone: []string{"internal/cli/console", "internal/cli/console.go", "internal/cli/consoleverbs.go"},
+		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n|^.*/cli/console"\n|` +
+			`^var called = consoleVerbs\{\n(?:\t.*\n)*\}\n`},
 	},
-	"plan":       ofVerb("plan", "internal/operator/plan"),
-	"drill":      ofVerb("drill"),
-	"psql":       ofVerb("psql"),
-	"report":     ofVerb("report"),
+	"plan":     ofVerb("plan", "internal/operator/plan"),
+	"drill":    ofVerb("drill"),
+	"psql":     ofVerb("psql"),
+	"report":   ofVerb("report"),
+	"status":   ofVerb("status"),
+	"logs":     ofVerb("logs"),
+	"servers":  ofVerb("servers"),
+	"backup":   ofVerb("backup"),
+	"restore":  ofVerb("restore"),
+	"upgrade":  ofVerb("upgrade"),
+	"complete": ofVerb("complete"),
+	// All verbs for people, and what they have in common.
+	"command": {
+		gone:  []string{"internal/cli", "cmd/kubectl-toban"},
+		stays: []string{"internal/cli/process", "internal/cli/root"},
+		lines: map[string]string{"cmd/toban/main.go": `(?m)^.*cli\.Verbs\(version\).*\n|^\t"toban.dev/internal/cli"\n`},
+	},
 	"exporter":   without{}.ofAgents("exporter"),
 	"simulation": {gone: []string{"internal/ha/simulation"}},
 }
 
-// has says whether a package goes with the annex.
-func (w without) has(p pkg) bool {
-	return slices.ContainsFunc(w.gone, func(gone string) bool {
-		return p.Path == gone || strings.HasPrefix(p.Path, gone+"/")
-	})
+// has says whether a file or a package goes with the annex.
+func (w without) has(path string) bool { return within(w.stays, path) == 0 && within(w.gone, path) > 0 }
+
+// within is how many letters the name of the innermost of some folders has that a path is in, 0 for none.
+func within(folders []string, path string) (letters int) {
+	for _, f := range folders {
+		if path == f || strings.HasPrefix(path, f+"/") {
+			letters = max(letters, len(f))
+		}
+	}
+	return letters
+}
+
+// annexOf is the annex that a package belongs to, "" for the core. Where one is within another, it is the inner one.
+func annexOf(p pkg) (name string) {
+	most := 0
+	for n, w := range annexes {
+		if letters := within(w.gone, p.Path); w.has(p.Path) && letters > most {
+			name, most = n, letters
+		}
+	}
+	return name
 }
 
 // isForTests says that a package is there for tests alone: it is in no program.
@@ -85,22 +119,21 @@ func (p pkg) isForTests() bool { return strings.HasSuffix(p.Path, "test") }
 
 // core prints the lines of code of each annex, and how many are left in internal without them.
 func (h house) core(out io.Writer) error {
-	left, tests := h.sum().internal, 0
-	for _, name := range slices.Sorted(maps.Keys(annexes)) {
-		lines := 0
-		for _, p := range h.Packages {
-			if annexes[name].has(p) {
-				lines += p.Lines
-			}
-		}
-		left -= lines
-		fmt.Fprintf(out, "%-16s %6d  %s\n", name, lines, strings.Join(annexes[name].gone, " "))
-	}
+	left, tests, lines := 0, 0, map[string]int{}
 	for _, p := range h.Packages {
-		if p.isForTests() {
+		switch name := annexOf(p); {
+		case !strings.HasPrefix(p.Path, "internal/"):
+		case p.isForTests():
 			tests += p.Lines
+		case name != "":
+			lines[name] += p.Lines
+		default:
+			left += p.Lines
 		}
 	}
-	fmt.Fprintf(out, "%-16s %6d\n%-16s %6d\n", "for tests alone", tests, "core", left-tests)
+	for _, name := range slices.Sorted(maps.Keys(annexes)) {
+		fmt.Fprintf(out, "%-16s %6d  %s\n", name, lines[name], strings.Join(annexes[name].gone, " "))
+	}
+	fmt.Fprintf(out, "%-16s %6d\n%-16s %6d\n", "for tests alone", tests, "core", left)
 	return nil
 }

@@ -73,7 +73,7 @@ func (o *consoleOptions) run(c *cobra.Command, name string) error {
 		return fmt.Errorf("listen on port %d of 127.0.0.1: %w; another port: --port", o.port, err)
 	}
 	defer listener.Close()
-	server := console.New(listener, console.Options{API: api, Verbs: consoleVerbs{o.Cluster}, Namespace: shown,
+	server := console.New(listener, console.Options{API: api, Verbs: called.at(o.Cluster), Namespace: shown,
 		Write: o.write, Flags: o.SameCluster(), Version: o.version})
 	page := ""
 	if name != "" {

@@ -15,7 +15,7 @@ func TestTheConsoleClonesAsTheVerbDoes(t *testing.T) {
 	db := clustertest.ThreeReady()
 	db.Spec.Service.Annotations = map[string]string{"dns": "shop.example.com"}
 	const to = "2026-11-20T03:15:00+09:00"
-	made, err := consoleVerbs{}.Clone(db, "other", to)
+	made, err := called.Clone(db, "other", to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestTheConsoleClonesAsTheVerbDoes(t *testing.T) {
 func TestTheConsoleSaysThatThereIsNoArchive(t *testing.T) {
 	db := clustertest.ThreeReady()
 	db.Spec.Backup = &v1.BackupSpec{None: true}
-	if _, err := (consoleVerbs{}).Clone(db, "other", "2026-11-20T03:15:00Z"); err == nil ||
+	if _, err := called.Clone(db, "other", "2026-11-20T03:15:00Z"); err == nil ||
 		!strings.Contains(err.Error(), "has no archive") {
 		t.Errorf("it says %v", err)
 	}

@@ -1,44 +1,31 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"toban.dev/internal/cli/backup"
-	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/cli/complete"
+	"toban.dev/internal/cli/console"
 	"toban.dev/internal/cli/drill"
 	"toban.dev/internal/cli/logs"
 	"toban.dev/internal/cli/plan"
 	"toban.dev/internal/cli/psql"
 	"toban.dev/internal/cli/report"
 	"toban.dev/internal/cli/restore"
+	"toban.dev/internal/cli/root"
 	"toban.dev/internal/cli/servers"
 	"toban.dev/internal/cli/status"
 	"toban.dev/internal/cli/upgrade"
 )
 
-// completes is what kubectl calls to complete the words of its plugin kubectl-toban (kubectl 1.26 and later).
-const completes = "kubectl_complete-toban"
+// Plugin is the plugin of kubectl: the verbs for people, and no others.
+func Plugin(version string) *cobra.Command { return root.Plugin(root.New(version, Verbs(version)...)) }
 
-// Root is the command that all verbs hang on. The verbs for people are there already.
-func Root(version string) *cobra.Command {
-	root := &cobra.Command{
-		Use:           "toban",
-		Short:         "Toban keeps PostgreSQL on duty in Kubernetes",
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddCommand(verbs(version)...)
-	complete.Verbs(root.Commands()...)
-	return root
+// Verbs are those for people.
+func Verbs(version string) []*cobra.Command {
+	all := verbs(version)
+	complete.Verbs(all...)
+	return all
 }
 
 // verbs are those for people: the table of contents of this folder. A line is one verb, and begins with its folder;
@@ -50,7 +37,7 @@ func verbs(version string) []*cobra.Command {
 		status.Top(),
 		logs.Logs(),
 		Console(version),
-		report.Report(version, report.Parts{Status: status.Text, Top: status.CleanTop}),
+		report.Report(version, reported),
 		Version(version),
 		// SQL.
 		psql.PSQL(),
@@ -73,29 +60,19 @@ func verbs(version string) []*cobra.Command {
 	}
 }
 
-// Plugin is the plugin of kubectl: the verbs for people, and no others.
-func Plugin(version string) *cobra.Command {
-	root := Root(version)
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
-	return root
+// reported are what other verbs show, and a report has too.
+var reported = report.Parts{
+	Status: status.Text,
+	Top:    status.CleanTop,
 }
 
-// IsPlugin says that a program is called by a name that makes it a plugin of kubectl, or what completes its words.
-func IsPlugin(program string) bool { return strings.HasPrefix(filepath.Base(program), "kubectl") }
-
-// Run runs a command with the program's arguments. It has said why it failed; exit is the code for that.
-func Run(ctx context.Context, root *cobra.Command, exit func(error) int) int {
-	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == completes {
-		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
-	}
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	var ended *cluster.ExitError
-	if errors.As(err, &ended) {
-		return ended.Code // the program has said why
-	}
-	fmt.Fprintln(os.Stderr, "toban:", err)
-	return exit(err)
+// called are what other verbs do, and the console too.
+var called = consoleVerbs{
+	logs:  logs.Last,
+	clone: restore.CloneOf,
+	actions: map[string]action{
+		console.DoSwitchover: servers.AskSwitchover,
+		console.DoRestart:    servers.AskRestart,
+		console.DoBackup:     backup.Ask,
+	},
 }

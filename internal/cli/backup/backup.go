@@ -57,8 +57,8 @@ func Backup() *cobra.Command {
 	return c
 }
 
-// Ask asks for a base backup, and does not wait.
-func Ask(ctx context.Context, at cluster.Cluster, out io.Writer, name string) error {
+// Ask asks for a base backup, and does not wait. Which instance it is taken of is the operator's choice.
+func Ask(ctx context.Context, at cluster.Cluster, out io.Writer, name, _ string) error {
 	return (&backupOptions{Cluster: at, deadline: backupDeadline}).run(ctx, out, name)
 }
 

@@ -14,15 +14,10 @@ import (
 	"k8s.io/client-go/util/exec"
 	"k8s.io/streaming/pkg/httpstream"
 
+	"toban.dev/internal/cli/root"
 	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 )
-
-// ExitError is that a program in a Pod has ended with an exit code, after it has said why itself.
-type ExitError struct{ Code int }
-
-// Error says which code it is.
-func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
 // Execution is a program that runs in an instance's container, with the rights of the person who calls the command: it
 // takes the right to create pods/exec.
@@ -36,7 +31,7 @@ type Execution struct {
 	Terminal *show.Terminal
 }
 
-// Run runs it until it ends. Its error is an ExitError where the program ends with another code than 0.
+// Run runs it until it ends. Its error is a root.ExitError where the program ends with another code than 0.
 func (e Execution) Run(ctx context.Context, at *Cluster) error {
 	config, _, err := at.Rest()
 	if err != nil {
@@ -54,7 +49,7 @@ func (e Execution) Run(ctx context.Context, at *Cluster) error {
 	var ended exec.CodeExitError
 	switch {
 	case errors.As(err, &ended):
-		return &ExitError{ended.Code}
+		return &root.ExitError{Code: ended.Code}
 	case err != nil:
 		return fmt.Errorf("run %s in the Pod %s: %w", e.Command[0], e.Pod, err)
 	}

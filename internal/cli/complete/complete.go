@@ -22,21 +22,15 @@ const completeDeadline = 3 * time.Second
 // Names are those that a cluster has of something, and begin the word that a person types.
 type Names func(ctx context.Context, api client.Reader, namespace string) ([]string, error)
 
-// Verbs has a shell complete a verb's words with names from the cluster: its argument, and the values of its flags.
+// Verbs has a shell complete the words of verbs, and of those below them, with names from the cluster: its argument, and the values of its flags.
 // A cluster that does not answer completes nothing.
 func Verbs(verbs ...*cobra.Command) {
 	for _, c := range verbs {
+		Verbs(c.Commands()...)
 		if c.Flags().Lookup("namespace") == nil || c.Flags().Lookup("filename") != nil {
 			continue // one that has files has no names
 		}
-		of := sampleDBs
-		switch c.Name() {
-		case "verify":
-			of = both(sampleDBs, backups)
-		case "rebuild":
-			of = allInstances
-		}
-		c.ValidArgsFunction = First(of)
+		c.ValidArgsFunction = first(argument(c))
 		for flag, of := range map[string]func(db string) Names{
 			"instance": instances, "to": instances, "backup": func(string) Names { return backups }, "zone": zones,
 		} {
@@ -56,8 +50,21 @@ func Verbs(verbs ...*cobra.Command) {
 	}
 }
 
-// First completes the first argument of a verb. After "--" of psql, and after the first, there is nothing to know.
-func First(of Names) cobra.CompletionFunc {
+// argument are the names of what a verb is about.
+func argument(verb *cobra.Command) Names {
+	switch {
+	case verb.HasParent() && verb.Parent().Name() == "drill":
+		return faultDrills
+	case verb.Name() == "verify":
+		return both(sampleDBs, backups)
+	case verb.Name() == "rebuild":
+		return allInstances
+	}
+	return sampleDBs
+}
+
+// first completes the first argument of a verb. After "--" of psql, and after the first, there is nothing to know.
+func first(of Names) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -106,10 +113,9 @@ func namesIn(kind client.ObjectList) Names {
 }
 
 var (
-	sampleDBs = namesIn(&v1.SampleDBList{})
-	backups   = namesIn(&v1.DatabaseBackupList{})
-	// FaultDrills are all that there are.
-	FaultDrills = namesIn(&v1.FaultDrillList{})
+	sampleDBs   = namesIn(&v1.SampleDBList{})
+	backups     = namesIn(&v1.DatabaseBackupList{})
+	faultDrills = namesIn(&v1.FaultDrillList{})
 )
 
 // instances are those of a SampleDB.

@@ -18,7 +18,6 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/cluster"
-	"toban.dev/internal/cli/complete"
 	"toban.dev/internal/cli/show"
 )
 
@@ -34,8 +33,7 @@ func drillReport() *cobra.Command {
 		Long: "Shows what was broken, when, and what the clients have seen of it, against the objectives. With\n" +
 			"-o html it writes a page with a picture, which needs no other file: kubectl toban drill report D -o\n" +
 			"html > drill.html. It does not fail for a drill that has not passed.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: complete.First(complete.FaultDrills),
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if at.Output.Format != formatHTML {
 				if err := at.Output.Check(); err != nil {

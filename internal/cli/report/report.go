@@ -32,7 +32,7 @@ type reportOptions struct {
 	parts   Parts
 }
 
-// Parts are what other verbs show of a SampleDB, and a report has too.
+// Parts are what other verbs show of a SampleDB, and a report has too: nil where the program does not have the verb.
 type Parts struct {
 	// Status is what `toban status` shows.
 	Status func(ctx context.Context, at *cluster.Cluster, api client.Reader, db *v1.SampleDB) (string, error)
@@ -154,6 +154,9 @@ func (r *report) addVersions(context.Context) error {
 }
 
 func (r *report) addStatus(ctx context.Context) error {
+	if r.parts.Status == nil {
+		return nil
+	}
 	text, err := r.parts.Status(ctx, &r.Cluster, r.api, r.db)
 	if err != nil {
 		return err
@@ -211,6 +214,9 @@ func (r *report) addLog(ctx context.Context, open cluster.OpenLog, pod, containe
 
 // addTop writes what the primary's sessions do. The statements have no constants in them.
 func (r *report) addTop(ctx context.Context) error {
+	if r.parts.Top == nil {
+		return nil
+	}
 	shown, err := r.parts.Top(ctx, r.Cluster, r.db.Name,
 		func(statement string) string { return redactText(redactStatement(statement)) }, redactText)
 	if err != nil {

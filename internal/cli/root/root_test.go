@@ -1,4 +1,4 @@
-package cluster
+package root
 
 import (
 	"errors"
