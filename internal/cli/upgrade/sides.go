@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
@@ -37,7 +37,7 @@ func (o *upgradeToOptions) refuseStrategy(db *v1.SampleDB) error {
 	if !desired.Upgrades(after) || !desired.BlueGreen(after) {
 		return nil
 	}
-	if _, sentence := upgrade.StrategyRefusal(desired.StrategyFacts(after)); sentence != "" {
+	if _, sentence := bluegreen.StrategyRefusal(desired.StrategyFacts(after)); sentence != "" {
 		return fmt.Errorf("%s can't be upgraded by a second side: %s", db.Name, sentence)
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// bluegreen raises the version of a SampleDB whose spec has what the strategy takes.
-func bluegreen(db *v1.SampleDB) {
+// ofTwoSides raises the version of a SampleDB whose spec has what the strategy takes.
+func ofTwoSides(db *v1.SampleDB) {
 	full(db)
 	inS3(db)
 	window := v1.Window{Start: "03:00"}
@@ -42,9 +42,9 @@ func copied(db *v1.SampleDB) *v1.SampleDB {
 
 // A reviewer sees in the golden file what a blue/green upgrade makes.
 func TestObjectsOfTwoSidesAreAsInTheGoldenFile(t *testing.T) {
-	db := sampleDB("one", bluegreen)
+	db := sampleDB("one", ofTwoSides)
 	whole(t, "sides", sidesObjects(t, db))
-	long := sampleDB(longest[:naming.MaxNameBlueGreen], bluegreen)
+	long := sampleDB(longest[:naming.MaxNameBlueGreen], ofTwoSides)
 	for _, object := range sidesObjects(t, long) {
 		checkName(t, object)
 	}
@@ -76,7 +76,7 @@ func sidesObjects(t *testing.T, db *v1.SampleDB) []client.Object {
 
 // Only publish and cancel are done where there may be no second side: all else would begin without its authority.
 func TestAPodWaitsForTheAuthorityOfTheSecondSide(t *testing.T) {
-	db := sampleDB("x", bluegreen)
+	db := sampleDB("x", ofTwoSides)
 	for work, want := range map[protocol.SidesWork]bool{
 		protocol.SidesPublish: true, protocol.SidesCancel: true, protocol.SidesFollow: false,
 		protocol.SidesCompare: false, protocol.SidesLeave: false, protocol.SidesChange: false,
@@ -91,7 +91,7 @@ func TestAPodWaitsForTheAuthorityOfTheSecondSide(t *testing.T) {
 }
 
 func TestEachTryOfAStepIsAnotherJob(t *testing.T) {
-	db := sampleDB("x", bluegreen)
+	db := sampleDB("x", ofTwoSides)
 	names := map[string]Sides{}
 	for _, x := range []Sides{
 		{ID: "a", Work: protocol.SidesFollow}, {ID: "b", Work: protocol.SidesFollow},
@@ -107,7 +107,7 @@ func TestEachTryOfAStepIsAnotherJob(t *testing.T) {
 
 // The agents of the second side take the certificate, and everybody who trusts the first side's authority knows them.
 func TestTheSecondSideIsKnownByTheNamesOfBoth(t *testing.T) {
-	db := sampleDB("x", bluegreen)
+	db := sampleDB("x", ofTwoSides)
 	now := time.Now()
 	authority, err := pki.NewAuthority([]byte("seed"), "toban shop/x", now)
 	if err != nil {
@@ -143,7 +143,7 @@ func TestTheSecondSideIsKnownByTheNamesOfBoth(t *testing.T) {
 }
 
 func TestAnotherAuthorityOrNameHasAnotherCertificateIssued(t *testing.T) {
-	db := sampleDB("x", bluegreen)
+	db := sampleDB("x", ofTwoSides)
 	first := GreenCertificateRevision(db, 0, "A").Name
 	if GreenCertificateRevision(db, 7, "A").Name == first || GreenCertificateRevision(db, 0, "AB").Name == first {
 		t.Error("after a step of a rotation of the authority it is the same")
@@ -173,7 +173,7 @@ func TestTheSecondSideIsDeletedWithItsDataOnlyWhileItFollows(t *testing.T) {
 		"it serves, all is kept":     {v1.DeletionRetain, v1.SideGreen, true, v1.DeletionRetain},
 		"it serves, nothing is kept": {v1.DeletionDelete, v1.SideGreen, true, v1.DeletionDelete},
 	} {
-		db := sampleDB("x", bluegreen)
+		db := sampleDB("x", ofTwoSides)
 		db.Spec.DeletionPolicy, db.Status.Upgrade.Sides.Serves = c.spec, c.serves
 		if got := Green(db, GreenOf{Version: 18, Serves: c.opened}).Spec.DeletionPolicy; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -182,7 +182,7 @@ func TestTheSecondSideIsDeletedWithItsDataOnlyWhileItFollows(t *testing.T) {
 }
 
 func TestWhatTheSecondSideHasBegunWithStays(t *testing.T) {
-	db := sampleDB("x", bluegreen)
+	db := sampleDB("x", ofTwoSides)
 	first := copied(db)
 	next := Green(db, GreenOf{Position: "0/5000000", Branch: 3, Version: 18, Have: first})
 	if got := next.Spec.RestoreFrom.Target; *got != *first.Spec.RestoreFrom.Target {
@@ -198,7 +198,7 @@ func TestWhatTheSecondSideHasBegunWithStays(t *testing.T) {
 
 // sides is a SampleDB whose upgrade is in a step, with its second side.
 func sides(step, serves string) (db, green *v1.SampleDB) {
-	db = sampleDB("x", bluegreen)
+	db = sampleDB("x", ofTwoSides)
 	db.Status.Upgrade.Step, db.Status.Upgrade.Sides.Step, db.Status.Upgrade.Sides.Serves = step, step, serves
 	return db, Green(db, GreenOf{Version: 18, Serves: serves == v1.SideGreen && step != v1.SidesChangingBack})
 }
@@ -297,7 +297,7 @@ func TestTheOtherSideReachesTheServers(t *testing.T) {
 			}
 		}
 	}
-	alone := sampleDB("x", bluegreen)
+	alone := sampleDB("x", ofTwoSides)
 	alone.Status.Upgrade = nil
 	if reaches(t, alone, "x-green", naming.ComponentInstance) || reaches(t, alone, "x", naming.ComponentSides) {
 		t.Error("without an upgrade the other side reaches it")

@@ -4,7 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/bluegreen"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 )
 
@@ -14,8 +15,8 @@ func BlueGreen(db *v1.SampleDB) bool {
 }
 
 // StrategyFacts are the facts about a SampleDB that may keep it from that.
-func StrategyFacts(db *v1.SampleDB) upgrade.StrategyFacts {
-	out := upgrade.StrategyFacts{
+func StrategyFacts(db *v1.SampleDB) bluegreen.StrategyFacts {
+	out := bluegreen.StrategyFacts{
 		Name: db.Name, LongestName: naming.MaxNameBlueGreen, From: Major(db),
 		NoArchive: Backup(db) == nil, Pooler: db.Spec.Pooler != nil, Readers: MostReaders(db) > 0,
 		Relay: db.Spec.Service.Route == v1.RouteRelay, OwnCertificate: db.Spec.TLS.SecretName != "",
@@ -27,8 +28,8 @@ func StrategyFacts(db *v1.SampleDB) upgrade.StrategyFacts {
 }
 
 // WayBack is what is known of what leads back after an upgrade in place that the spec asks for.
-func WayBack(db *v1.SampleDB) upgrade.WayBack {
-	out := upgrade.WayBack{To: int(db.Spec.Version), Archive: Backup(db) != nil}
+func WayBack(db *v1.SampleDB) major.WayBack {
+	out := major.WayBack{To: int(db.Spec.Version), Archive: Backup(db) != nil}
 	out.Backup = out.Archive
 	if spec := db.Spec.Upgrade; spec != nil {
 		out.Method = string(spec.Method)

@@ -11,8 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/bluegreen"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/change/stop"
-	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 )
@@ -173,13 +174,13 @@ func (c change) upgrade() *Step {
 	}
 	message += "; " + desired.WayBack(c.after).Sentence()
 	return &Step{
-		Effect: Upgrade, Instances: instances(c.after), Writes: upgrade.MajorView{}.Steps().Writes(), Message: message,
+		Effect: Upgrade, Instances: instances(c.after), Writes: major.MajorView{}.Steps().Writes(), Message: message,
 	}
 }
 
 // upgradeBeside is an upgrade by a second side, or that there is none.
 func (c change) upgradeBeside(message string) *Step {
-	if _, sentence := upgrade.StrategyRefusal(desired.StrategyFacts(c.after)); sentence != "" {
+	if _, sentence := bluegreen.StrategyRefusal(desired.StrategyFacts(c.after)); sentence != "" {
 		return &Step{Effect: Upgrade, Writes: WritesGoOn, Message: message + ": it does not begin. " + sentence}
 	}
 	green := naming.Green(c.after.Name)
@@ -190,7 +191,7 @@ func (c change) upgradeBeside(message string) *Step {
 			needs = append(needs, fmt.Sprintf("a volume of %s each", size.String()))
 		}
 	}
-	there, home := upgrade.SidesView{}.ToGreen(), upgrade.SidesView{Accepted: true}.ToBlue()
+	there, home := bluegreen.SidesView{}.ToGreen(), bluegreen.SidesView{Accepted: true}.ToBlue()
 	message += fmt.Sprintf("; the instances of %s are made and upgraded beside these, and need %s, until the upgrade "+
 		"is accepted; %s", green, strings.Join(needs, " and "),
 		inTurn(slices.Concat(there.Headings(), home.Headings())))

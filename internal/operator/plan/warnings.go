@@ -2,7 +2,7 @@ package plan
 
 import (
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/operator/desired"
 )
 
@@ -39,7 +39,7 @@ func warnings(before, after *v1.SampleDB) (out []string) {
 // can.
 func refused(db *v1.SampleDB) (sentence string) {
 	if desired.BlueGreen(db) {
-		_, sentence = upgrade.StrategyRefusal(desired.StrategyFacts(db))
+		_, sentence = bluegreen.StrategyRefusal(desired.StrategyFacts(db))
 	}
 	return sentence
 }

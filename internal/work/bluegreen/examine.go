@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -83,7 +83,7 @@ const queryTaken = `select ` + foreignPublication + ` or exists (select from pg_
 	or coalesce(obj_description(n.oid, 'pg_namespace'), '') !~ '^` + markPrefix + `'))`
 
 // Examine finds out what there is on a side that is not carried.
-func Examine(ctx context.Context, side Side) (f upgrade.CarryFacts, err error) {
+func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error) {
 	conn, err := side.Connect(ctx, "postgres")
 	if err != nil {
 		return f, err
@@ -101,7 +101,7 @@ func Examine(ctx context.Context, side Side) (f upgrade.CarryFacts, err error) {
 	if err := conn.QueryRow(ctx, queryFree).Scan(&f.FreeSlots); err != nil {
 		return f, fmt.Errorf("ask how many slots there may be: %w", err)
 	}
-	f.Databases, err = gather(ctx, side, func(conn *pgx.Conn, d database) (upgrade.CarryDatabase, error) {
+	f.Databases, err = gather(ctx, side, func(conn *pgx.Conn, d database) (bluegreen.CarryDatabase, error) {
 		return examine(ctx, conn, d.Name)
 	})
 	return f, err
@@ -122,12 +122,12 @@ func carriesAll(ctx context.Context, conn *pgx.Conn, d database) error {
 	if err != nil {
 		return err
 	}
-	return refuse(upgrade.CarryFacts{From: upgrade.OldestToFollowBack, FreeSlots: 1,
-		Databases: []upgrade.CarryDatabase{found}})
+	return refuse(bluegreen.CarryFacts{From: bluegreen.OldestToFollowBack, FreeSlots: 1,
+		Databases: []bluegreen.CarryDatabase{found}})
 }
 
-func refuse(facts upgrade.CarryFacts) error {
-	refusals := upgrade.CheckCarry(facts)
+func refuse(facts bluegreen.CarryFacts) error {
+	refusals := bluegreen.CheckCarry(facts)
 	if len(refusals) == 0 {
 		return nil
 	}
@@ -136,8 +136,8 @@ func refuse(facts upgrade.CarryFacts) error {
 }
 
 // examine asks in one database.
-func examine(ctx context.Context, conn *pgx.Conn, name string) (upgrade.CarryDatabase, error) {
-	d := upgrade.CarryDatabase{Name: name}
+func examine(ctx context.Context, conn *pgx.Conn, name string) (bluegreen.CarryDatabase, error) {
+	d := bluegreen.CarryDatabase{Name: name}
 	for _, q := range []struct {
 		into  *[]string
 		query string

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
 )
@@ -166,7 +166,7 @@ func (p Publisher) beginAnew(ctx context.Context) error {
 func (p Publisher) publish(ctx context.Context, conn *pgx.Conn, d database) error {
 	noted, err := own(ctx, conn)
 	if errors.Is(err, errForeign) { // whoever owns a publication says what is sent
-		return InTheWay{upgrade.NameTaken, conn.Config().Database + ": " + err.Error()}
+		return InTheWay{bluegreen.NameTaken, conn.Config().Database + ": " + err.Error()}
 	}
 	if err != nil {
 		return err

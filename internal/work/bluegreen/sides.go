@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"toban.dev/internal/change/upgrade"
+	change "toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/pod"
+	"toban.dev/internal/work/upgrade"
 )
 
 // SidesOptions are what a Pod of a blue/green upgrade is told.
@@ -132,7 +133,7 @@ func (s *sidesRun) tellChange(ctx context.Context) {
 		return
 	}
 	select { // who was told may lose it again, with a write of the status that is refused, and asks once more
-	case <-time.After(upgrade.PausePatience):
+	case <-time.After(change.PausePatience):
 	case <-ctx.Done():
 	}
 }
@@ -148,7 +149,7 @@ func fitSides(r *protocol.SidesResult) {
 			for i := range r.Differences {
 				r.Differences[i] = pod.First(r.Differences[i], most)
 			}
-			pod.ShortenFindings(r.Refusals, most)
+			upgrade.ShortenFindings(r.Refusals, most)
 			for i := range r.Refusals {
 				r.Refusals[i].Message = pod.First(r.Refusals[i].Message, max(most, 300))
 			}

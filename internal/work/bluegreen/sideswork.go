@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"toban.dev/internal/change/upgrade"
+	change "toban.dev/internal/change/bluegreen"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/wal"
 	"toban.dev/internal/work/initjob"
-	"toban.dev/internal/work/pod"
+	"toban.dev/internal/work/upgrade"
 )
 
 // How long something may take.
@@ -52,7 +53,7 @@ func (s *sidesRun) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.result.Refusals = pod.Findings(upgrade.CheckCarry(facts)); len(s.result.Refusals) > 0 {
+	if s.result.Refusals = upgrade.Findings(change.CheckCarry(facts)); len(s.result.Refusals) > 0 {
 		return nil
 	}
 	s.Says("makes publications and slots")
@@ -208,7 +209,7 @@ func (s *sidesRun) compared(found Compared) {
 		s.result.Differences = append(s.result.Differences, s.sentence(d))
 	}
 	if len(found.NotCompared) > 0 {
-		s.result.Refusals = pod.Findings([]upgrade.Finding{{Reason: NotCompared, Objects: found.NotCompared,
+		s.result.Refusals = upgrade.Findings([]major.Finding{{Reason: NotCompared, Objects: found.NotCompared,
 			Message: "Transactions have held tables all the time, so that they could not be compared. End those, or " +
 				"wait for them"}})
 	}

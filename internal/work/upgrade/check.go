@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"toban.dev/internal/change/upgrade"
+	change "toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
@@ -50,7 +50,7 @@ type upgradeCheck struct {
 	pod.Pod
 	options  CheckOptions
 	settings protocol.UpgradeSettings
-	facts    upgrade.Facts
+	facts    change.Facts
 	result   protocol.UpgradeCheck
 }
 
@@ -75,8 +75,8 @@ func (c *upgradeCheck) do(ctx context.Context) error {
 	if err := c.try(ctx, options); err != nil {
 		return err
 	}
-	refusals, warnings := upgrade.Check(c.facts)
-	c.result.Refusals, c.result.Warnings = pod.Findings(refusals), pod.Findings(warnings)
+	refusals, warnings := change.Check(c.facts)
+	c.result.Refusals, c.result.Warnings = Findings(refusals), Findings(warnings)
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (c *upgradeCheck) programs(ctx context.Context) (major.Options, error) {
 		return major.Options{}, err
 	}
 	c.result.From, c.result.To = old.Version, next.Version
-	c.facts = upgrade.Facts{
+	c.facts = change.Facts{
 		From: s.From, To: s.To, Former: append([]string{}, collected.Locales...), Locales: locales(ctx),
 		CLibraries: [2]string{collected.CLibrary, work.CLibrary(ctx)},
 		Extensions: versions(work.Extensions(ctx, next)), Scripts: scripts(work.SharedFolders(ctx, next)),
@@ -220,7 +220,7 @@ func fitCheck(result *protocol.UpgradeCheck) {
 	shortenTo := func(most int) func() bool {
 		return pod.Once(func() {
 			for _, f := range [][]protocol.UpgradeFinding{result.Warnings, result.Refusals} {
-				pod.ShortenFindings(f, most)
+				ShortenFindings(f, most)
 			}
 		})
 	}

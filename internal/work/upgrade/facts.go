@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/work/initjob"
 	"toban.dev/internal/work/pod"
 )
@@ -110,7 +110,7 @@ func (c *upgradeCheck) askDatabases(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return fmt.Errorf("ask for the databases: %w", err)
 	}
-	var d upgrade.DatabaseFacts
+	var d major.DatabaseFacts
 	var size int64
 	_, err = pgx.ForEachRow(rows, []any{&d.Name, &d.Invalid, &d.Closed, &d.Provider, &d.Collate, &d.CType, &size},
 		func() error {
@@ -125,7 +125,7 @@ func (c *upgradeCheck) askDatabases(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // askIn asks in a database.
-func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *upgrade.DatabaseFacts) error {
+func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *major.DatabaseFacts) error {
 	conn, err := c.connect(ctx, config, d.Name)
 	if err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/change/upgrade"
+	change "toban.dev/internal/change/bluegreen"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/work/bluegreen"
 )
 
@@ -212,9 +213,9 @@ func TestAChangeOfSidesIsRefusedByName(t *testing.T) {
 	s.follow(position)
 	must(t, s.forward.Look(s.ctx))
 	for _, c := range []struct{ make, undo, reason, names string }{
-		{"select lo_create(4711)", "select lo_unlink(4711)", upgrade.LargeObjects, "shop: 1"},
+		{"select lo_create(4711)", "select lo_unlink(4711)", change.LargeObjects, "shop: 1"},
 		{"begin;\ninsert into app.emptied values (9);\nprepare transaction 'open'", "rollback prepared 'open'",
-			upgrade.PreparedTransactions, "open (shop)"},
+			major.PreparedTransactions, "open (shop)"},
 		{"create role other", "drop role other", bluegreen.RolesDiffer, "role other"},
 		{"alter role app set work_mem = '9MB'", "alter role app reset all", bluegreen.RolesDiffer,
 			"settings of app in all databases"},
@@ -281,20 +282,20 @@ prepare transaction 'open'`)
 	facts, err := bluegreen.Examine(t.Context(), i.side("blue"))
 	must(t, err)
 	got := map[string]string{}
-	for _, f := range upgrade.CheckCarry(facts) {
+	for _, f := range change.CheckCarry(facts) {
 		got[f.Reason] = strings.Join(f.Objects, ", ")
 	}
 	want := map[string]string{
-		upgrade.NoReplicaIdentity:    "shop: public.late_key, shop: public.no_key, shop: public.nothing",
-		upgrade.IdentityIncomparable: "shop: public.by_json (a json)",
-		upgrade.UnloggedTables:       "shop: public.fleeting",
-		upgrade.ForcedRowSecurity:    "shop: public.guarded",
-		upgrade.AlwaysTriggers:       "shop: always on public.guarded",
-		upgrade.LargeObjects:         "shop: 1",
-		upgrade.LogicalSlots:         "others",
-		upgrade.Subscriptions:        "shop: elsewhere",
-		upgrade.NameTaken:            "shop",
-		upgrade.PreparedTransactions: "open (shop)",
+		change.NoReplicaIdentity:    "shop: public.late_key, shop: public.no_key, shop: public.nothing",
+		change.IdentityIncomparable: "shop: public.by_json (a json)",
+		change.UnloggedTables:       "shop: public.fleeting",
+		change.ForcedRowSecurity:    "shop: public.guarded",
+		change.AlwaysTriggers:       "shop: always on public.guarded",
+		change.LargeObjects:      "shop: 1",
+		major.LogicalSlots:          "others",
+		change.Subscriptions:        "shop: elsewhere",
+		change.NameTaken:            "shop",
+		major.PreparedTransactions:  "open (shop)",
 	}
 	for reason, objects := range want {
 		if got[reason] != objects {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/change/upgrade"
+	change "toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/wal"
 	"toban.dev/internal/work/bluegreen"
 )
@@ -66,7 +66,7 @@ func TestATableWithoutAKeyThatIsBeingMadeIsRefused(t *testing.T) {
 	s.blue.do("shop", "create publication toban_to_green for table only toban_sides.barrier, only app.orders")
 	s.blue.do("shop", "create table app.late (n int);\ninsert into app.late values (1)")
 	_, err := s.forward.Publisher().Publish(s.ctx, deadline)
-	if !inTheWay(err, upgrade.NoReplicaIdentity, "app.late") {
+	if !inTheWay(err, change.NoReplicaIdentity, "app.late") {
 		t.Errorf("it says %v", err)
 	}
 	s.blue.do("shop", "update app.late set n = 2;\ndrop table app.late")

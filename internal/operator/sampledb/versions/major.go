@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
@@ -105,7 +106,7 @@ func (s *upgradeTopic) ApplyUpgrade(ctx context.Context) error {
 	if err != nil {
 		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
 	}
-	d := upgrade.DecideMajor(view)
+	d := major.DecideMajor(view)
 	s.noteMajor(d)
 	return s.actOnUpgrade(ctx, d, x, work)
 }
@@ -123,7 +124,7 @@ func (s *upgradeTopic) upgradeOf() desired.Upgrade {
 // upgradeWork is how far everything is that an upgrade needs.
 type upgradeWork struct {
 	pulls                    []nodePull
-	pull, check, backup, job upgrade.Work
+	pull, check, backup, job major.Work
 	rehearsal                rehearsed
 	waits                    bool
 	result                   *protocol.UpgradeResult
@@ -154,9 +155,9 @@ func (s *upgradeTopic) upgradeWork(ctx context.Context, x desired.Upgrade) upgra
 
 // upgradePull is how far the nodes are with the image. What the nodes have pulled by a tag is pulled once more by the
 // digest that the first of them has got, where it has one: all have the same image then.
-func (s *upgradeTopic) upgradePull(pulls []nodePull) upgrade.Work {
+func (s *upgradeTopic) upgradePull(pulls []nodePull) major.Work {
 	state, image, trouble := pulledSoFar(pulls)
-	out := upgrade.Work{Started: state != upgrade.PullNone, Failed: trouble}
+	out := major.Work{Started: state != upgrade.PullNone, Failed: trouble}
 	if image != s.Upgrade.Image || state != upgrade.PullDone {
 		return out
 	}
@@ -186,10 +187,10 @@ func versionsDiffer(image string, pulls []nodePull) string {
 }
 
 // upgradeCheck is how far the look into the databases is.
-func (s *upgradeTopic) upgradeCheck(x desired.Upgrade) upgrade.Work {
+func (s *upgradeTopic) upgradeCheck(x desired.Upgrade) major.Work {
 	run := jobs.Of(s.Job(x.CheckName(s.DB)), s.Seen.UpgradePods)
 	result := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
-	out := upgrade.Work{Started: run.State() != jobs.None}
+	out := major.Work{Started: run.State() != jobs.None}
 	switch {
 	case run.State() == jobs.None:
 		out.Says = s.formerTry()
@@ -243,9 +244,9 @@ func whyEnded(run jobs.Run, words string) string {
 }
 
 // upgradeBackup is how far the backup before the upgrade is. It is done where none is wanted.
-func (s *upgradeTopic) upgradeBackup() upgrade.Work {
+func (s *upgradeTopic) upgradeBackup() major.Work {
 	if spec := s.DB.Spec.Upgrade; s.Backup == nil || spec != nil && spec.Backup == v1.UpgradeBackupNone {
-		return upgrade.Work{Done: true}
+		return major.Work{Done: true}
 	}
 	name := naming.UpgradeBackup(s.DB.Name, s.Upgrade.ID)
 	for i := range s.Seen.Backups {
@@ -254,7 +255,7 @@ func (s *upgradeTopic) upgradeBackup() upgrade.Work {
 			continue
 		}
 		c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
-		out := upgrade.Work{Started: true}
+		out := major.Work{Started: true}
 		switch {
 		case c != nil && c.Status == metav1.ConditionTrue:
 			out.Done, s.Upgrade.Backup = true, name
@@ -266,14 +267,14 @@ func (s *upgradeTopic) upgradeBackup() upgrade.Work {
 		}
 		return out
 	}
-	return upgrade.Work{}
+	return major.Work{}
 }
 
 // upgradeJob is how far the Job is that upgrades the data, and what it has left.
-func (s *upgradeTopic) upgradeJob(job *batchv1.Job) (upgrade.Work, *protocol.UpgradeResult) {
+func (s *upgradeTopic) upgradeJob(job *batchv1.Job) (major.Work, *protocol.UpgradeResult) {
 	run := jobs.Of(job, s.Seen.UpgradePods)
 	result := jobs.Result[protocol.UpgradeResult](run.Last(naming.ContainerUpgrade))
-	out := upgrade.Work{Started: run.State() == jobs.Running}
+	out := major.Work{Started: run.State() == jobs.Running}
 	if result == nil {
 		result = &protocol.UpgradeResult{}
 	}
@@ -296,14 +297,14 @@ func (s *upgradeTopic) upgradeJob(job *batchv1.Job) (upgrade.Work, *protocol.Upg
 }
 
 // majorView is what a decision about an upgrade is made of.
-func (s *upgradeTopic) majorView(w upgradeWork) (upgrade.MajorView, error) {
+func (s *upgradeTopic) majorView(w upgradeWork) (major.MajorView, error) {
 	u := s.Upgrade
 	permission, err := s.Permission()
 	if err != nil {
-		return upgrade.MajorView{}, err
+		return major.MajorView{}, err
 	}
-	view := upgrade.MajorView{
-		Now: s.Now, From: int(u.From), To: int(u.To), Phase: upgrade.Phase(u.Step), Since: u.Since.Time,
+	view := major.MajorView{
+		Now: s.Now, From: int(u.From), To: int(u.To), Phase: major.Phase(u.Step), Since: u.Since.Time,
 		Failure: u.Failure, Tried: s.triedUpgrade(),
 		Ready: s.others.Unready() == nil, Busy: s.busyBesides(u), Window: permission.Window,
 		Asked: permission.Asked && !permission.InWindow,
@@ -341,7 +342,7 @@ func (s *upgradeTopic) busyBesides(u *v1.UpgradeStatus) string {
 }
 
 // noteMajor says in the status how far the upgrade is.
-func (s *upgradeTopic) noteMajor(d upgrade.MajorDecision) {
+func (s *upgradeTopic) noteMajor(d major.MajorDecision) {
 	u := s.Upgrade
 	step := string(d.Phase)
 	s.UpgradeNext = d.At
@@ -349,11 +350,11 @@ func (s *upgradeTopic) noteMajor(d upgrade.MajorDecision) {
 		at := metav1.NewTime(s.Now).Rfc3339Copy()
 		exact := s.Now.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 		switch d.Phase {
-		case upgrade.PhaseClosing:
+		case major.PhaseClosing:
 			u.ClosedAt, u.OpenedAt = exact, ""
-		case upgrade.PhaseUpgraded:
+		case major.PhaseUpgraded:
 			u.OpenedAt, u.CompletedAt = exact, &at
-		case upgrade.PhaseFailed:
+		case major.PhaseFailed:
 			if u.Closed() {
 				u.OpenedAt = exact
 			}
@@ -363,11 +364,11 @@ func (s *upgradeTopic) noteMajor(d upgrade.MajorDecision) {
 		u.Step, u.Since = step, &at
 	}
 	u.Message, u.Failure = d.Says, d.Failure
-	if d.Phase == upgrade.PhasePreparing && u.Rehearsal.Ended() {
+	if d.Phase == major.PhasePreparing && u.Rehearsal.Ended() {
 		u.Message += "; " + u.Rehearsal.Message
 	}
 	switch d.Phase {
-	case upgrade.PhasePreparing, upgrade.PhaseClosing, upgrade.PhaseUpgrading:
+	case major.PhasePreparing, major.PhaseClosing, major.PhaseUpgrading:
 		u.Message += "; " + s.wayBackAhead()
 	default:
 	}

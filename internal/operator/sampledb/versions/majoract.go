@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/pods"
@@ -23,32 +23,32 @@ import (
 
 // actOnUpgrade does what a phase asks for.
 func (s *upgradeTopic) actOnUpgrade(
-	ctx context.Context, d upgrade.MajorDecision, x desired.Upgrade, w upgradeWork,
+	ctx context.Context, d major.MajorDecision, x desired.Upgrade, w upgradeWork,
 ) error {
 	switch d.Phase {
-	case upgrade.PhasePulling:
+	case major.PhasePulling:
 		return s.all.pullImage(ctx, s.Upgrade.Image, x.To, w.pulls)
-	case upgrade.PhaseChecking:
+	case major.PhaseChecking:
 		return s.startUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.DB, s.Settings, x))
-	case upgrade.PhaseBackingUp:
+	case major.PhaseBackingUp:
 		return s.startUpgradeBackup(ctx)
-	case upgrade.PhaseRehearsing:
+	case major.PhaseRehearsing:
 		if err := s.keepUpgradeJobs(ctx, x.CheckName(s.DB), x.RehearsalName(s.DB)); err != nil {
 			return err
 		}
 		return s.all.startRehearsal(ctx, x, w.rehearsal.backup)
-	case upgrade.PhasePreparing:
+	case major.PhasePreparing:
 		return s.prepareUpgrade(ctx)
-	case upgrade.PhaseUpgrading:
+	case major.PhaseUpgrading:
 		return s.upgradeData(ctx, w)
-	case upgrade.PhaseStarting:
+	case major.PhaseStarting:
 		return s.takeOverUpgrade(ctx, w)
-	case upgrade.PhaseUpgraded:
+	case major.PhaseUpgraded:
 		s.AddEvent(world.EventUpgraded, s.upgradedSentence())
 		s.all.dueFinish(fmt.Sprintf("%d to %d", s.Upgrade.From, s.Upgrade.To),
 			v1.FinishStatistics, v1.FinishIndexes, v1.FinishExtensions)
 		return s.endUpgrade(ctx)
-	case upgrade.PhaseFailed:
+	case major.PhaseFailed:
 		if s.DB.Status.Upgrade.Step != v1.UpgradeFailed {
 			s.AddWarning(world.EventUpgradeFailed, s.Upgrade.Message)
 		}
@@ -58,7 +58,7 @@ func (s *upgradeTopic) actOnUpgrade(
 				Wait: world.PauseShort}
 		}
 		return s.giveUpUpgrade(ctx)
-	case upgrade.PhaseWaiting, upgrade.PhaseClosing:
+	case major.PhaseWaiting, major.PhaseClosing:
 	}
 	return nil
 }
@@ -195,8 +195,8 @@ func (s *upgradeTopic) holdUpgrade(ctx context.Context) error {
 	if s.Upgrade.Step == v1.UpgradeFailed {
 		s.Upgraded = s.upgradeVerdict()
 	} else {
-		s.noteMajor(upgrade.MajorDecision{
-			Phase: upgrade.PhaseWaiting, Says: "It begins when the database is started: " + s.Stop.Message,
+		s.noteMajor(major.MajorDecision{
+			Phase: major.PhaseWaiting, Says: "It begins when the database is started: " + s.Stop.Message,
 		})
 	}
 	return s.endUpgrade(ctx)

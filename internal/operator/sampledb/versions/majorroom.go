@@ -2,8 +2,8 @@ package versions
 
 import (
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/change/space"
-	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
@@ -13,14 +13,14 @@ import (
 
 // upgradeRoom has a check fail that has found nothing else in the way, where the primary's volume has no room for the
 // upgrade. What the volume has changes, so it is looked at until clients are sent away.
-func (s *upgradeTopic) upgradeRoom(x desired.Upgrade, check upgrade.Work) upgrade.Work {
+func (s *upgradeTopic) upgradeRoom(x desired.Upgrade, check major.Work) major.Work {
 	run := jobs.Of(s.Job(x.CheckName(s.DB)), s.Seen.UpgradePods)
 	found := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
 	if !check.Done || found == nil || s.Upgrade.Closed() {
 		return check
 	}
 	primary, spec := s.Primary(), s.DB.Spec.Upgrade
-	volumes := upgrade.Room{
+	volumes := major.Room{
 		Instance: primary, Copies: spec != nil && spec.Method == v1.UpgradeCopy,
 		Databases: found.Bytes, Catalogs: found.Catalogs, Relations: int64(found.Relations),
 		Count: int64(found.Databases),
@@ -30,8 +30,8 @@ func (s *upgradeTopic) upgradeRoom(x desired.Upgrade, check upgrade.Work) upgrad
 		wal := world.WithRoom(space.Volume{WAL: true}, s.RoomOf(desired.WALVolume, primary))
 		volumes.WAL = &wal
 	}
-	if why := upgrade.NoRoom(volumes); why != "" {
-		return upgrade.Work{Started: true, Failed: why}
+	if why := major.NoRoom(volumes); why != "" {
+		return major.Work{Started: true, Failed: why}
 	}
 	return check
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/freshness"
@@ -27,7 +27,7 @@ type rehearsalTopic struct{ base }
 
 // rehearsed is how far a rehearsal is, and what was found.
 type rehearsed struct {
-	upgrade.RehearsalDecision
+	major.RehearsalDecision
 	status *v1.RehearsalStatus
 	backup *v1.DatabaseBackup
 }
@@ -53,7 +53,7 @@ func (s *rehearsalTopic) forgetRehearsal() {
 // rehearseUpgrade is how far the rehearsal of an upgrade is that is checked and backed up.
 func (s *rehearsalTopic) rehearseUpgrade(ctx context.Context, x desired.Upgrade) rehearsed {
 	u := s.Upgrade
-	view := upgrade.RehearsalView{}
+	view := major.RehearsalView{}
 	if spec := s.DB.Spec.Upgrade; spec != nil {
 		view.Always, view.Never = spec.Rehearse == v1.RehearseAlways, spec.Rehearse == v1.RehearseNever
 	}
@@ -65,11 +65,11 @@ func (s *rehearsalTopic) rehearseUpgrade(ctx context.Context, x desired.Upgrade)
 		out.backup = s.LastBackup()
 	}
 	if old := u.Rehearsal; old.Ended() && old.ID == s.rehearsalID() && old.Result != v1.RehearsalSkipped {
-		view.Recorded, view.RecordedSays = upgrade.Outcome(old.Result), old.Message
+		view.Recorded, view.RecordedSays = major.Outcome(old.Result), old.Message
 		if len(old.Problems) > 0 {
 			view.RecordedSays = strings.Join(old.Problems, "; ")
 		}
-		out.RehearsalDecision, out.status = upgrade.DecideRehearsal(view), old
+		out.RehearsalDecision, out.status = major.DecideRehearsal(view), old
 		return out
 	}
 	s.rehearse(ctx, x, view, &out)
@@ -79,7 +79,7 @@ func (s *rehearsalTopic) rehearseUpgrade(ctx context.Context, x desired.Upgrade)
 
 // rehearse sees how far a rehearsal is.
 func (s *rehearsalTopic) rehearse(
-	ctx context.Context, x desired.Upgrade, view upgrade.RehearsalView, out *rehearsed,
+	ctx context.Context, x desired.Upgrade, view major.RehearsalView, out *rehearsed,
 ) {
 	view.Archive = s.Backup != nil
 	if out.backup != nil {
@@ -94,7 +94,7 @@ func (s *rehearsalTopic) rehearse(
 		view.Found, result = rehearsalFound(run, view.Backup)
 		view.Trouble, view.Says = s.rehearsalSays(ctx, run)
 	}
-	out.RehearsalDecision = upgrade.DecideRehearsal(view)
+	out.RehearsalDecision = major.DecideRehearsal(view)
 	out.status = s.rehearsalStatus(x, out.RehearsalDecision, view, result)
 }
 
@@ -147,7 +147,7 @@ func (s *rehearsalTopic) rehearsalSays(ctx context.Context, run jobs.Run) (troub
 
 // rehearsalFound is what the Pods of a rehearsal have left: the last that has left something counts.
 func rehearsalFound(run jobs.Run, backup string) (
-	found upgrade.RehearsalFound, result *protocol.RehearsalResult,
+	found major.RehearsalFound, result *protocol.RehearsalResult,
 ) {
 	for i := len(run.Pods) - 1; i >= 0; i-- {
 		for _, c := range containers(&run.Pods[i]) {
@@ -160,27 +160,27 @@ func rehearsalFound(run jobs.Run, backup string) (
 		}
 	}
 	if run.State() == jobs.Late {
-		return upgrade.RehearsalFound{Unknown: "it took too long: " + run.EndMessage()}, nil
+		return major.RehearsalFound{Unknown: "it took too long: " + run.EndMessage()}, nil
 	}
-	return upgrade.RehearsalFound{Unknown: run.EndMessage()}, nil
+	return major.RehearsalFound{Unknown: run.EndMessage()}, nil
 }
 
 // rehearsalLeft is what a container has left that is the last to run. That the programs can't be brought along, or that
 // objects of the backup are broken, would be so in the upgrade, or after it; what else ends these two is not known.
 func rehearsalLeft(name string, ended *corev1.ContainerStateTerminated, backup string) (
-	found upgrade.RehearsalFound, result *protocol.RehearsalResult,
+	found major.RehearsalFound, result *protocol.RehearsalResult,
 ) {
 	found.Unknown = cmp.Or(ended.Message,
 		fmt.Sprintf("the container %s has ended: %s, exit code %d", name, ended.Reason, ended.ExitCode))
 	switch name {
 	case naming.ContainerCollect:
 		if r := jobs.Result[protocol.UpgradeResult](ended.Message); r != nil && ended.ExitCode == naming.ExitRefused {
-			found = upgrade.RehearsalFound{Known: true, Problems: []string{r.Error}}
+			found = major.RehearsalFound{Known: true, Problems: []string{r.Error}}
 		}
 	case naming.ContainerRestore:
 		r := jobs.Result[protocol.VerifyResult](ended.Message)
 		if r != nil && len(r.Objects) > 0 {
-			found = upgrade.RehearsalFound{Known: true, Problems: []string{
+			found = major.RehearsalFound{Known: true, Problems: []string{
 				fmt.Sprintf("the backup %s can't be restored: %s", backup, r.Error),
 			}}
 		} else if r != nil && r.Error != "" {
@@ -189,7 +189,7 @@ func rehearsalLeft(name string, ended *corev1.ContainerStateTerminated, backup s
 	case naming.ContainerUpgrade:
 		r := jobs.Result[protocol.RehearsalResult](ended.Message)
 		if r != nil && (r.Error != "" || ended.ExitCode == 0) {
-			return upgrade.RehearsalFound{Known: r.Error == "", Problems: r.Problems, Unknown: r.Error}, r
+			return major.RehearsalFound{Known: r.Error == "", Problems: r.Problems, Unknown: r.Error}, r
 		}
 	}
 	return found, nil
@@ -197,18 +197,18 @@ func rehearsalLeft(name string, ended *corev1.ContainerStateTerminated, backup s
 
 // rehearsalStatus is what the status says of a rehearsal.
 func (s *rehearsalTopic) rehearsalStatus(
-	x desired.Upgrade, d upgrade.RehearsalDecision, view upgrade.RehearsalView, result *protocol.RehearsalResult,
+	x desired.Upgrade, d major.RehearsalDecision, view major.RehearsalView, result *protocol.RehearsalResult,
 ) *v1.RehearsalStatus {
 	at := metav1.NewTime(s.Now).Rfc3339Copy()
 	out := &v1.RehearsalStatus{
 		Result: string(d.Outcome), Message: freshness.Message(d.Says), Backup: view.Backup,
 		From: int32(x.From), To: int32(x.To), Image: x.Image, //nolint:gosec // major versions
 	}
-	if d.Outcome == upgrade.OutcomeRunning {
+	if d.Outcome == major.OutcomeRunning {
 		return out
 	}
 	out.Time = &at
-	if d.Outcome != upgrade.OutcomePassed && d.Outcome != upgrade.OutcomeProblems {
+	if d.Outcome != major.OutcomePassed && d.Outcome != major.OutcomeProblems {
 		return out
 	}
 	out.Problems = view.Found.Problems
@@ -219,7 +219,7 @@ func (s *rehearsalTopic) rehearsalStatus(
 	if out.WithoutWrites != nil {
 		without = out.WithoutWrites.Duration
 	}
-	out.Message = freshness.Message(upgrade.RehearsalSentence(s.Now, without, out.Problems))
+	out.Message = freshness.Message(major.RehearsalSentence(s.Now, without, out.Problems))
 	return out
 }
 

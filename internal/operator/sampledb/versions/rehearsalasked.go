@@ -9,7 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 )
@@ -42,7 +42,7 @@ func (s *rehearsalTopic) ApplyRehearsal(ctx context.Context) error {
 		return s.Annotate(ctx, map[string]string{naming.AnnotationRehearse: ""})
 	}
 	out := rehearsed{backup: s.LastBackup()}
-	s.rehearse(ctx, x, upgrade.RehearsalView{Always: true}, &out)
+	s.rehearse(ctx, x, major.RehearsalView{Always: true}, &out)
 	if job == nil && out.status.Ended() {
 		return s.refuseRehearsal(ctx, errors.New(out.Says))
 	}
@@ -70,7 +70,7 @@ func (s *rehearsalTopic) noteRehearsal(now *v1.RehearsalStatus, job *batchv1.Job
 // rehearsalAsked is what is asked for.
 func (s *rehearsalTopic) rehearsalAsked(text string) (desired.Upgrade, error) {
 	from := desired.Major(s.DB)
-	to, image, err := upgrade.ParseRehearsal(text, from)
+	to, image, err := major.ParseRehearsal(text, from)
 	switch {
 	case err != nil:
 		return desired.Upgrade{}, fmt.Errorf("the annotation %s: %w", naming.AnnotationRehearse, err)
@@ -87,7 +87,7 @@ func (s *rehearsalTopic) rehearsalAsked(text string) (desired.Upgrade, error) {
 // refuseRehearsal says why there is none, and takes the request away.
 func (s *rehearsalTopic) refuseRehearsal(ctx context.Context, why error) error {
 	s.Rehearsal = s.rehearsalStatus(desired.Upgrade{From: desired.Major(s.DB)},
-		upgrade.RehearsalDecision{Outcome: upgrade.OutcomeNotDone, Says: why.Error()}, upgrade.RehearsalView{}, nil)
+		major.RehearsalDecision{Outcome: major.OutcomeNotDone, Says: why.Error()}, major.RehearsalView{}, nil)
 	s.tellRehearsal(nil, s.Rehearsal)
 	if err := s.endRehearsals(ctx); err != nil {
 		return err

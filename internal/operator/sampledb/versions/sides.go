@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/bluegreen"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
@@ -33,7 +34,7 @@ type bluegreenTopic struct {
 // sidesWork is how far everything is that a blue/green upgrade needs.
 type sidesWork struct {
 	green *v1.SampleDB
-	view  upgrade.SidesView
+	view  bluegreen.SidesView
 	// jobs are those of the work that is needed now: all others are removed.
 	jobs map[protocol.SidesWork]desired.Sides
 	// InPlace is the upgrade of blue, on the way home.
@@ -43,7 +44,7 @@ type sidesWork struct {
 
 // sidesRun is a Job of a blue/green upgrade.
 type sidesRun struct {
-	upgrade.Work
+	major.Work
 	result *protocol.SidesResult
 	// waits says that its Pod waits to be told to begin; at is its address.
 	waits bool
@@ -79,9 +80,9 @@ func (s *bluegreenTopic) applySides(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := upgrade.DecideSides(w.view)
+	d := bluegreen.DecideSides(w.view)
 	s.noteSides(w, d)
-	if d.Phase == upgrade.PhaseFailed && !wantsSides(s.DB) { // it was given up, or is to be done in place
+	if d.Phase == major.PhaseFailed && !wantsSides(s.DB) { // it was given up, or is to be done in place
 		if err := s.removeSides(ctx); err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
 	v.Open, v.Closed = s.blueOpen(), s.AllClosed()
 	if closed, known := greenClosed(w.green); known && s.Upgrade.Sides.Serves == v1.SideGreen {
 		v.Open, v.Closed = !closed && isReady(w.green), closed
-		if v.Phase == upgrade.PhaseChangingBack {
+		if v.Phase == bluegreen.PhaseChangingBack {
 			v.Closed = closed && closedSince(w.green, v.Since) && s.Primary() != ""
 		}
 	} else if s.Upgrade.Sides.Serves == v1.SideGreen {
@@ -119,8 +120,8 @@ func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
 	v.Check, v.Backup = s.sidesCheck(), s.all.upgradeBackup()
 	v.Copy = s.sidesCopy(w.green)
 	s.sidesRuns(ctx, &w)
-	if (w.green == nil || w.green.DeletionTimestamp != nil) && (v.Follow.Started || v.Serves == upgrade.Green) {
-		v.Gone = w.green == nil && v.Serves == upgrade.Green
+	if (w.green == nil || w.green.DeletionTimestamp != nil) && (v.Follow.Started || v.Serves == bluegreen.Green) {
+		v.Gone = w.green == nil && v.Serves == bluegreen.Green
 		v.Broken = fmt.Sprintf("the SampleDB %s was deleted", naming.Green(s.DB.Name))
 	}
 	v.Removed = s.sidesRemoved(ctx, &w)
@@ -128,18 +129,18 @@ func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
 }
 
 // sidesView is what is known without a Job of it.
-func (s *bluegreenTopic) sidesView() (upgrade.SidesView, error) {
+func (s *bluegreenTopic) sidesView() (bluegreen.SidesView, error) {
 	u, x := s.Upgrade, s.Upgrade.Sides
 	permission, err := s.Permission()
 	if err != nil {
-		return upgrade.SidesView{}, err
+		return bluegreen.SidesView{}, err
 	}
-	view := upgrade.SidesView{
-		Now: s.Now, From: int(u.From), To: int(u.To), Phase: upgrade.Phase(x.Step), Since: x.Since.Time,
+	view := bluegreen.SidesView{
+		Now: s.Now, From: int(u.From), To: int(u.To), Phase: major.Phase(x.Step), Since: x.Since.Time,
 		Tried: int(x.Tried), Wanted: wantsSides(s.DB) && s.DB.Spec.Version == u.To, Failure: u.Failure,
 		Repeat: !s.all.triedUpgrade(), Ready: s.others.Unready() == nil, Busy: s.busyBeforeSides(),
 		Window: permission.Window, Asked: permission.Asked && !permission.InWindow,
-		Serves:   upgrade.Colour(x.Serves),
+		Serves:   bluegreen.Colour(x.Serves),
 		Accepted: u.Accepted || s.DB.Annotations[naming.AnnotationAcceptUpgrade] != "",
 		Back:     s.DB.Annotations[naming.AnnotationUpgradeBack] != "" || s.DB.Spec.Version < u.To,
 	}
@@ -193,12 +194,12 @@ func isReady(db *v1.SampleDB) bool {
 }
 
 // sidesCheck is how far the look is whether the databases can be upgraded at all, and by this strategy.
-func (s *bluegreenTopic) sidesCheck() upgrade.Work {
-	if reason, sentence := upgrade.StrategyRefusal(desired.StrategyFacts(s.DB)); reason != "" {
-		return upgrade.Work{Failed: sentence}
+func (s *bluegreenTopic) sidesCheck() major.Work {
+	if reason, sentence := bluegreen.StrategyRefusal(desired.StrategyFacts(s.DB)); reason != "" {
+		return major.Work{Failed: sentence}
 	}
 	if s.Upgrade.Sides.Position != "" {
-		return upgrade.Work{Done: true}
+		return major.Work{Done: true}
 	}
 	return s.all.upgradeCheck(s.all.upgradeOf())
 }
@@ -220,11 +221,11 @@ func (s *bluegreenTopic) otherVersionAsked() bool {
 }
 
 // sidesCopy is how far green is: restored, then upgraded.
-func (s *bluegreenTopic) sidesCopy(green *v1.SampleDB) upgrade.Work {
+func (s *bluegreenTopic) sidesCopy(green *v1.SampleDB) major.Work {
 	if green == nil {
-		return upgrade.Work{}
+		return major.Work{}
 	}
-	out := upgrade.Work{Started: true}
+	out := major.Work{Started: true}
 	for _, kind := range []string{v1.ConditionRestored, v1.ConditionUpgraded} {
 		c := meta.FindStatusCondition(green.Status.Conditions, kind)
 		if c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1.ReasonUpgradeFailed {
@@ -253,7 +254,7 @@ func (s *bluegreenTopic) sidesRuns(ctx context.Context, w *sidesWork) {
 		w.jobs[work] = x
 		return s.sidesRun(ctx, x)
 	}
-	note := func(into *upgrade.Work, work protocol.SidesWork) {
+	note := func(into *major.Work, work protocol.SidesWork) {
 		run := look(work)
 		*into = run.Work
 		if run.result != nil && run.result.Broken != "" {
@@ -261,9 +262,9 @@ func (s *bluegreenTopic) sidesRuns(ctx context.Context, w *sidesWork) {
 		}
 	}
 	switch {
-	case v.Phase == upgrade.PhaseFailed || v.Phase == upgrade.PhaseCancelling:
+	case v.Phase == major.PhaseFailed || v.Phase == bluegreen.PhaseCancelling:
 		return
-	case v.Serves == upgrade.Green || v.Phase == upgrade.PhaseChangingBack || v.Phase == upgrade.PhaseComingHome:
+	case v.Serves == bluegreen.Green || v.Phase == bluegreen.PhaseChangingBack || v.Phase == bluegreen.PhaseComingHome:
 		note(&v.Settle, protocol.SidesSettle)
 		if s.comesHome() {
 			note(&v.Leave, protocol.SidesLeave)
@@ -277,7 +278,7 @@ func (s *bluegreenTopic) sidesRuns(ctx context.Context, w *sidesWork) {
 	note(&v.Follow, protocol.SidesFollow)
 	note(&v.Compare, protocol.SidesCompare)
 	if s.comesHome() { // there is no way back any more
-		v.Prepare = upgrade.Work{Done: true}
+		v.Prepare = major.Work{Done: true}
 	} else {
 		note(&v.Prepare, protocol.SidesPrepare)
 	}
@@ -289,7 +290,7 @@ func (s *bluegreenTopic) sidesRuns(ctx context.Context, w *sidesWork) {
 func (s *bluegreenTopic) comesHome() bool { return s.Upgrade.Accepted }
 
 // publishedSide is how far the serving side is: the archive must have the WAL up to behind the position.
-func (s *bluegreenTopic) publishedSide(run sidesRun) upgrade.Work {
+func (s *bluegreenTopic) publishedSide(run sidesRun) major.Work {
 	x, out := s.Upgrade.Sides, run.Work
 	if run.result != nil && run.result.Done && x.Position == "" {
 		x.Position = run.result.Position
@@ -347,12 +348,12 @@ func (s *bluegreenTopic) termOfBlue() int64 {
 func (s *bluegreenTopic) sidesRun(ctx context.Context, x desired.Sides) sidesRun {
 	name := x.JobName(s.DB)
 	if slices.Contains(s.Upgrade.Sides.Done, name) {
-		return sidesRun{Work: upgrade.Work{Started: true, Done: true}}
+		return sidesRun{Work: major.Work{Started: true, Done: true}}
 	}
 	job := s.Job(name)
 	run := jobs.Of(job, s.Seen.SidesPods)
 	result := jobs.Result[protocol.SidesResult](run.Last(naming.ContainerSides))
-	out := sidesRun{Work: upgrade.Work{Started: run.State() != jobs.None}, result: result}
+	out := sidesRun{Work: major.Work{Started: run.State() != jobs.None}, result: result}
 	if pod := run.Newest(); run.State() == jobs.Running && pod != nil && !pods.Ended(pod) {
 		if p := pods.Ask(ctx, s.Client, s.Pods, naming.IdentitySides, pod); p != nil {
 			out.waits, out.at, out.Says = p.Step == protocol.StepAwaitsBegin, pod.Status.PodIP, p.Step
@@ -394,12 +395,12 @@ func (out *sidesRun) judge(run jobs.Run) {
 }
 
 // homeWork is how far the upgrade of blue's own data is, while green serves.
-func (s *bluegreenTopic) homeWork(ctx context.Context, v *upgrade.SidesView) upgradeWork {
+func (s *bluegreenTopic) homeWork(ctx context.Context, v *bluegreen.SidesView) upgradeWork {
 	if s.Config.Upgraded == s.Upgrade.ID && !s.Upgrade.Closed() {
-		v.InPlace = upgrade.Work{Done: true}
+		v.InPlace = major.Work{Done: true}
 		return upgradeWork{}
 	}
-	v.InPlace = upgrade.Work{Started: s.Upgrade.Closed(), Says: s.Upgrade.Step}
+	v.InPlace = major.Work{Started: s.Upgrade.Closed(), Says: s.Upgrade.Step}
 	if s.otherVersionAsked() {
 		v.InPlace.Failed = fmt.Sprintf("set spec.version to %d, which serves: blue is upgraded to it", s.Upgrade.To)
 		return upgradeWork{}
@@ -411,7 +412,7 @@ func (s *bluegreenTopic) homeWork(ctx context.Context, v *upgrade.SidesView) upg
 }
 
 // sidesRemoved says whether nothing is left of green, nor of the links on blue.
-func (s *bluegreenTopic) sidesRemoved(ctx context.Context, w *sidesWork) upgrade.Work {
+func (s *bluegreenTopic) sidesRemoved(ctx context.Context, w *sidesWork) major.Work {
 	x := s.sidesOf(protocol.SidesCancel, w.green)
 	w.jobs[protocol.SidesCancel] = x
 	cancel := s.sidesRun(ctx, x)
@@ -419,9 +420,9 @@ func (s *bluegreenTopic) sidesRemoved(ctx context.Context, w *sidesWork) upgrade
 	case !cancel.Done && s.linked(w):
 		return cancel.Work
 	case w.green != nil && world.Ours(w.green, s.DB):
-		return upgrade.Work{Says: fmt.Sprintf("the SampleDB %s goes", w.green.Name)}
+		return major.Work{Says: fmt.Sprintf("the SampleDB %s goes", w.green.Name)}
 	}
-	return upgrade.Work{Done: true}
+	return major.Work{Done: true}
 }
 
 // linked says that there may be something of a link on blue.

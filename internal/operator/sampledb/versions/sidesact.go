@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/bluegreen"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/index"
@@ -25,7 +26,7 @@ import (
 )
 
 // noteSides says in the status how far the upgrade is.
-func (s *bluegreenTopic) noteSides(w sidesWork, d upgrade.SidesDecision) {
+func (s *bluegreenTopic) noteSides(w sidesWork, d bluegreen.SidesDecision) {
 	u, x := s.Upgrade, s.Upgrade.Sides
 	before := *x
 	s.UpgradeNext = d.At
@@ -33,7 +34,7 @@ func (s *bluegreenTopic) noteSides(w sidesWork, d upgrade.SidesDecision) {
 		x.Step, x.Since = string(d.Phase), s.stamp()
 	}
 	x.Serves = string(d.Serves)
-	if before.Step == v1.UpgradeFailed && d.Phase != upgrade.PhaseFailed {
+	if before.Step == v1.UpgradeFailed && d.Phase != major.PhaseFailed {
 		x.Run, x.Tried, x.Position = x.Run+1, 0, ""
 	}
 	if d.PutOff {
@@ -44,7 +45,7 @@ func (s *bluegreenTopic) noteSides(w sidesWork, d upgrade.SidesDecision) {
 	}
 	s.turns = d.PutOff || s.turnsFrom(before, w.view.Open)
 	s.notePause(before, d, w.view.Open)
-	if d.Phase == upgrade.PhaseComingHome && d.Serves == upgrade.Green {
+	if d.Phase == bluegreen.PhaseComingHome && d.Serves == bluegreen.Green {
 		u.Accepted = true
 	}
 	x.Done = slices.DeleteFunc(x.Done, func(name string) bool { return !w.needs(s.DB, name) })
@@ -52,7 +53,7 @@ func (s *bluegreenTopic) noteSides(w sidesWork, d upgrade.SidesDecision) {
 		u.Step, u.Since = x.Step, x.Since
 	}
 	u.Message, u.Failure, u.WayBack = d.Says, d.Failure, s.sidesWayBack(w, d)
-	if d.Phase == upgrade.PhaseFailed && before.Step != v1.UpgradeFailed {
+	if d.Phase == major.PhaseFailed && before.Step != v1.UpgradeFailed {
 		u.FailedWith = s.all.wantedUpgrade()
 		u.Attempt++
 		if d.Failure != "" { // it was not given up
@@ -83,12 +84,12 @@ func (s *bluegreenTopic) ChangesSides() bool {
 }
 
 // movesHome says that the steps of status.upgrade are those of the upgrade of blue's own data.
-func (s *bluegreenTopic) movesHome(w sidesWork, d upgrade.SidesDecision) bool {
-	return d.Phase == upgrade.PhaseComingHome && w.view.Leave.Done && !w.view.Return.Done
+func (s *bluegreenTopic) movesHome(w sidesWork, d bluegreen.SidesDecision) bool {
+	return d.Phase == bluegreen.PhaseComingHome && w.view.Leave.Done && !w.view.Return.Done
 }
 
 // notePause notes when no client was let in, and when one was again.
-func (s *bluegreenTopic) notePause(before v1.SidesStatus, d upgrade.SidesDecision, open bool) {
+func (s *bluegreenTopic) notePause(before v1.SidesStatus, d bluegreen.SidesDecision, open bool) {
 	u := s.Upgrade
 	exact := s.Now.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 	was, is := pausing(before.Step), pausing(string(d.Phase))
@@ -106,8 +107,8 @@ func (s *bluegreenTopic) notePause(before v1.SidesStatus, d upgrade.SidesDecisio
 }
 
 // noteChange tells that the other side serves from now on.
-func (s *bluegreenTopic) noteChange(serves upgrade.Colour) {
-	if serves == upgrade.Green {
+func (s *bluegreenTopic) noteChange(serves bluegreen.Colour) {
+	if serves == bluegreen.Green {
 		s.Upgrade.CompletedAt = s.stamp()
 		s.AddEvent(world.EventSidesChanged, fmt.Sprintf("PostgreSQL %d serves from now on, on the second side",
 			s.Upgrade.To))
@@ -117,11 +118,11 @@ func (s *bluegreenTopic) noteChange(serves upgrade.Colour) {
 }
 
 // sidesWayBack is the way back that there is now.
-func (s *bluegreenTopic) sidesWayBack(w sidesWork, d upgrade.SidesDecision) string {
+func (s *bluegreenTopic) sidesWayBack(w sidesWork, d bluegreen.SidesDecision) string {
 	switch {
-	case d.Phase == upgrade.PhaseUpgraded || d.Phase == upgrade.PhaseComingHome:
+	case d.Phase == major.PhaseUpgraded || d.Phase == bluegreen.PhaseComingHome:
 		return v1.WayBackArchive
-	case d.Serves == upgrade.Blue:
+	case d.Serves == bluegreen.Blue:
 		return v1.WayBackCancel
 	case w.view.Broken == "" && w.view.Settle.Done:
 		return v1.WayBackBack
@@ -130,14 +131,14 @@ func (s *bluegreenTopic) sidesWayBack(w sidesWork, d upgrade.SidesDecision) stri
 }
 
 // sidesVerdict is the condition Upgraded. It is true as soon as clients have the new version.
-func (s *bluegreenTopic) sidesVerdict(d upgrade.SidesDecision) world.Verdict {
+func (s *bluegreenTopic) sidesVerdict(d bluegreen.SidesDecision) world.Verdict {
 	u := s.Upgrade
 	switch {
-	case d.Phase == upgrade.PhaseFailed:
+	case d.Phase == major.PhaseFailed:
 		return world.No(v1.ReasonUpgradeFailed, u.Message)
-	case d.Phase == upgrade.PhaseUpgraded:
+	case d.Phase == major.PhaseUpgraded:
 		return world.Yes(v1.ReasonUpgraded, u.Message)
-	case u.GreenServes() || d.Phase == upgrade.PhaseComingHome:
+	case u.GreenServes() || d.Phase == bluegreen.PhaseComingHome:
 		return world.Yes(v1.ReasonUpgraded, u.Message+onTrial)
 	}
 	return world.No(v1.ReasonUpgrading, fmt.Sprintf("from PostgreSQL %d to %d, step %s: %s", u.From, u.To, u.Sides.Step,
@@ -148,25 +149,25 @@ func (s *bluegreenTopic) sidesVerdict(d upgrade.SidesDecision) world.Verdict {
 const onTrial = ". The strategy BlueGreen is on trial: see docs/bluegreen.md"
 
 // actOnSides does what a phase asks for.
-func (s *bluegreenTopic) actOnSides(ctx context.Context, d upgrade.SidesDecision, w sidesWork) error {
+func (s *bluegreenTopic) actOnSides(ctx context.Context, d bluegreen.SidesDecision, w sidesWork) error {
 	if err := s.keepSidesJobs(ctx, w); err != nil {
 		return err
 	}
 	switch d.Phase {
-	case upgrade.PhaseChecking:
+	case major.PhaseChecking:
 		x := s.all.upgradeOf()
 		return s.all.startUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.DB, s.Settings, x))
-	case upgrade.PhaseBackingUp:
+	case major.PhaseBackingUp:
 		return s.all.startUpgradeBackup(ctx)
-	case upgrade.PhasePublishing:
+	case bluegreen.PhasePublishing:
 		return s.startSides(ctx, w, protocol.SidesWork(d.Task))
-	case upgrade.PhaseFailed:
+	case major.PhaseFailed:
 		return s.removeSides(ctx)
-	case upgrade.PhaseCancelling:
+	case bluegreen.PhaseCancelling:
 		return s.cancelSides(ctx, w)
-	case upgrade.PhaseUpgraded:
+	case major.PhaseUpgraded:
 		return s.finishSides(ctx)
-	case upgrade.PhaseWaiting:
+	case major.PhaseWaiting:
 		return nil
 	}
 	return s.actBesideGreen(ctx, d, w)
@@ -183,8 +184,8 @@ func (s *bluegreenTopic) finishSides(ctx context.Context) error {
 }
 
 // actBesideGreen does what a phase asks for in which there is, or is to be, a second side.
-func (s *bluegreenTopic) actBesideGreen(ctx context.Context, d upgrade.SidesDecision, w sidesWork) error {
-	if d.Phase == upgrade.PhaseComingHome && d.Serves == upgrade.Blue {
+func (s *bluegreenTopic) actBesideGreen(ctx context.Context, d bluegreen.SidesDecision, w sidesWork) error {
+	if d.Phase == bluegreen.PhaseComingHome && d.Serves == bluegreen.Blue {
 		if !w.view.Open {
 			return nil
 		}
@@ -194,11 +195,11 @@ func (s *bluegreenTopic) actBesideGreen(ctx context.Context, d upgrade.SidesDeci
 		return err
 	}
 	switch {
-	case d.Task == upgrade.TaskInPlace: // also while green is not ready
+	case d.Task == bluegreen.TaskInPlace: // also while green is not ready
 		return s.upgradeHome(ctx, w)
 	case pausing(string(d.Phase)):
 		return s.handOver(ctx, w)
-	case d.PutOff || d.Serves == upgrade.Green && !w.view.Open:
+	case d.PutOff || d.Serves == bluegreen.Green && !w.view.Open:
 		return s.forgetAsked(ctx)
 	case d.Task == "":
 		return nil
@@ -217,7 +218,7 @@ func (s *bluegreenTopic) upgradeHome(ctx context.Context, w sidesWork) error {
 		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
 	}
 	view.Asked, view.Busy = true, ""
-	d := upgrade.DecideMajor(view)
+	d := major.DecideMajor(view)
 	wayBack, message := s.Upgrade.WayBack, s.Upgrade.Message
 	s.all.noteMajor(d)
 	s.Upgrade.WayBack, s.Upgrade.Message, s.Upgraded = wayBack, message, says
@@ -256,7 +257,7 @@ func (s *greenTopic) applyGreen(ctx context.Context, w sidesWork) error {
 func (s *bluegreenTopic) startSides(ctx context.Context, w sidesWork, work protocol.SidesWork) error {
 	x := s.sidesOf(work, w.green)
 	if job := s.Job(x.JobName(s.DB)); job != nil {
-		if jobs.Of(job, nil).EndedBefore(s.Now.Add(-upgrade.PutOff)) {
+		if jobs.Of(job, nil).EndedBefore(s.Now.Add(-bluegreen.PutOff)) {
 			return s.Jobs().Remove(ctx, job)
 		}
 		return nil
@@ -295,7 +296,7 @@ func (s *bluegreenTopic) handOver(ctx context.Context, w sidesWork) error {
 
 // forgetAsked removes the request for an upgrade that is done, or was put off too often.
 func (s *bluegreenTopic) forgetAsked(ctx context.Context) error {
-	if x := s.Upgrade.Sides; x.Serves == v1.SideBlue && x.Tried < upgrade.Tries {
+	if x := s.Upgrade.Sides; x.Serves == v1.SideBlue && x.Tried < bluegreen.Tries {
 		return nil
 	}
 	return s.Annotate(ctx, map[string]string{naming.AnnotationUpdate: ""})

@@ -1,12 +1,16 @@
-package upgrade
+package bluegreen
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"toban.dev/internal/change/major"
+
 	"toban.dev/internal/change/window"
 )
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // readyToChange is a view in which green follows, all rows were compared, and sides may change.
 func readyToChange() SidesView {
@@ -37,7 +41,7 @@ func TestDecideSides(t *testing.T) {
 		says   string
 	}{
 		"not ready": {readyToChange(), func(v *SidesView) { v.Ready = false },
-			PhaseWaiting, Blue, "Ready"},
+			major.PhaseWaiting, Blue, "Ready"},
 		"something can't be carried": {readyToChange(), func(v *SidesView) { v.Check = Work{Failed: "large objects"} },
 			PhaseCancelling, Blue, "large objects"},
 		"the copy is made": {readyToChange(), func(v *SidesView) { v.Copy = Work{Says: "30 %"} },
@@ -94,11 +98,11 @@ func TestDecideSides(t *testing.T) {
 		"nothing is left, after the way back": {readyToChange(), func(v *SidesView) {
 			v.Phase, v.Failure, v.Removed.Done = PhaseCancelling, wayBackTaken, true
 		},
-			PhaseFailed, Blue, "serves again, with all that was written"},
+			major.PhaseFailed, Blue, "serves again, with all that was written"},
 		"nothing is left of it": {readyToChange(), func(v *SidesView) {
 			v.Phase, v.Failure, v.Removed.Done = PhaseCancelling, "rows differ", true
 		},
-			PhaseFailed, Blue, "rows differ"},
+			major.PhaseFailed, Blue, "rows differ"},
 		"the record has changed, and nothing else": {readyToChange(), func(v *SidesView) {
 			v.Phase, v.Serves = PhaseChanging, Green
 		},
@@ -142,7 +146,7 @@ func TestDecideSides(t *testing.T) {
 		"at home": {changedSides(), func(v *SidesView) {
 			v.Phase, v.Accepted, v.Serves, v.Removed.Done = PhaseComingHome, true, Blue, true
 		},
-			PhaseUpgraded, Blue, "18 takes writes"},
+			major.PhaseUpgraded, Blue, "18 takes writes"},
 		"blue does not follow yet": {changedSides(), func(v *SidesView) { v.Settle = Work{} },
 			PhaseChanged, Green, "begins to follow"},
 		"the Pod that hands over is not there": {readyToChange(), func(v *SidesView) { v.Waits = false },
@@ -270,8 +274,8 @@ func TestWhyAChangeIsPutOffIsRemembered(t *testing.T) {
 
 // The invariants of docs/sides.md that are a matter of this decision, in all views there are.
 func TestInvariantsOfSides(t *testing.T) {
-	phases := []Phase{PhaseWaiting, PhasePulling, PhaseCopying, PhaseReady, PhaseChanging, PhaseChanged,
-		PhaseChangingBack, PhaseCancelling, PhaseComingHome, PhaseUpgraded, PhaseFailed}
+	phases := []Phase{major.PhaseWaiting, major.PhasePulling, PhaseCopying, PhaseReady, PhaseChanging, PhaseChanged,
+		PhaseChangingBack, PhaseCancelling, PhaseComingHome, major.PhaseUpgraded, major.PhaseFailed}
 	views := 0
 	for _, phase := range phases {
 		for _, serves := range []Colour{Blue, Green} {
@@ -301,8 +305,8 @@ func TestInvariantsOfSides(t *testing.T) {
 
 // pauses says that no client is let in, removes that green is removed, ends that blue is.
 func pauses(p Phase) bool  { return p == PhaseChanging || p == PhaseChangingBack }
-func removes(p Phase) bool { return p == PhaseCancelling || p == PhaseFailed }
-func ends(p Phase) bool    { return p == PhaseUpgraded }
+func removes(p Phase) bool { return p == PhaseCancelling || p == major.PhaseFailed }
+func ends(p Phase) bool    { return p == major.PhaseUpgraded }
 
 // late says that a pause that has not changed anything yet has lasted for long enough.
 func late(v SidesView) bool {

@@ -1,11 +1,19 @@
-package upgrade
+package bluegreen
 
 import (
 	"fmt"
 	"time"
 
+	"toban.dev/internal/change/major"
+
 	"toban.dev/internal/change/steps"
 	"toban.dev/internal/change/window"
+)
+
+// Phase is how far a blue/green upgrade is, Work how far something is that it needs.
+type (
+	Phase = steps.Phase
+	Work  = steps.Work
 )
 
 // The phases of a blue/green upgrade besides those of one in place, in their order (docs/sides.md). The database
@@ -141,8 +149,8 @@ func DecideSides(v SidesView) SidesDecision {
 
 func (v SidesView) decide() steps.Decision {
 	switch blue := v.Serves == Blue; {
-	case v.Phase == PhaseUpgraded:
-		return steps.Decision{Phase: PhaseUpgraded}
+	case v.Phase == major.PhaseUpgraded:
+		return steps.Decision{Phase: major.PhaseUpgraded}
 	case v.Phase == PhaseChangingBack && !v.Gone && blue:
 		return v.back()
 	case v.Phase == PhaseChangingBack && !v.Gone:
@@ -155,7 +163,7 @@ func (v SidesView) decide() steps.Decision {
 		return v.cancel(v.Failure)
 	case !v.Wanted:
 		return v.cancel("")
-	case v.Phase == PhaseFailed && !v.Repeat:
+	case v.Phase == major.PhaseFailed && !v.Repeat:
 		return v.failed()
 	}
 	return v.ToGreen().Decide(v.Phase)
@@ -164,11 +172,11 @@ func (v SidesView) decide() steps.Decision {
 // ToGreen are the steps until green serves.
 func (v SidesView) ToGreen() steps.Table {
 	rows := []steps.Row{
-		{Phase: PhaseWaiting, Fails: []steps.Reason{{Is: v.Broken != "", Says: v.Broken}}, Waits: []steps.Reason{{
+		{Phase: major.PhaseWaiting, Fails: []steps.Reason{{Is: v.Broken != "", Says: v.Broken}}, Waits: []steps.Reason{{
 			Is: !v.Ready || v.Busy != "", Says: "It goes on when the SampleDB is Ready" + steps.Because(v.Busy),
 		}}},
-		{Phase: PhaseChecking, Work: &v.Check, Says: "The databases are looked through"},
-		{Phase: PhaseBackingUp, Work: &v.Backup, Says: "A backup is taken, of which the second side is made"},
+		{Phase: major.PhaseChecking, Work: &v.Check, Says: "The databases are looked through"},
+		{Phase: major.PhaseBackingUp, Work: &v.Backup, Says: "A backup is taken, of which the second side is made"},
 		{
 			Phase: PhasePublishing, Task: TaskPublish, Work: &v.Publish,
 			Says: "Publications and slots are made in each database",
@@ -244,7 +252,8 @@ func (v SidesView) change(pause, meanwhile Phase, heading string) []steps.Row {
 		{Phase: meanwhile, Former: former, Waits: []steps.Reason{
 			{
 				Is: v.Tried > 0 && v.Now.Before(again), At: again, Says: fmt.Sprintf(
-					"The change of sides was put off: %s. It is tried again at %s", v.Failure, stamp(again)),
+					"The change of sides was put off: %s. It is tried again at %s", v.Failure,
+					again.UTC().Format(time.RFC3339)),
 			},
 			{
 				Is: v.Tried >= Tries && !v.Asked, Says: fmt.Sprintf("All is ready, and the change of sides was put "+
@@ -292,8 +301,8 @@ func (v SidesView) pause(phase Phase, heading string, putOff func(why string) st
 // handedOver says that the side that served lets nobody in, and the other one has all.
 func (v SidesView) handedOver() bool { return v.Closed && v.Hand.Done }
 
-func (v SidesView) opens(major int) string {
-	return fmt.Sprintf("PostgreSQL %d is let to serve", major)
+func (v SidesView) opens(version int) string {
+	return fmt.Sprintf("PostgreSQL %d is let to serve", version)
 }
 
 func (v SidesView) greenServes() string { return fmt.Sprintf("PostgreSQL %d serves", v.To) }
@@ -399,7 +408,7 @@ func (v SidesView) arrive() steps.Decision {
 		return steps.Decision{Phase: PhaseComingHome, Says: "The second side is removed" +
 			steps.Because(v.Removed.Failed+v.Removed.Says)}
 	}
-	return steps.Decision{Phase: PhaseUpgraded, Says: fmt.Sprintf("PostgreSQL %d takes writes", v.To)}
+	return steps.Decision{Phase: major.PhaseUpgraded, Says: fmt.Sprintf("PostgreSQL %d takes writes", v.To)}
 }
 
 // cancel removes green, and all that there is of it on blue. It has then failed, or was not wanted.
@@ -415,15 +424,15 @@ func (v SidesView) cancel(why string) steps.Decision {
 // failed says that blue serves, and nothing of green is left.
 func (v SidesView) failed() steps.Decision {
 	if v.Failure == "" {
-		return steps.Decision{Phase: PhaseFailed, Says: fmt.Sprintf("PostgreSQL %d serves, and nothing is left of the "+
+		return steps.Decision{Phase: major.PhaseFailed, Says: fmt.Sprintf("PostgreSQL %d serves, and nothing is left of the "+
 			"upgrade", v.From)}
 	}
 	if v.Failure == wayBackTaken {
-		return steps.Decision{Phase: PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves again, "+
+		return steps.Decision{Phase: major.PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves again, "+
 			"with all that was written, because %s. Set spec.version back to %d, or begin anew with the annotation "+
 			"toban.dev/update=now", v.From, v.Failure, v.From)}
 	}
-	return steps.Decision{Phase: PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves as before, "+
-		"because %s. When that is mended, try again with the annotation toban.dev/update=now, or set spec.version "+
-		"back to %d", v.From, v.Failure, v.From)}
+	return steps.Decision{Phase: major.PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves as "+
+		"before, because %s. When that is mended, try again with the annotation toban.dev/update=now, or set "+
+		"spec.version back to %d", v.From, v.Failure, v.From)}
 }

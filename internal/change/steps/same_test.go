@@ -1,4 +1,4 @@
-package upgrade
+package steps_test
 
 import (
 	"crypto/sha256"
@@ -11,8 +11,38 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/change/bluegreen"
+	"toban.dev/internal/change/major"
+	"toban.dev/internal/change/steps"
+	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/change/window"
 )
+
+// Views of all kinds of changes are drawn from one sequence, so this test of their packages is beside what they have in
+// common.
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// image is one of the repository, by a digest.
+func image(digest string) string { return "docker.io/library/postgres@" + digest }
+
+// instance is one that runs a version out of the image with a digest.
+func instance(name, version, digest string) upgrade.Instance {
+	return upgrade.Instance{Name: name, Version: version, Digest: digest, Image: image(digest)}
+}
+
+// situation is that of two instances of 17.11, of which 17.12 was found in the registry.
+func situation() upgrade.Situation {
+	return upgrade.Situation{
+		View: upgrade.View{
+			Now: time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC), Major: 17,
+			Instances: []upgrade.Instance{instance("x-0", "17.11", "sha256:11"), instance("x-1", "17.11", "sha256:11")},
+			Image: upgrade.Image{
+				Name: "postgres:17", Reference: image("sha256:12"), Digest: "sha256:12", Version: "17.12",
+			},
+		},
+		Runs: image("sha256:11"), Ready: true,
+	}
+}
 
 // draw makes views of a sequence, the same for each run.
 type draw struct{ *rand.Rand }
@@ -25,13 +55,13 @@ func (d draw) likely(n int) bool { return d.IntN(n) > 0 }
 func (d draw) text(all ...string) string { return all[d.IntN(len(all))] }
 
 // work is done more often than not: else no view would come far.
-func (d draw) work() Work {
+func (d draw) work() steps.Work {
 	if d.likely(5) {
-		return Work{Started: d.likely(2), Done: true, Says: d.text("", "late words")}
+		return steps.Work{Started: d.likely(2), Done: true, Says: d.text("", "late words")}
 	}
-	return Work{
+	return steps.Work{
 		Started: d.likely(2), Done: d.likely(2), Failed: d.text("", "", "it broke"), Says: d.text("", "30 %"),
-		Silent: []time.Duration{0, LostPatience - 1, LostPatience, AnswerPatience, time.Hour}[d.IntN(5)],
+		Silent: []time.Duration{0, major.LostPatience - 1, major.LostPatience, major.AnswerPatience, time.Hour}[d.IntN(5)],
 		Lost:   d.text("", "no node"),
 	}
 }
@@ -48,18 +78,20 @@ func (d draw) window() *window.Window {
 	}[d.IntN(3)]
 }
 
-func (d draw) phase() Phase {
-	all := []Phase{
-		"", PhaseWaiting, PhasePulling, PhaseChecking, PhaseBackingUp, PhaseRehearsing, PhasePreparing, PhaseClosing,
-		PhaseUpgrading, PhaseStarting, PhaseUpgraded, PhaseFailed, PhasePublishing, PhaseCopying, PhaseFollowing,
-		PhaseComparing, PhaseReady, PhaseChanging, PhaseChanged, PhaseChangingBack, PhaseCancelling, PhaseComingHome,
+func (d draw) phase() steps.Phase {
+	all := []steps.Phase{
+		"", major.PhaseWaiting, major.PhasePulling, major.PhaseChecking, major.PhaseBackingUp, major.PhaseRehearsing,
+		major.PhasePreparing, major.PhaseClosing, major.PhaseUpgrading, major.PhaseStarting, major.PhaseUpgraded,
+		major.PhaseFailed, bluegreen.PhasePublishing, bluegreen.PhaseCopying, bluegreen.PhaseFollowing,
+		bluegreen.PhaseComparing, bluegreen.PhaseReady, bluegreen.PhaseChanging, bluegreen.PhaseChanged,
+		bluegreen.PhaseChangingBack, bluegreen.PhaseCancelling, bluegreen.PhaseComingHome,
 	}
 	return all[d.IntN(len(all))]
 }
 
-func (d draw) major() MajorView {
-	return MajorView{
-		Now: noon, From: 17, To: 18, Phase: d.phase(), Since: d.since(0, ClosePatience, OpenPatience, time.Hour),
+func (d draw) major() major.MajorView {
+	return major.MajorView{
+		Now: noon, From: 17, To: 18, Phase: d.phase(), Since: d.since(0, major.ClosePatience, major.OpenPatience, time.Hour),
 		Failure: d.text("", "no room"), Tried: d.likely(2), Ready: d.likely(9),
 		Busy:   d.text("", "", "", "", "a restore"),
 		Window: d.window(), Asked: d.likely(2), Pull: d.work(), Check: d.work(), Backup: d.work(), Rehearsal: d.work(),
@@ -70,41 +102,42 @@ func (d draw) major() MajorView {
 	}
 }
 
-func (d draw) sides() SidesView {
-	v := SidesView{
-		Now: noon, From: 17, To: 18, Phase: d.phase(), Since: d.since(0, PausePatience, PutOff, time.Hour),
-		Tried: []int{0, 0, 1, Tries - 1, Tries}[d.IntN(5)], Wanted: d.likely(6),
-		Failure: d.text("", "rows differ", wayBackTaken), Repeat: d.likely(2), Ready: d.likely(9),
+func (d draw) sides() bluegreen.SidesView {
+	v := bluegreen.SidesView{
+		Now: noon, From: 17, To: 18, Phase: d.phase(),
+		Since: d.since(0, bluegreen.PausePatience, bluegreen.PutOff, time.Hour),
+		Tried: []int{0, 0, 1, bluegreen.Tries - 1, bluegreen.Tries}[d.IntN(5)], Wanted: d.likely(6),
+		Failure: d.text("", "rows differ", "the way back was asked for"), Repeat: d.likely(2), Ready: d.likely(9),
 		Busy: d.text("", "", "", "", "a restore"), Window: d.window(), Asked: d.likely(2),
 	}
-	for _, work := range []*Work{
+	for _, work := range []*steps.Work{
 		&v.Check, &v.Backup, &v.Publish, &v.Copy, &v.Follow, &v.Compare, &v.Prepare, &v.Settle,
 	} {
 		*work = d.work()
 	}
 	v.Broken, v.Gone = d.text("", "", "", "", "a slot is gone"), !d.likely(8)
-	v.Serves, v.Closed, v.Hand = []Colour{Blue, Green}[d.IntN(2)], d.likely(2), d.work()
+	v.Serves, v.Closed, v.Hand = []bluegreen.Colour{bluegreen.Blue, bluegreen.Green}[d.IntN(2)], d.likely(2), d.work()
 	v.Waits, v.Open, v.Back, v.Accepted = d.likely(2), d.likely(4), !d.likely(4), !d.likely(3)
 	v.Until = []time.Time{{}, noon, noon.Add(time.Hour)}[d.IntN(3)]
 	v.Leave, v.InPlace, v.Return, v.Removed = d.work(), d.work(), d.work(), d.work()
 	return v
 }
 
-func (d draw) permission() Permission {
-	return Permission{Window: d.window(), Automatic: d.likely(2), Asked: d.likely(2), InWindow: d.likely(2)}
+func (d draw) permission() upgrade.Permission {
+	return upgrade.Permission{Window: d.window(), Automatic: d.likely(2), Asked: d.likely(2), InWindow: d.likely(2)}
 }
 
-func (d draw) minor() Situation {
+func (d draw) minor() upgrade.Situation {
 	s := situation()
 	s.Permission, s.Looking, s.Ready = d.permission(), !d.likely(6), d.likely(5)
 	s.Image.Fixed, s.Image.Version = !d.likely(9), d.text("17.12", "17.12", "17.12", "17.11", "18.1")
 	s.Runs = d.text("", s.Runs, s.Runs)
-	s.Pull = []Pull{PullNone, PullRunning, PullDone, PullFailed}[d.IntN(4)]
+	s.Pull = []upgrade.Pull{upgrade.PullNone, upgrade.PullRunning, upgrade.PullDone, upgrade.PullFailed}[d.IntN(4)]
 	s.Pulled, s.Trouble = d.text("", s.Image.Reference, s.Image.Reference), "no such host"
 	s.Failed, s.Failure = d.text("", "", s.Image.Reference), "no room"
-	s.FailedAt = s.Now.Add(-RetryAfter + time.Duration(d.IntN(3)-1))
+	s.FailedAt = s.Now.Add(-upgrade.RetryAfter + time.Duration(d.IntN(3)-1))
 	if !d.likely(9) {
-		s.Replacing, s.Left = &Target{Image: s.Image.Reference}, d.likely(2)
+		s.Replacing, s.Left = &upgrade.Target{Image: s.Image.Reference}, d.likely(2)
 	}
 	if !d.likely(4) {
 		s.Instances[1] = instance("x-1", "17.12", "sha256:13")
@@ -112,20 +145,21 @@ func (d draw) minor() Situation {
 	return s
 }
 
-func (d draw) finish() Finish {
-	return Finish{
+func (d draw) finish() upgrade.Finish {
+	return upgrade.Finish{
 		Now: noon, Permission: d.permission(), OnRequest: !d.likely(4), Due: d.likely(2), Stale: d.likely(2),
 		Ready: d.likely(4), Cramped: !d.likely(4), Works: !d.likely(9), Ended: !d.likely(9),
-		FailedAt: []time.Time{{}, noon, noon.Add(-FinishRetry), noon.Add(1 - FinishRetry)}[d.IntN(4)],
+		FailedAt: []time.Time{{}, noon, noon.Add(-upgrade.FinishRetry), noon.Add(1 - upgrade.FinishRetry)}[d.IntN(4)],
 		Left:     !d.likely(4),
 	}
 }
 
-func (d draw) rehearsal() RehearsalView {
-	v := RehearsalView{
-		Recorded: Outcome(d.text("", "", "", string(OutcomeRunning), string(OutcomePassed), string(OutcomeProblems))),
-		Always:   !d.likely(3), Never: !d.likely(6), Archive: d.likely(4), Backup: d.text("x-1", "x-1", ""), Job: "x-r",
-		Started: d.likely(2), Ended: !d.likely(3), Idle: RehearsalPatience + time.Duration(d.IntN(3)-1),
+func (d draw) rehearsal() major.RehearsalView {
+	v := major.RehearsalView{
+		Recorded: major.Outcome(d.text("", "", "", string(major.OutcomeRunning), string(major.OutcomePassed),
+			string(major.OutcomeProblems))),
+		Always: !d.likely(3), Never: !d.likely(6), Archive: d.likely(4), Backup: d.text("x-1", "x-1", ""), Job: "x-r",
+		Started: d.likely(2), Ended: !d.likely(3), Idle: major.RehearsalPatience + time.Duration(d.IntN(3)-1),
 		Trouble: d.text("", "no node"), Says: d.text("", "replays"), RecordedSays: "as it was",
 	}
 	v.Found.Known, v.Found.Unknown = d.likely(2), d.text("", "no room")
@@ -148,15 +182,15 @@ func TestDecisionsAreAsTheyWere(t *testing.T) {
 	}
 	d, forRehearsals := newDraw(20261128), newDraw(20261129)
 	for range views {
-		m := DecideMajor(d.major())
+		m := major.DecideMajor(d.major())
 		note("major "+string(m.Phase), fmt.Sprint(m.Says, "|", m.Failure, "|", m.At))
-		s := DecideSides(d.sides())
+		s := bluegreen.DecideSides(d.sides())
 		note("sides "+string(s.Phase), fmt.Sprint(s.Says, "|", s.Failure, "|", s.At, s.Serves, s.PutOff, s.Task))
-		o := Decide(d.minor())
+		o := upgrade.Decide(d.minor())
 		note("minor "+string(o.Step), fmt.Sprint(o.Why, o.Target, o.Says, "|", o.At))
-		step, says, at := DecideFinish(d.finish())
+		step, says, at := upgrade.DecideFinish(d.finish())
 		note("finish "+string(step), fmt.Sprint(says, "|", at))
-		r := DecideRehearsal(forRehearsals.rehearsal())
+		r := major.DecideRehearsal(forRehearsals.rehearsal())
 		note("rehearsal "+string(r.Outcome), fmt.Sprint(r.Start, "|", r.Says))
 	}
 	if len(got) != len(sums) {

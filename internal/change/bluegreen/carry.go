@@ -1,8 +1,10 @@
-package upgrade
+package bluegreen
 
 import (
 	"fmt"
 	"slices"
+
+	"toban.dev/internal/change/major"
 )
 
 // CarryFacts are what there is that logical replication may not carry to another side (docs/bluegreen.md, "What is
@@ -56,19 +58,19 @@ const OldestToFollowBack = 16
 var ownState = []string{"bdr", "citus", "pg_cron", "pg_squeeze", "pglogical", "spock", "timescaledb"}
 
 // CheckCarry says what is in the way of a second side that follows.
-func CheckCarry(f CarryFacts) (refusals []Finding) {
+func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 	refuse := func(reason string, objects []string, message string) {
 		if len(objects) > 0 {
-			refusals = append(refusals, Finding{reason, message, objects})
+			refusals = append(refusals, major.Finding{Reason: reason, Message: message, Objects: objects})
 		}
 	}
 	if f.From < OldestToFollowBack {
 		refuse(SourceTooOld, []string{fmt.Sprintf("PostgreSQL %d", f.From)}, fmt.Sprintf("Before PostgreSQL %d a side "+
 			"can't follow back. Upgrade in place", OldestToFollowBack))
 	}
-	refuse(PreparedTransactions, f.Prepared, "There are prepared transactions, which would be open on both sides. "+
+	refuse(major.PreparedTransactions, f.Prepared, "There are prepared transactions, which would be open on both sides. "+
 		"Commit them (COMMIT PREPARED) or roll them back (ROLLBACK PREPARED) first")
-	refuse(LogicalSlots, f.Slots, "Others read changes by logical replication slots, which the new side does not "+
+	refuse(major.LogicalSlots, f.Slots, "Others read changes by logical replication slots, which the new side does not "+
 		"have. Stop them, drop their slots, and have them begin anew after the upgrade")
 	f.checkTables(refuse)
 	refuse(LargeObjects, f.pick(func(d CarryDatabase) []string {

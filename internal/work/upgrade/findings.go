@@ -1,15 +1,16 @@
-package pod
+package upgrade
 
 import (
-	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/pod"
 )
 
 // mostFound is how many objects a finding has at most.
 const mostFound = 10
 
 // Findings are what was found by a look before a change of versions, for a result.
-func Findings(all []upgrade.Finding) (out []protocol.UpgradeFinding) {
+func Findings(all []major.Finding) (out []protocol.UpgradeFinding) {
 	for _, f := range all {
 		more := max(0, len(f.Objects)-mostFound)
 		out = append(out, protocol.UpgradeFinding{Reason: f.Reason, Message: f.Message,
@@ -27,7 +28,7 @@ func ShortenFindings(all []protocol.UpgradeFinding, most int) {
 			f.Objects, f.More = f.Objects[:objects], f.More+more
 		}
 		for j := range f.Objects {
-			f.Objects[j] = First(f.Objects[j], most)
+			f.Objects[j] = pod.First(f.Objects[j], most)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package upgrade
+package major
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"toban.dev/internal/change/upgrade"
 
 	"toban.dev/internal/change/steps"
 )
@@ -146,8 +148,8 @@ func ParseRehearsal(text string, from int) (major int, image string, err error) 
 			text)
 	}
 	major, err = strconv.Atoi(words[0])
-	if err != nil || !Known(major) {
-		return 0, "", fmt.Errorf("%q is no major version that a SampleDB may have, as %d is", words[0], Newest())
+	if err != nil || !upgrade.Known(major) {
+		return 0, "", fmt.Errorf("%q is no major version that a SampleDB may have, as %d is", words[0], upgrade.Newest())
 	}
 	if major <= from {
 		return 0, "", fmt.Errorf("the data has PostgreSQL %d: %d is not newer", from, major)

@@ -1,8 +1,10 @@
-package upgrade
+package bluegreen
 
 import (
 	"slices"
 	"testing"
+
+	"toban.dev/internal/change/major"
 )
 
 // Each thing that a second side can't have is refused by its own name, with the objects, and nothing else is.
@@ -15,9 +17,9 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 		"nothing":                         {func(*CarryFacts) {}, "", ""},
 		"the oldest that can follow back": {func(f *CarryFacts) { f.From = 16 }, "", ""},
 		"one that can't":                  {func(f *CarryFacts) { f.From = 15 }, SourceTooOld, "PostgreSQL 15"},
-		"a prepared transaction": {func(f *CarryFacts) { f.Prepared = []string{"x (shop)"} }, PreparedTransactions,
+		"a prepared transaction": {func(f *CarryFacts) { f.Prepared = []string{"x (shop)"} }, major.PreparedTransactions,
 			"x (shop)"},
-		"a slot of others": {func(f *CarryFacts) { f.Slots = []string{"debezium"} }, LogicalSlots, "debezium"},
+		"a slot of others": {func(f *CarryFacts) { f.Slots = []string{"debezium"} }, major.LogicalSlots, "debezium"},
 		"a table without a key": {func(f *CarryFacts) { f.Databases[1].NoIdentity = []string{"public.log"} },
 			NoReplicaIdentity, "shop: public.log"},
 		"a full identity of json": {func(f *CarryFacts) { f.Databases[1].Incomparable = []string{"public.j (doc)"} },
