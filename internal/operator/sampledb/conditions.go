@@ -74,7 +74,7 @@ func primaryPublished(s *scope) world.Verdict {
 func (s *scope) Readiness() world.Verdict {
 	failed := s.Unready()
 	if failed == nil {
-		failed = s.IsUpgraded()
+		failed = isUpgraded(s)
 	}
 	if failed != nil {
 		if failed.Status == "" {
@@ -159,6 +159,14 @@ func isCurrent(s *scope) *world.Verdict {
 	}
 	return &world.Verdict{Reason: v1.ReasonUpdating, Message: strings.TrimPrefix(s.Decision.Target+": "+
 		s.Decision.Message, ": ")}
+}
+
+// isUpgraded fails while the data has another major version than the spec wants.
+func isUpgraded(s *scope) *world.Verdict {
+	if s.Upgraded.Reason == "" {
+		return nil
+	}
+	return unlessTrue(s.Upgraded)
 }
 
 func unlessTrue(v world.Verdict) *world.Verdict {

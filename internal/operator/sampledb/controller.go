@@ -70,7 +70,7 @@ type Reconciler struct {
 
 // phases are the steps of a reconcile, in their order: what Pods mount is there before them.
 func (s *scope) phases() []phase {
-	return []phase{
+	return s.withAnnexes([]phase{
 		{"finalizer", s.claimFinalizer, gates},
 		{"stop windows", s.ApplyStopWindows, apart},
 		{"sleep", s.ApplySleep, apart},
@@ -85,8 +85,6 @@ func (s *scope) phases() []phase {
 		{"access", s.applyAccess, gates},
 		{"storage", s.ApplyStorage, gates},
 		{"restore", s.ApplyRestore, gates},
-		{"upgrade", s.ApplyUpgrade, gates},
-		{"rehearsal", s.ApplyRehearsal, apart},
 		{"readers", s.ApplyReaders, apart},
 		{"pooler", s.ApplyPooler, apart},
 		{"instances", s.ApplyInstances, gates},
@@ -106,7 +104,7 @@ func (s *scope) phases() []phase {
 		{"finish", s.ApplyFinish, work},
 		{"preferred primary", s.ApplyPreferred, work},
 		{"drills", s.ApplyDrills, work},
-	}
+	})
 }
 
 // Reconcile brings one SampleDB nearer to its spec.
@@ -224,15 +222,12 @@ func (r *Reconciler) forget(uid types.UID) {
 
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
-	pause := s.untilChange()
-	if s.Pulling() || s.Finishing() || s.Rehearsing() {
+	pause := s.look(s.untilChange())
+	if s.Pulling() || s.Finishing() {
 		pause = min(pause, world.PauseStuck)
 	}
 	if s.Upgrade.Closed() {
 		pause = min(pause, world.PauseShort)
-	}
-	if s.ChangesSides() {
-		pause = min(pause, world.PauseShort/2)
 	}
 	if s.SecretsWait() {
 		pause = min(pause, world.PauseWorking)

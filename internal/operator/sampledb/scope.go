@@ -29,6 +29,8 @@ type scope struct {
 	*frontTopics
 	*drillsTopics
 	*deletionTopic
+
+	annexes []world.Annex
 }
 
 // The topics, by the folder that each family of them has.
@@ -58,6 +60,9 @@ func newScope(w *world.World, h *world.Effects) *scope {
 		frontTopics:    front.New(a),
 		drillsTopics:   drills.New(a),
 		deletionTopic:  &deletionTopic{Act: a, all: s},
+	}
+	for _, annex := range annexes {
+		s.annexes = append(s.annexes, annex(a, s))
 	}
 	return s
 }

@@ -127,8 +127,11 @@ func (s *scope) setFurtherConditions(out *v1.SampleDBStatus) {
 	s.SetWhereKnown(out, v1.ConditionOnTime, s.Machines)
 	s.SetWhereKnown(out, v1.ConditionRootReplaced, s.RootReplaced)
 	s.SetWhereKnown(out, v1.ConditionUpToDate, s.AsBefore(v1.ConditionUpToDate, s.UpToDate()))
-	s.SetWhereKnown(out, v1.ConditionUpgraded, s.Upgraded)
-	s.SetWhereKnown(out, v1.ConditionSideClosed, s.SideClosed())
+	for _, a := range s.annexes {
+		if a.Conditions != nil {
+			a.Conditions(func(kind string, v world.Verdict) { s.SetWhereKnown(out, kind, v) })
+		}
+	}
 	s.SetWhereKnown(out, v1.ConditionCollationsCurrent, s.CollationsCurrent())
 	s.SetWhereKnown(out, v1.ConditionCertificateServed, s.CertificateServed())
 	s.SetWhereKnown(out, v1.ConditionSurvivesZoneLoss, s.SurvivesZoneLoss())

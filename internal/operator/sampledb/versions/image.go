@@ -23,6 +23,7 @@ import (
 // imageTopic looks into the image, and updates to a newer minor version.
 type imageTopic struct {
 	base
+	nodes      Pulls
 	UpdateNext time.Time
 }
 
@@ -115,7 +116,7 @@ func (s *imageTopic) ApplyImage(ctx context.Context) error {
 		}
 	}
 	registry, node := s.Job(naming.ImageJob(s.DB.Name)), s.Job(naming.NodeImageJob(s.DB.Name))
-	l := look{due: s.lookDue(), registry: s.lookJob(registry), node: s.lookJob(node)}
+	l := look{due: s.lookDue(), registry: s.nodes.lookJob(registry), node: s.nodes.lookJob(node)}
 	switch l.next() {
 	case lookAskRegistry:
 		return s.Jobs().Create(ctx, desired.ImageJob(s.DB, s.Settings, false))
@@ -156,34 +157,10 @@ func (s *imageTopic) takeImage(l look) {
 	}
 	at := metav1.NewTime(s.Now).Rfc3339Copy()
 	s.Image = &v1.ImageStatus{
-		Name: s.Image.Name, Runs: s.Image.Runs, Reference: s.pulled(job), Version: from.result.Version,
+		Name: s.Image.Name, Runs: s.Image.Runs, Reference: s.nodes.Pulled(job), Version: from.result.Version,
 		CLibrary: from.result.CLibrary, ICU: from.result.ICU, Extensions: from.result.Extensions, LookedAt: &at,
 		Registry: registry, RunsCLibrary: s.Image.RunsCLibrary, RunsICU: s.Image.RunsICU,
 	}
-}
-
-// pulled is the image that a Job's Pod has run by its digest, "" where the kubelet gives none that can be pulled. It is
-// named by the repository that the Pod's image is of: a node that has the same image from another one may say that.
-func (s *imageTopic) pulled(job string) string {
-	for _, pod := range s.Seen.ImagePods {
-		id := desired.ImageID(&pod, naming.ContainerImage)
-		if pod.Labels[batchv1.JobNameLabel] == job && desired.FixedImage(id) {
-			return desired.InRepositoryOf(pod.Spec.Containers[0].Image, id)
-		}
-	}
-	return ""
-}
-
-func (s *imageTopic) lookJob(job *batchv1.Job) lookJob {
-	run := jobs.Of(job, s.Seen.ImagePods)
-	out := lookJob{state: run.State(), end: run.EndMessage()}
-	if text := run.Last(naming.ContainerImage); text != "" {
-		out.result = jobs.Result[protocol.ImageResult](text)
-	}
-	if pod := run.Newest(); pod != nil {
-		out.trouble = pods.TroubleOf(pod)
-	}
-	return out
 }
 
 // lookDue says that it is time to look into the image: asked for, another image than before, or a day later. A fixed

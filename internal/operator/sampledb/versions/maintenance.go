@@ -38,9 +38,9 @@ const (
 	restoredLately = 24 * time.Hour
 )
 
-// dueFinish notes that an act has left something to do in the databases: ApplyFinish does it as soon as the SampleDB is
+// DueFinish notes that an act has left something to do in the databases: ApplyFinish does it as soon as the SampleDB is
 // Ready. The sentence says what has made it due, for instance "17 to 18".
-func (s *maintenanceTopic) dueFinish(sentence string, parts ...v1.FinishPart) {
+func (s *maintenanceTopic) DueFinish(sentence string, parts ...v1.FinishPart) {
 	if s.Finish != nil && s.Finish.Step != v1.FinishDone {
 		sentence = cmp.Or(s.Finish.For, sentence)
 		parts = append(slices.Clone(s.Finish.Parts), parts...)
@@ -159,9 +159,9 @@ func (s *maintenanceTopic) beginFinish(ctx context.Context, asked bool) error {
 		if asked {
 			sentence = "a request"
 		}
-		s.dueFinish(sentence, v1.FinishIndexes)
+		s.DueFinish(sentence, v1.FinishIndexes)
 	} else if asked {
-		s.dueFinish("a request", v1.FinishIndexes)
+		s.DueFinish("a request", v1.FinishIndexes)
 	}
 	parts := slices.Clone(s.Finish.Parts)
 	if found := s.Collations(); found != nil && found.Cramped && !asked && s.finishOthers() {
@@ -244,7 +244,7 @@ func (s *maintenanceTopic) takeFinish(run jobs.Run) {
 	s.AddEvent(world.EventFinished, s.Finish.Message)
 	s.FinishNext = s.Now.Add(finishSettles)
 	if len(left) > 0 {
-		s.dueFinish(done.For, left...)
+		s.DueFinish(done.For, left...)
 	}
 }
 
@@ -290,9 +290,9 @@ func (s *maintenanceTopic) noteSorting() {
 		s.Now.Sub(s.InitializedAt.Time) < restoredLately && s.Finish == nil
 	switch {
 	case s.SortedBy != "":
-		s.dueFinish(fmt.Sprintf("from %s to %s", s.SortedBy, runs), v1.FinishIndexes)
+		s.DueFinish(fmt.Sprintf("from %s to %s", s.SortedBy, runs), v1.FinishIndexes)
 	case restored:
-		s.dueFinish("a restore", v1.FinishIndexes)
+		s.DueFinish("a restore", v1.FinishIndexes)
 	}
 	s.SortedBy = ""
 }

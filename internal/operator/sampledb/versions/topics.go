@@ -1,12 +1,9 @@
-// Package versions is about other versions of PostgreSQL in a SampleDB: its image, updates, upgrades and their
-// rehearsals, those with two sides (blue/green), and the work in the databases afterwards.
+// Package versions is about the version of PostgreSQL in a SampleDB: its image, updates, and the work in the databases
+// after a change of the image.
 package versions
 
 import (
-	"context"
-
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/sampledb/world"
 )
 
@@ -15,10 +12,6 @@ type Topics struct {
 	*world.Act
 	*imageTopic
 	*maintenanceTopic
-	*upgradeTopic
-	*bluegreenTopic
-	*greenTopic
-	*rehearsalTopic
 }
 
 // New are the topics of one reconcile, with the others.
@@ -27,12 +20,8 @@ func New(a *world.Act, others Others) *Topics {
 	b := base{a, all, others}
 	*all = Topics{
 		Act:              a,
-		imageTopic:       &imageTopic{base: b},
+		imageTopic:       &imageTopic{base: b, nodes: Pulls{a}},
 		maintenanceTopic: &maintenanceTopic{base: b},
-		upgradeTopic:     &upgradeTopic{base: b},
-		bluegreenTopic:   &bluegreenTopic{base: b},
-		greenTopic:       &greenTopic{base: b},
-		rehearsalTopic:   &rehearsalTopic{base: b},
 	}
 	return all
 }
@@ -48,14 +37,6 @@ type base struct {
 type Others interface {
 	// Readiness is what the condition Ready says.
 	Readiness() world.Verdict
-	// Unready is what keeps the SampleDB from being ready besides an upgrade, nil where nothing does.
-	Unready() *world.Verdict
-	// Known is what was learned before and must be kept.
-	Known() (desired.Known, error)
-	// ApplyConfig writes the ConfigMap.
-	ApplyConfig(context.Context) error
-	// KeepUp keeps the database running until its last backup is taken.
-	KeepUp(context.Context) error
 	// InstanceStatuses says how the instances are.
 	InstanceStatuses() []v1.InstanceStatus
 }

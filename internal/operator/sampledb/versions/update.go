@@ -8,14 +8,12 @@ import (
 	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
-	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/sampledb/world"
 )
 
@@ -33,14 +31,14 @@ func (s *imageTopic) ApplyUpdate(ctx context.Context) error {
 	if err != nil {
 		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
 	}
-	pulls := s.pulls(func(version string) bool { return s.Update != nil && version == s.Update.To })
+	pulls := s.nodes.Of(func(version string) bool { return s.Update != nil && version == s.Update.To })
 	d := upgrade.Decide(s.situation(permission, pulls))
 	s.UpdateNext = d.At
 	s.noteUpdate(d, pulls)
 	if d.Why == upgrade.WhyPulling {
-		return s.pullImage(ctx, d.Target.Image, desired.Major(s.DB), pulls)
+		return s.nodes.Start(ctx, d.Target.Image, desired.Major(s.DB), pulls)
 	}
-	if err := s.endPulls(ctx); err != nil {
+	if err := s.nodes.End(ctx); err != nil {
 		return err
 	}
 	return s.tellUpdate(ctx, d)
@@ -73,12 +71,12 @@ func (s *imageTopic) tellUpdate(ctx context.Context, d upgrade.Decision) error {
 }
 
 // situation is what a decision about an update is made of.
-func (s *imageTopic) situation(permission upgrade.Permission, pulls []nodePull) upgrade.Situation {
+func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) upgrade.Situation {
 	out := upgrade.Situation{
 		View: s.versions(), Permission: permission, Runs: s.Image.Runs, Looking: s.lookStale(),
 		Ready: s.others.Readiness().Status == metav1.ConditionTrue,
 	}
-	out.Pull, out.Pulled, out.Trouble = pulledSoFar(pulls)
+	out.Pull, out.Pulled, out.Trouble = PulledSoFar(pulls)
 	switch u := s.Update; {
 	case u == nil:
 	case u.Step == v1.UpdateFailed:
@@ -93,7 +91,7 @@ func (s *imageTopic) situation(permission upgrade.Permission, pulls []nodePull) 
 }
 
 // noteUpdate says in the status how far an update is. What waits only because there is nothing newer is none.
-func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []nodePull) {
+func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 	before := s.Update
 	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.UpdateAsked()
 	if !awaited || d.Step == upgrade.StepAdopt || d.Step == upgrade.StepDone {
@@ -145,15 +143,15 @@ func (s *imageTopic) versionsRun() string {
 }
 
 // updateLeft is what is still to be done until all instances run a target: the steps in their order.
-func (s *imageTopic) updateLeft(d upgrade.Decision, pulls []nodePull) (left []string) {
+func (s *imageTopic) updateLeft(d upgrade.Decision, pulls []NodePull) (left []string) {
 	if d.Target.Image == "" {
 		return nil
 	}
 	replacing := d.Step == upgrade.StepTake || d.Step == upgrade.StepReplace
 	for _, p := range pulls {
-		has := p.image == d.Target.Image && p.state == upgrade.PullDone
+		has := p.Image == d.Target.Image && p.State == upgrade.PullDone
 		if !replacing && !has {
-			left = append(left, "pull the image on "+p.node)
+			left = append(left, "pull the image on "+p.Node)
 		}
 	}
 	for _, i := range slices.SortedStableFunc(slices.Values(s.Fleet().Instances), world.InOrder) {
@@ -176,107 +174,4 @@ func (s *imageTopic) digestOf(name string) string {
 		return ""
 	}
 	return desired.Digest(desired.ImageID(pod, naming.ContainerPostgreSQL))
-}
-
-// nodePull is a node of instances that pulls the image of an update, for the first of them by ordinal.
-type nodePull struct {
-	ordinal int
-	node    string
-	// job is nil where there is none; image is what it pulls, "" where it is of another node.
-	job     *batchv1.Job
-	image   string
-	version string
-	state   upgrade.Pull
-	trouble string
-}
-
-// pulls are the nodes of the instances, by ordinal. What they get has to have a version that is accepted.
-func (s *imageTopic) pulls(accepts func(version string) bool) (out []nodePull) {
-	for ordinal := range s.Instances() {
-		pod := s.Seen.Pods[ordinal]
-		if pod == nil || pod.Spec.NodeName == "" ||
-			slices.ContainsFunc(out, func(p nodePull) bool { return p.node == pod.Spec.NodeName }) {
-			continue
-		}
-		p := nodePull{ordinal: ordinal, node: pod.Spec.NodeName, job: s.Job(naming.PullJob(s.DB.Name, ordinal))}
-		if p.job != nil && p.job.Spec.Template.Spec.NodeName == p.node {
-			p.image = p.job.Annotations[naming.AnnotationPulls]
-			p.version, p.state, p.trouble = s.pullState(p, accepts)
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-// pullState is how far a node is, and why it can't get the image. What it has got is looked into: it has to be the
-// version that the target is said to have.
-func (s *imageTopic) pullState(
-	p nodePull, accepts func(string) bool,
-) (version string, state upgrade.Pull, trouble string) {
-	run := s.lookJob(p.job)
-	if run.result != nil {
-		version = run.result.Version
-	}
-	late := s.Now.Sub(p.job.CreationTimestamp.Time) > pullPatience
-	switch {
-	case run.state == jobs.Ending:
-		return version, upgrade.PullNone, ""
-	case run.state == jobs.Complete && version != "" && accepts(version):
-		return version, upgrade.PullDone, ""
-	case run.state == jobs.Complete && version != "":
-		return version, upgrade.PullFailed, fmt.Sprintf("%s has PostgreSQL %s on %s", p.image, version, p.node)
-	case run.state >= jobs.Complete, run.notPulled() && late:
-		return version, upgrade.PullFailed, fmt.Sprintf("%s can't be had on %s: %s", p.image, p.node, run.problem())
-	}
-	return version, upgrade.PullRunning, ""
-}
-
-// pulledSoFar is how far all the nodes are together, with which image: one without its Job has to be asked first.
-func pulledSoFar(pulls []nodePull) (state upgrade.Pull, image, trouble string) {
-	state = upgrade.PullDone
-	for _, p := range pulls {
-		switch {
-		case p.image == "" || p.state == upgrade.PullNone || p.image != pulls[0].image:
-			return upgrade.PullNone, "", ""
-		case p.state == upgrade.PullFailed:
-			state, trouble = upgrade.PullFailed, cmp.Or(trouble, p.trouble)
-		case p.state == upgrade.PullRunning && state == upgrade.PullDone:
-			state = upgrade.PullRunning
-		}
-		image = p.image
-	}
-	return state, image, trouble
-}
-
-// pullImage has each node of the instances pull the image of a target.
-func (s *imageTopic) pullImage(ctx context.Context, image string, major int, pulls []nodePull) error {
-	for _, p := range pulls {
-		if p.job != nil && p.image != image {
-			if err := s.Jobs().Remove(ctx, p.job); err != nil {
-				return err
-			}
-		}
-		if p.job == nil {
-			job := desired.PullJob(s.DB, s.Settings,
-				desired.Pull{Ordinal: p.ordinal, Node: p.node, Image: image, Major: major})
-			if err := s.Jobs().Create(ctx, job); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// endPulls takes away the Jobs that pulled.
-func (s *imageTopic) endPulls(ctx context.Context) error {
-	for i := range s.Seen.Jobs {
-		job := &s.Seen.Jobs[i]
-		if job.Annotations[naming.AnnotationPulls] == "" || !metav1.IsControlledBy(job, s.DB) {
-			continue
-		}
-		if err := s.Jobs().Remove(ctx, job); err != nil {
-			return err
-		}
-	}
-	return nil
 }

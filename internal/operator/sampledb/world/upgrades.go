@@ -42,6 +42,12 @@ func (s *upgradeFacts) Upgrading() bool {
 	return desired.Upgrades(s.DB) || s.Upgrade != nil && s.Upgrade.Step == v1.UpgradeStarting
 }
 
+// RestsOnGreen says that the second side serves, and nothing is to be done until somebody accepts that, or goes back.
+func (s *upgradeFacts) RestsOnGreen() bool {
+	u := s.Upgrade
+	return u != nil && u.Sides != nil && u.Sides.Step == v1.SidesChanged && u.WayBack == v1.WayBackBack
+}
+
 // UpgradingInstance is the one on whose volume the data is being upgraded, "" for none.
 func (s *upgradeFacts) UpgradingInstance() string {
 	if s.Upgrade.Closed() {

@@ -1,4 +1,4 @@
-package versions
+package major
 
 import (
 	"cmp"
@@ -21,6 +21,7 @@ import (
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/pods"
+	"toban.dev/internal/operator/sampledb/versions"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
 )
@@ -31,9 +32,9 @@ type upgradeTopic struct{ base }
 // podPatience is for how long the Pod of an upgrade may be kept from running while nobody can use the database.
 const podPatience = 5 * time.Minute
 
-// RecordUpgrade notes in the status, before anything rests on it, which major version the data has, and that the spec
+// recordUpgrade notes in the status, before anything rests on it, which major version the data has, and that the spec
 // wants another one. The ConfigMap knows first what the data is. It says whether there was something to note.
-func (s *upgradeTopic) RecordUpgrade(ctx context.Context) (bool, error) {
+func (s *upgradeTopic) recordUpgrade(ctx context.Context) (bool, error) {
 	status := s.DB.Status.DeepCopy()
 	if major := int32(s.Written.Major); major != 0 && status.Major != major { //nolint:gosec // of a spec
 		if status.Major == 0 && s.DB.Spec.Version == major {
@@ -82,37 +83,35 @@ func (s *upgradeTopic) newUpgrade(from int32) *v1.UpgradeStatus {
 	}
 }
 
-// ApplyUpgrade does the next step of an upgrade to another major version (docs/upgradesteps.md).
-func (s *upgradeTopic) ApplyUpgrade(ctx context.Context) error {
+// applyUpgrade does the next step of an upgrade to another major version (docs/upgradesteps.md).
+func (s *upgradeTopic) applyUpgrade(ctx context.Context) error {
 	u := s.Upgrade
 	switch {
-	case u == nil:
+	case u == nil || u.Sides != nil: // a second side is the way
 		return nil
-	case u.Sides != nil || s.all.beginsSides():
-		return s.all.applySides(ctx)
 	case !desired.Upgrades(s.DB) && s.Config.Upgraded != u.ID: // it was given up
 		s.Upgrade = nil
-		return s.endUpgrade(ctx)
+		return s.EndUpgrade(ctx)
 	case u.Step == v1.UpgradeUpgraded:
-		return s.keepFormer(ctx)
+		return s.KeepFormer(ctx)
 	}
 	if s.HoldsWork() && !u.Closed() {
 		return s.holdUpgrade(ctx)
 	}
-	x := s.upgradeOf()
+	x := s.UpgradeOf()
 	s.all.forgetRehearsal()
-	work := s.upgradeWork(ctx, x)
-	view, err := s.majorView(work)
+	work := s.UpgradeWork(ctx, x)
+	view, err := s.MajorView(work)
 	if err != nil {
 		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
 	}
 	d := major.DecideMajor(view)
-	s.noteMajor(d)
-	return s.actOnUpgrade(ctx, d, x, work)
+	s.NoteMajor(d)
+	return s.ActOnUpgrade(ctx, d, x, work)
 }
 
-// upgradeOf is what the Pods of the upgrade are made from.
-func (s *upgradeTopic) upgradeOf() desired.Upgrade {
+// UpgradeOf is what the Pods of the upgrade are made from.
+func (s *upgradeTopic) UpgradeOf() desired.Upgrade {
 	u := s.Upgrade
 	ordinal, _ := naming.Ordinal(u.Instance)
 	return desired.Upgrade{
@@ -121,9 +120,9 @@ func (s *upgradeTopic) upgradeOf() desired.Upgrade {
 	}
 }
 
-// upgradeWork is how far everything is that an upgrade needs.
-type upgradeWork struct {
-	pulls                    []nodePull
+// Work is how far everything is that an upgrade needs.
+type Work struct {
+	pulls                    []versions.NodePull
 	pull, check, backup, job major.Work
 	rehearsal                rehearsed
 	waits                    bool
@@ -131,14 +130,15 @@ type upgradeWork struct {
 	pod                      *corev1.Pod
 }
 
-func (s *upgradeTopic) upgradeWork(ctx context.Context, x desired.Upgrade) upgradeWork {
-	var out upgradeWork
-	out.pulls = s.all.pulls(func(version string) bool {
+// UpgradeWork looks at all that an upgrade needs.
+func (s *upgradeTopic) UpgradeWork(ctx context.Context, x desired.Upgrade) Work {
+	var out Work
+	out.pulls = s.nodes.Of(func(version string) bool {
 		return upgrade.MajorOf(version) == x.To
 	})
 	out.pull = s.upgradePull(out.pulls)
-	out.check = s.upgradeRoom(x, s.upgradeCheck(x))
-	out.backup = s.upgradeBackup()
+	out.check = s.upgradeRoom(x, s.UpgradeCheck(x))
+	out.backup = s.UpgradeBackup()
 	if out.pull.Done && out.check.Done && out.backup.Done && !s.Upgrade.Closed() {
 		out.rehearsal = s.all.rehearseUpgrade(ctx, x)
 		s.all.tellRehearsal(s.Upgrade.Rehearsal, out.rehearsal.status)
@@ -155,14 +155,14 @@ func (s *upgradeTopic) upgradeWork(ctx context.Context, x desired.Upgrade) upgra
 
 // upgradePull is how far the nodes are with the image. What the nodes have pulled by a tag is pulled once more by the
 // digest that the first of them has got, where it has one: all have the same image then.
-func (s *upgradeTopic) upgradePull(pulls []nodePull) major.Work {
-	state, image, trouble := pulledSoFar(pulls)
+func (s *upgradeTopic) upgradePull(pulls []versions.NodePull) major.Work {
+	state, image, trouble := versions.PulledSoFar(pulls)
 	out := major.Work{Started: state != upgrade.PullNone, Failed: trouble}
 	if image != s.Upgrade.Image || state != upgrade.PullDone {
 		return out
 	}
-	s.Upgrade.Version = pulls[0].version
-	if fixed := s.all.pulled(pulls[0].job.Name); fixed != "" && !desired.FixedImage(image) {
+	s.Upgrade.Version = pulls[0].Version
+	if fixed := s.nodes.Pulled(pulls[0].Job.Name); fixed != "" && !desired.FixedImage(image) {
 		s.Upgrade.Image = fixed
 		return out
 	}
@@ -172,12 +172,12 @@ func (s *upgradeTopic) upgradePull(pulls []nodePull) major.Work {
 }
 
 // versionsDiffer says that nodes have an image in several versions, "" where all have one.
-func versionsDiffer(image string, pulls []nodePull) string {
+func versionsDiffer(image string, pulls []versions.NodePull) string {
 	var all []string
 	differ := false
 	for _, p := range pulls {
-		all = append(all, fmt.Sprintf("%s on %s", p.version, p.node))
-		differ = differ || p.version != pulls[0].version
+		all = append(all, fmt.Sprintf("%s on %s", p.Version, p.Node))
+		differ = differ || p.Version != pulls[0].Version
 	}
 	if !differ {
 		return ""
@@ -186,8 +186,8 @@ func versionsDiffer(image string, pulls []nodePull) string {
 		"or have the nodes get the same one", image, strings.Join(all, ", "))
 }
 
-// upgradeCheck is how far the look into the databases is.
-func (s *upgradeTopic) upgradeCheck(x desired.Upgrade) major.Work {
+// UpgradeCheck is how far the look into the databases is.
+func (s *upgradeTopic) UpgradeCheck(x desired.Upgrade) major.Work {
 	run := jobs.Of(s.Job(x.CheckName(s.DB)), s.Seen.UpgradePods)
 	result := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
 	out := major.Work{Started: run.State() != jobs.None}
@@ -196,13 +196,13 @@ func (s *upgradeTopic) upgradeCheck(x desired.Upgrade) major.Work {
 		out.Says = s.formerTry()
 	case run.State() < jobs.Complete:
 	case result == nil: // what it has found is not known, which is not that nothing is in the way
-		out.Failed = whyEnded(run, "")
+		out.Failed = WhyEnded(run, "")
 	case run.State() > jobs.Complete || result.Error != "":
-		out.Failed = whyEnded(run, result.Error)
+		out.Failed = WhyEnded(run, result.Error)
 	case len(result.Refusals) > 0:
-		out.Failed = strings.Join(findings(result.Refusals), "; ")
+		out.Failed = strings.Join(Findings(result.Refusals), "; ")
 	default:
-		out.Done, s.Upgrade.Warnings = true, findings(result.Warnings)
+		out.Done, s.Upgrade.Warnings = true, Findings(result.Warnings)
 	}
 	return out
 }
@@ -217,8 +217,8 @@ func (s *upgradeTopic) formerTry() string {
 	return ""
 }
 
-// findings are what a check has found, a sentence each, with the objects that it is about.
-func findings(all []protocol.UpgradeFinding) (out []string) {
+// Findings are what a check has found, a sentence each, with the objects that it is about.
+func Findings(all []protocol.UpgradeFinding) (out []string) {
 	for _, f := range all {
 		text := f.Message
 		if f.More > 0 {
@@ -232,9 +232,9 @@ func findings(all []protocol.UpgradeFinding) (out []string) {
 	return out
 }
 
-// whyEnded is why a Job of an upgrade has ended without a result that can be used: as its Pod says, else what keeps
+// WhyEnded is why a Job of an upgrade has ended without a result that can be used: as its Pod says, else what keeps
 // that from running, else the Job's own words.
-func whyEnded(run jobs.Run, words string) string {
+func WhyEnded(run jobs.Run, words string) string {
 	if pod := run.Newest(); pod != nil && words == "" {
 		if t := pods.TroubleOf(pod); t != nil {
 			words = t.Message
@@ -243,8 +243,8 @@ func whyEnded(run jobs.Run, words string) string {
 	return cmp.Or(words, run.EndMessage(), "the Pod has left no result")
 }
 
-// upgradeBackup is how far the backup before the upgrade is. It is done where none is wanted.
-func (s *upgradeTopic) upgradeBackup() major.Work {
+// UpgradeBackup is how far the backup before the upgrade is. It is done where none is wanted.
+func (s *upgradeTopic) UpgradeBackup() major.Work {
 	if spec := s.DB.Spec.Upgrade; s.Backup == nil || spec != nil && spec.Backup == v1.UpgradeBackupNone {
 		return major.Work{Done: true}
 	}
@@ -287,7 +287,7 @@ func (s *upgradeTopic) upgradeJob(job *batchv1.Job) (major.Work, *protocol.Upgra
 	case run.State() == jobs.Complete && result.SystemIdentifier != "":
 		out.Done = true
 	case run.State() >= jobs.Complete:
-		out.Failed = whyEnded(run, result.Error)
+		out.Failed = WhyEnded(run, result.Error)
 	case trouble != nil && s.Now.Sub(pod.CreationTimestamp.Time) > podPatience:
 		out.Failed = trouble.Message
 	case trouble != nil:
@@ -296,8 +296,8 @@ func (s *upgradeTopic) upgradeJob(job *batchv1.Job) (major.Work, *protocol.Upgra
 	return out, result
 }
 
-// majorView is what a decision about an upgrade is made of.
-func (s *upgradeTopic) majorView(w upgradeWork) (major.MajorView, error) {
+// MajorView is what a decision about an upgrade is made of.
+func (s *upgradeTopic) MajorView(w Work) (major.MajorView, error) {
 	u := s.Upgrade
 	permission, err := s.Permission()
 	if err != nil {
@@ -305,8 +305,8 @@ func (s *upgradeTopic) majorView(w upgradeWork) (major.MajorView, error) {
 	}
 	view := major.MajorView{
 		Now: s.Now, From: int(u.From), To: int(u.To), Phase: major.Phase(u.Step), Since: u.Since.Time,
-		Failure: u.Failure, Tried: s.triedUpgrade(),
-		Ready: s.others.Unready() == nil, Busy: s.busyBesides(u), Window: permission.Window,
+		Failure: u.Failure, Tried: s.TriedUpgrade(),
+		Ready: s.rest.Unready() == nil, Busy: s.BusyBesides(u), Window: permission.Window,
 		Asked: permission.Asked && !permission.InWindow,
 		Pull:  w.pull, Check: w.check, Backup: w.backup, Rehearsal: w.rehearsal.Work(),
 		Job: w.job, Waits: w.waits,
@@ -318,18 +318,18 @@ func (s *upgradeTopic) majorView(w upgradeWork) (major.MajorView, error) {
 	return view, nil
 }
 
-// wantedUpgrade identifies what of the spec an upgrade is made with.
-func (s *upgradeTopic) wantedUpgrade() string {
+// WantedUpgrade identifies what of the spec an upgrade is made with.
+func (s *upgradeTopic) WantedUpgrade() string {
 	return desired.Hash([]any{s.DB.Spec.Version, s.DB.Spec.Image, s.DB.Spec.Upgrade})
 }
 
-// triedUpgrade says that what the spec wants has been tried, and nobody asks for another try.
-func (s *upgradeTopic) triedUpgrade() bool {
-	return s.Upgrade.FailedWith == s.wantedUpgrade() && !s.UpdateAsked()
+// TriedUpgrade says that what the spec wants has been tried, and nobody asks for another try.
+func (s *upgradeTopic) TriedUpgrade() bool {
+	return s.Upgrade.FailedWith == s.WantedUpgrade() && !s.UpdateAsked()
 }
 
-// busyBesides is what else is under way that an upgrade does not begin beside, "" for nothing.
-func (s *upgradeTopic) busyBesides(u *v1.UpgradeStatus) string {
+// BusyBesides is what else is under way that an upgrade does not begin beside, "" for nothing.
+func (s *upgradeTopic) BusyBesides(u *v1.UpgradeStatus) string {
 	if s.RestoreWanted() {
 		return "a restore is under way"
 	}
@@ -341,8 +341,8 @@ func (s *upgradeTopic) busyBesides(u *v1.UpgradeStatus) string {
 	return ""
 }
 
-// noteMajor says in the status how far the upgrade is.
-func (s *upgradeTopic) noteMajor(d major.MajorDecision) {
+// NoteMajor says in the status how far the upgrade is.
+func (s *upgradeTopic) NoteMajor(d major.MajorDecision) {
 	u := s.Upgrade
 	step := string(d.Phase)
 	s.UpgradeNext = d.At
@@ -358,7 +358,7 @@ func (s *upgradeTopic) noteMajor(d major.MajorDecision) {
 			if u.Closed() {
 				u.OpenedAt = exact
 			}
-			u.FailedWith = s.wantedUpgrade()
+			u.FailedWith = s.WantedUpgrade()
 			u.Attempt++
 		}
 		u.Step, u.Since = step, &at
@@ -386,7 +386,7 @@ func (s *upgradeTopic) upgradeVerdict() world.Verdict {
 		}
 		return world.No(v1.ReasonUpgradeFailed, u.Message)
 	case v1.UpgradeUpgraded:
-		return world.Yes(v1.ReasonUpgraded, s.upgradedSentence())
+		return world.Yes(v1.ReasonUpgraded, s.UpgradedSentence())
 	}
 	return world.No(v1.ReasonUpgrading, fmt.Sprintf("from PostgreSQL %d to %d, step %s: %s", u.From, u.To, u.Step,
 		u.Message))
@@ -413,16 +413,8 @@ func (s *upgradeTopic) wayBackAhead() string {
 	return ahead.Sentence()
 }
 
-// IsUpgraded fails while the data has another major version than the spec wants.
-func (s *upgradeTopic) IsUpgraded() *world.Verdict {
-	if s.Upgraded.Reason == "" || s.Upgraded.Status == metav1.ConditionTrue {
-		return nil
-	}
-	return &world.Verdict{Reason: s.Upgraded.Reason, Message: s.Upgraded.Message}
-}
-
-// upgradedSentence says what has become of an upgrade.
-func (s *upgradeTopic) upgradedSentence() string {
+// UpgradedSentence says what has become of an upgrade.
+func (s *upgradeTopic) UpgradedSentence() string {
 	u := s.Upgrade
 	text := fmt.Sprintf("PostgreSQL %s, from %d", u.Version, u.From)
 	if closed, known := u.ClosedFor(); known {

@@ -1,4 +1,4 @@
-package versions
+package major
 
 import (
 	"cmp"
@@ -44,7 +44,7 @@ func (s *rehearsalTopic) rehearsalID() string {
 // forgetRehearsal has an upgrade that is tried again rehearsed again, unless that has found nothing.
 func (s *rehearsalTopic) forgetRehearsal() {
 	u := s.Upgrade
-	if u.Step == v1.UpgradeFailed && !s.all.triedUpgrade() && u.Rehearsal != nil &&
+	if u.Step == v1.UpgradeFailed && !s.all.TriedUpgrade() && u.Rehearsal != nil &&
 		u.Rehearsal.Result != v1.RehearsalPassed {
 		u.Rehearsal = nil
 	}

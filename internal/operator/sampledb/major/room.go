@@ -1,4 +1,4 @@
-package versions
+package major
 
 import (
 	v1 "toban.dev/api/v1"

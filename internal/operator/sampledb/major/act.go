@@ -1,4 +1,4 @@
-package versions
+package major
 
 import (
 	"cmp"
@@ -21,17 +21,17 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// actOnUpgrade does what a phase asks for.
-func (s *upgradeTopic) actOnUpgrade(
-	ctx context.Context, d major.MajorDecision, x desired.Upgrade, w upgradeWork,
+// ActOnUpgrade does what a phase asks for.
+func (s *upgradeTopic) ActOnUpgrade(
+	ctx context.Context, d major.MajorDecision, x desired.Upgrade, w Work,
 ) error {
 	switch d.Phase {
 	case major.PhasePulling:
-		return s.all.pullImage(ctx, s.Upgrade.Image, x.To, w.pulls)
+		return s.nodes.Start(ctx, s.Upgrade.Image, x.To, w.pulls)
 	case major.PhaseChecking:
-		return s.startUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.DB, s.Settings, x))
+		return s.StartUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.DB, s.Settings, x))
 	case major.PhaseBackingUp:
-		return s.startUpgradeBackup(ctx)
+		return s.StartUpgradeBackup(ctx)
 	case major.PhaseRehearsing:
 		if err := s.keepUpgradeJobs(ctx, x.CheckName(s.DB), x.RehearsalName(s.DB)); err != nil {
 			return err
@@ -44,10 +44,10 @@ func (s *upgradeTopic) actOnUpgrade(
 	case major.PhaseStarting:
 		return s.takeOverUpgrade(ctx, w)
 	case major.PhaseUpgraded:
-		s.AddEvent(world.EventUpgraded, s.upgradedSentence())
-		s.all.dueFinish(fmt.Sprintf("%d to %d", s.Upgrade.From, s.Upgrade.To),
+		s.AddEvent(world.EventUpgraded, s.UpgradedSentence())
+		s.rest.DueFinish(fmt.Sprintf("%d to %d", s.Upgrade.From, s.Upgrade.To),
 			v1.FinishStatistics, v1.FinishIndexes, v1.FinishExtensions)
-		return s.endUpgrade(ctx)
+		return s.EndUpgrade(ctx)
 	case major.PhaseFailed:
 		if s.DB.Status.Upgrade.Step != v1.UpgradeFailed {
 			s.AddWarning(world.EventUpgradeFailed, s.Upgrade.Message)
@@ -63,8 +63,8 @@ func (s *upgradeTopic) actOnUpgrade(
 	return nil
 }
 
-// startUpgradeJob makes a Job of an upgrade with what its Pod mounts. Others that are left are removed.
-func (s *upgradeTopic) startUpgradeJob(ctx context.Context, x desired.Upgrade, job *batchv1.Job) error {
+// StartUpgradeJob makes a Job of an upgrade with what its Pod mounts. Others that are left are removed.
+func (s *upgradeTopic) StartUpgradeJob(ctx context.Context, x desired.Upgrade, job *batchv1.Job) error {
 	kept := []string{x.CheckName(s.DB), job.Name}
 	if u := s.DB.Status.Upgrade; !u.Rehearsal.Ended() { // what was found is not on record yet
 		kept = append(kept, x.RehearsalName(s.DB))
@@ -87,8 +87,8 @@ func (s *upgradeTopic) startUpgradeJob(ctx context.Context, x desired.Upgrade, j
 	return nil
 }
 
-// startUpgradeBackup has a backup taken. One that has failed is not taken again before somebody deletes it.
-func (s *upgradeTopic) startUpgradeBackup(ctx context.Context) error {
+// StartUpgradeBackup has a backup taken. One that has failed is not taken again before somebody deletes it.
+func (s *upgradeTopic) StartUpgradeBackup(ctx context.Context) error {
 	backup := desired.UpgradeBackup(s.DB, s.Upgrade.ID)
 	err := s.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
 	if client.IgnoreAlreadyExists(err) != nil {
@@ -110,12 +110,12 @@ func (s *upgradeTopic) prepareUpgrade(ctx context.Context) error {
 		return nil
 	}
 	s.Upgrade.Instance, s.Upgrade.Node = primary, pod.Spec.NodeName
-	x := s.upgradeOf()
-	return s.startUpgradeJob(ctx, x, desired.UpgradeJob(s.DB, s.Settings, x))
+	x := s.UpgradeOf()
+	return s.StartUpgradeJob(ctx, x, desired.UpgradeJob(s.DB, s.Settings, x))
 }
 
 // upgradeData stops all instances, and then has the Pod begin.
-func (s *upgradeTopic) upgradeData(ctx context.Context, w upgradeWork) error {
+func (s *upgradeTopic) upgradeData(ctx context.Context, w Work) error {
 	s.Stopped = &world.Problem{Reason: v1.ReasonUpgrading, Message: s.Upgraded.Message, Wait: world.PauseShort}
 	if len(s.Seen.Pods) > 0 || !w.waits {
 		return nil
@@ -130,7 +130,7 @@ func (s *upgradeTopic) upgradeData(ctx context.Context, w upgradeWork) error {
 
 // takeOverUpgrade has the instances start with the upgraded data. That they are to is in the ConfigMap, with which
 // version and whose data it is, in one write.
-func (s *upgradeTopic) takeOverUpgrade(ctx context.Context, w upgradeWork) error {
+func (s *upgradeTopic) takeOverUpgrade(ctx context.Context, w Work) error {
 	u := s.Upgrade
 	u.Method, u.Version = cmp.Or(w.result.Method, u.Method), cmp.Or(w.result.To, u.Version)
 	s.Image = &v1.ImageStatus{Name: desired.WantedImage(s.DB, s.Settings), Version: u.Version}
@@ -144,7 +144,7 @@ func (s *upgradeTopic) takeOverUpgrade(ctx context.Context, w upgradeWork) error
 	if err := s.stillUpgrades(ctx); err != nil {
 		return err
 	}
-	known, err := s.others.Known()
+	known, err := s.rest.Known()
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (s *upgradeTopic) takeOverUpgrade(ctx context.Context, w upgradeWork) error
 	s.AddEvent(world.EventUpgrading,
 		fmt.Sprintf("the data is that of PostgreSQL %s now (%s); the instances start with it",
 			u.Version, u.Method))
-	return s.others.ApplyConfig(ctx)
+	return s.rest.ApplyConfig(ctx)
 }
 
 // stillUpgrades refuses where the upgrade has been given up already, by the record itself and not what the operator has
@@ -179,15 +179,15 @@ func (s *upgradeTopic) giveUpUpgrade(ctx context.Context) error {
 	if err := s.Annotate(ctx, map[string]string{naming.AnnotationUpdate: ""}); err != nil {
 		return err
 	}
-	return s.endUpgrade(ctx)
+	return s.EndUpgrade(ctx)
 }
 
-// endUpgrade removes the Jobs of an upgrade.
-func (s *upgradeTopic) endUpgrade(ctx context.Context) error {
+// EndUpgrade removes the Jobs of an upgrade.
+func (s *upgradeTopic) EndUpgrade(ctx context.Context) error {
 	if err := s.keepUpgradeJobs(ctx); err != nil {
 		return err
 	}
-	return s.all.endPulls(ctx)
+	return s.nodes.End(ctx)
 }
 
 // holdUpgrade has an upgrade that has not sent clients away begin anew after the start. One that has failed has failed.
@@ -195,11 +195,11 @@ func (s *upgradeTopic) holdUpgrade(ctx context.Context) error {
 	if s.Upgrade.Step == v1.UpgradeFailed {
 		s.Upgraded = s.upgradeVerdict()
 	} else {
-		s.noteMajor(major.MajorDecision{
+		s.NoteMajor(major.MajorDecision{
 			Phase: major.PhaseWaiting, Says: "It begins when the database is started: " + s.Stop.Message,
 		})
 	}
-	return s.endUpgrade(ctx)
+	return s.EndUpgrade(ctx)
 }
 
 // keepUpgradeJobs removes the Jobs of upgrades but those of some names.
@@ -218,8 +218,8 @@ func (s *upgradeTopic) keepUpgradeJobs(ctx context.Context, names ...string) err
 	return nil
 }
 
-// keepFormer keeps the data of the former version for its time, or until it is not wanted any more.
-func (s *upgradeTopic) keepFormer(ctx context.Context) error {
+// KeepFormer keeps the data of the former version for its time, or until it is not wanted any more.
+func (s *upgradeTopic) KeepFormer(ctx context.Context) error {
 	u := s.Upgrade
 	asked := s.DB.Annotations[naming.AnnotationAcceptUpgrade] != ""
 	if until := u.CompletedAt.Add(desired.KeepFormer(s.DB)); !u.Accepted && (asked || !s.Now.Before(until)) {
@@ -234,7 +234,7 @@ func (s *upgradeTopic) keepFormer(ctx context.Context) error {
 }
 
 // askUpgrade asks the Pod that upgrades the data how far it is, and notes for how long it has not answered.
-func (s *upgradeTopic) askUpgrade(ctx context.Context, out *upgradeWork) {
+func (s *upgradeTopic) askUpgrade(ctx context.Context, out *Work) {
 	var p *protocol.BackupProgress
 	var whom types.UID
 	if out.pod != nil && !pods.Ended(out.pod) {

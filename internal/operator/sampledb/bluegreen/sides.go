@@ -1,4 +1,4 @@
-package versions
+package bluegreen
 
 import (
 	"cmp"
@@ -19,6 +19,7 @@ import (
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/pods"
+	inplace "toban.dev/internal/operator/sampledb/major"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -38,7 +39,7 @@ type sidesWork struct {
 	// jobs are those of the work that is needed now: all others are removed.
 	jobs map[protocol.SidesWork]desired.Sides
 	// InPlace is the upgrade of blue, on the way home.
-	inPlace upgradeWork
+	inPlace inplace.Work
 	change  sidesRun
 }
 
@@ -51,12 +52,6 @@ type sidesRun struct {
 	at    string
 }
 
-// RestsOnGreen says that the second side serves, and nothing is to be done until somebody accepts that, or goes back.
-func (s *bluegreenTopic) RestsOnGreen() bool {
-	u := s.Upgrade
-	return u != nil && u.Sides != nil && u.Sides.Step == v1.SidesChanged && u.WayBack == v1.WayBackBack
-}
-
 // wantsSides says that the spec wants the upgrade by a second side.
 func wantsSides(db *v1.SampleDB) bool {
 	return desired.Upgrades(db) && desired.BlueGreen(db)
@@ -67,14 +62,17 @@ func (s *bluegreenTopic) beginsSides() bool {
 	return s.Upgrade.Sides == nil && wantsSides(s.DB) && !s.Upgrade.Closed() && s.Config.Upgraded != s.Upgrade.ID
 }
 
-// applySides does the next step of a blue/green upgrade (docs/sides.md).
-func (s *bluegreenTopic) applySides(ctx context.Context) error {
+// applyUpgrade does the next step of a blue/green upgrade (docs/sides.md).
+func (s *bluegreenTopic) applyUpgrade(ctx context.Context) error {
 	u := s.Upgrade
+	if u == nil || u.Sides == nil && !s.beginsSides() {
+		return nil
+	}
 	if u.Sides == nil {
 		u.Sides = &v1.SidesStatus{Step: v1.UpgradeWaiting, Since: s.stamp(), Serves: v1.SideBlue}
 	}
 	if u.Sides.Step == v1.UpgradeUpgraded {
-		return s.all.keepFormer(ctx)
+		return s.inPlace.KeepFormer(ctx)
 	}
 	w, err := s.sidesWork(ctx)
 	if err != nil {
@@ -117,7 +115,7 @@ func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
 	} else if s.Upgrade.Sides.Serves == v1.SideGreen {
 		v.Open, v.Closed = false, false
 	}
-	v.Check, v.Backup = s.sidesCheck(), s.all.upgradeBackup()
+	v.Check, v.Backup = s.sidesCheck(), s.inPlace.UpgradeBackup()
 	v.Copy = s.sidesCopy(w.green)
 	s.sidesRuns(ctx, &w)
 	if (w.green == nil || w.green.DeletionTimestamp != nil) && (v.Follow.Started || v.Serves == bluegreen.Green) {
@@ -138,7 +136,7 @@ func (s *bluegreenTopic) sidesView() (bluegreen.SidesView, error) {
 	view := bluegreen.SidesView{
 		Now: s.Now, From: int(u.From), To: int(u.To), Phase: major.Phase(x.Step), Since: x.Since.Time,
 		Tried: int(x.Tried), Wanted: wantsSides(s.DB) && s.DB.Spec.Version == u.To, Failure: u.Failure,
-		Repeat: !s.all.triedUpgrade(), Ready: s.others.Unready() == nil, Busy: s.busyBeforeSides(),
+		Repeat: !s.inPlace.TriedUpgrade(), Ready: s.rest.Unready() == nil, Busy: s.busyBeforeSides(),
 		Window: permission.Window, Asked: permission.Asked && !permission.InWindow,
 		Serves:   bluegreen.Colour(x.Serves),
 		Accepted: u.Accepted || s.DB.Annotations[naming.AnnotationAcceptUpgrade] != "",
@@ -158,7 +156,7 @@ func (s *bluegreenTopic) busyBeforeSides() string {
 	if s.Upgrade.Sides.Position == "" && (s.Rotates() || s.ChangesAuthority()) {
 		return "a password or an authority is being rotated"
 	}
-	return s.all.busyBesides(s.Upgrade)
+	return s.inPlace.BusyBesides(s.Upgrade)
 }
 
 // pausing says that no client is let in during a step.
@@ -201,7 +199,7 @@ func (s *bluegreenTopic) sidesCheck() major.Work {
 	if s.Upgrade.Sides.Position != "" {
 		return major.Work{Done: true}
 	}
-	return s.all.upgradeCheck(s.all.upgradeOf())
+	return s.inPlace.UpgradeCheck(s.inPlace.UpgradeOf())
 }
 
 // needs says that a Job of a name is one of those of the work that is needed now.
@@ -378,9 +376,9 @@ func (out *sidesRun) judge(run jobs.Run) {
 	case out.result == nil && run.State() == jobs.Complete: // of a Pod that is gone, or not seen yet: it is done anew
 		out.Says = "it is not known what has come of it"
 	case out.result == nil:
-		out.Failed = whyEnded(run, "")
+		out.Failed = inplace.WhyEnded(run, "")
 	case len(out.result.Refusals) > 0:
-		out.Failed = strings.Join(findings(out.result.Refusals), "; ")
+		out.Failed = strings.Join(inplace.Findings(out.result.Refusals), "; ")
 	case len(out.result.Differences) > 0:
 		out.Failed = "rows differ: " + strings.Join(out.result.Differences, "; ")
 	case out.result.Broken != "":
@@ -388,27 +386,27 @@ func (out *sidesRun) judge(run jobs.Run) {
 	case out.result.Done:
 		out.Done = true
 	case run.State() > jobs.Complete:
-		out.Failed = whyEnded(run, out.result.Error)
+		out.Failed = inplace.WhyEnded(run, out.result.Error)
 	default:
 		out.Says = cmp.Or(out.result.Error, out.Says)
 	}
 }
 
 // homeWork is how far the upgrade of blue's own data is, while green serves.
-func (s *bluegreenTopic) homeWork(ctx context.Context, v *bluegreen.SidesView) upgradeWork {
+func (s *bluegreenTopic) homeWork(ctx context.Context, v *bluegreen.SidesView) inplace.Work {
 	if s.Config.Upgraded == s.Upgrade.ID && !s.Upgrade.Closed() {
 		v.InPlace = major.Work{Done: true}
-		return upgradeWork{}
+		return inplace.Work{}
 	}
 	v.InPlace = major.Work{Started: s.Upgrade.Closed(), Says: s.Upgrade.Step}
 	if s.otherVersionAsked() {
 		v.InPlace.Failed = fmt.Sprintf("set spec.version to %d, which serves: blue is upgraded to it", s.Upgrade.To)
-		return upgradeWork{}
+		return inplace.Work{}
 	}
 	if s.Upgrade.Step == v1.UpgradeFailed {
 		v.InPlace.Failed = s.Upgrade.Failure
 	}
-	return s.all.upgradeWork(ctx, s.all.upgradeOf())
+	return s.inPlace.UpgradeWork(ctx, s.inPlace.UpgradeOf())
 }
 
 // sidesRemoved says whether nothing is left of green, nor of the links on blue.

@@ -1,4 +1,4 @@
-package versions
+package major
 
 import (
 	"strings"
@@ -9,23 +9,24 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/upgrade"
+	"toban.dev/internal/operator/sampledb/versions"
 	"toban.dev/internal/operator/sampledb/world"
 )
 
 // The nodes may have different images by one tag: where no digest is known, it is said what differs.
 func TestNodesWithDifferentVersions(t *testing.T) {
-	on := func(node, version string) nodePull {
-		return nodePull{
-			node: node, version: version, image: "postgres:18", state: upgrade.PullDone, job: &batchv1.Job{},
+	on := func(node, version string) versions.NodePull {
+		return versions.NodePull{
+			Node: node, Version: version, Image: "postgres:18", State: upgrade.PullDone, Job: &batchv1.Job{},
 		}
 	}
 	for name, c := range map[string]struct {
-		pulls []nodePull
+		pulls []versions.NodePull
 		says  string
 	}{
-		"one node": {[]nodePull{on("a", "18.5")}, ""},
-		"the same": {[]nodePull{on("a", "18.5"), on("b", "18.5")}, ""},
-		"one differs": {[]nodePull{on("a", "18.5"), on("b", "18.6"), on("c", "18.5")},
+		"one node": {[]versions.NodePull{on("a", "18.5")}, ""},
+		"the same": {[]versions.NodePull{on("a", "18.5"), on("b", "18.5")}, ""},
+		"one differs": {[]versions.NodePull{on("a", "18.5"), on("b", "18.6"), on("c", "18.5")},
 			"different versions of the image postgres:18: 18.5 on a, 18.6 on b, 18.5 on c"},
 	} {
 		s := topicsOf(world.Core{Outcomes: world.Outcomes{Upgrade: &v1.UpgradeStatus{Image: "postgres:18"}}})
@@ -45,7 +46,7 @@ func TestWhatIsSaidOfTheFormerData(t *testing.T) {
 	} {
 		done := &v1.UpgradeStatus{Version: "18.6", Method: method, CompletedAt: &at}
 		s := topicsOf(world.Core{DB: &v1.SampleDB{}, Outcomes: world.Outcomes{Upgrade: done}})
-		if got := s.upgradedSentence(); !strings.Contains(got, words) {
+		if got := s.UpgradedSentence(); !strings.Contains(got, words) {
 			t.Errorf("%s: it says %q, want %q", method, got, words)
 		}
 	}

@@ -1,10 +1,11 @@
-package versions
+package major
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 
@@ -12,13 +13,19 @@ import (
 	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/sampledb/world"
 )
 
-// Rehearsing says that a rehearsal is asked for alone.
-func (s *rehearsalTopic) Rehearsing() bool { return s.DB.Annotations[naming.AnnotationRehearse] != "" }
+// look is soon while a rehearsal is asked for alone.
+func (s *rehearsalTopic) look() time.Duration {
+	if s.DB.Annotations[naming.AnnotationRehearse] == "" {
+		return 0
+	}
+	return world.PauseStuck
+}
 
-// ApplyRehearsal does the next step of a rehearsal that is asked for alone: nothing is upgraded after it.
-func (s *rehearsalTopic) ApplyRehearsal(ctx context.Context) error {
+// applyRehearsal does the next step of a rehearsal that is asked for alone: nothing is upgraded after it.
+func (s *rehearsalTopic) applyRehearsal(ctx context.Context) error {
 	asked := s.DB.Annotations[naming.AnnotationRehearse]
 	switch {
 	case asked == "" && s.Rehearsal != nil && !s.Rehearsal.Ended(): // it was given up

@@ -1,4 +1,4 @@
-package versions
+package bluegreen
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func (s *bluegreenTopic) noteSides(w sidesWork, d bluegreen.SidesDecision) {
 	}
 	u.Message, u.Failure, u.WayBack = d.Says, d.Failure, s.sidesWayBack(w, d)
 	if d.Phase == major.PhaseFailed && before.Step != v1.UpgradeFailed {
-		u.FailedWith = s.all.wantedUpgrade()
+		u.FailedWith = s.inPlace.WantedUpgrade()
 		u.Attempt++
 		if d.Failure != "" { // it was not given up
 			s.AddWarning(world.EventUpgradeFailed, d.Says)
@@ -73,9 +73,17 @@ func (s *bluegreenTopic) turnsFrom(before v1.SidesStatus, open bool) bool {
 // openPatience is for how long it is looked again and again whether a side has opened.
 const openPatience = 30 * time.Second
 
-// ChangesSides says that a side is being closed or opened, or what follows that is due.
-func (s *bluegreenTopic) ChangesSides() bool {
-	if s.turns || s.SideClosed().Status != metav1.ConditionUnknown {
+// look is at once while sides change.
+func (s *bluegreenTopic) look() time.Duration {
+	if !s.changesSides() {
+		return 0
+	}
+	return world.PauseShort / 2
+}
+
+// changesSides says that a side is being closed or opened, or what follows that is due.
+func (s *bluegreenTopic) changesSides() bool {
+	if s.turns || s.sideClosed().Status != metav1.ConditionUnknown {
 		return s.turns
 	}
 	was := world.Condition(s.DB.Status, v1.ConditionSideClosed)
@@ -155,10 +163,10 @@ func (s *bluegreenTopic) actOnSides(ctx context.Context, d bluegreen.SidesDecisi
 	}
 	switch d.Phase {
 	case major.PhaseChecking:
-		x := s.all.upgradeOf()
-		return s.all.startUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.DB, s.Settings, x))
+		x := s.inPlace.UpgradeOf()
+		return s.inPlace.StartUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.DB, s.Settings, x))
 	case major.PhaseBackingUp:
-		return s.all.startUpgradeBackup(ctx)
+		return s.inPlace.StartUpgradeBackup(ctx)
 	case bluegreen.PhasePublishing:
 		return s.startSides(ctx, w, protocol.SidesWork(d.Task))
 	case major.PhaseFailed:
@@ -179,7 +187,7 @@ func (s *bluegreenTopic) finishSides(ctx context.Context) error {
 		s.Upgrade.Step, s.Upgrade.Sides.Step = v1.SidesComingHome, v1.SidesComingHome
 		return err
 	}
-	s.AddEvent(world.EventUpgraded, s.all.upgradedSentence())
+	s.AddEvent(world.EventUpgraded, s.inPlace.UpgradedSentence())
 	return nil
 }
 
@@ -213,16 +221,16 @@ func (s *bluegreenTopic) upgradeHome(ctx context.Context, w sidesWork) error {
 		return nil
 	}
 	says := s.Upgraded
-	view, err := s.all.majorView(w.inPlace)
+	view, err := s.inPlace.MajorView(w.inPlace)
 	if err != nil {
 		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
 	}
 	view.Asked, view.Busy = true, ""
 	d := major.DecideMajor(view)
 	wayBack, message := s.Upgrade.WayBack, s.Upgrade.Message
-	s.all.noteMajor(d)
+	s.inPlace.NoteMajor(d)
 	s.Upgrade.WayBack, s.Upgrade.Message, s.Upgraded = wayBack, message, says
-	return s.all.actOnUpgrade(ctx, d, s.all.upgradeOf(), w.inPlace)
+	return s.inPlace.ActOnUpgrade(ctx, d, s.inPlace.UpgradeOf(), w.inPlace)
 }
 
 // applyGreen makes the second side, or has it be what it is to be. It is let to serve when that is on record.
@@ -394,7 +402,7 @@ func (s *bluegreenTopic) removeSides(ctx context.Context) error {
 	if err := s.all.removeGreenCertificate(ctx); err != nil {
 		return err
 	}
-	return s.all.endUpgrade(ctx)
+	return s.inPlace.EndUpgrade(ctx)
 }
 
 // keepSidesJobs removes the Jobs but those of the work that is needed now.
@@ -416,8 +424,8 @@ func (s *bluegreenTopic) keepSidesJobs(ctx context.Context, w sidesWork) error {
 	return nil
 }
 
-// SideClosed is the condition of a second side: whether it lets no client in.
-func (s *bluegreenTopic) SideClosed() world.Verdict {
+// sideClosed is the condition of a second side: whether it lets no client in.
+func (s *bluegreenTopic) sideClosed() world.Verdict {
 	if s.DB.Annotations[naming.AnnotationSide] == "" {
 		return world.Verdict{}
 	}

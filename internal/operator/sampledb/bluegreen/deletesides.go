@@ -1,4 +1,4 @@
-package versions
+package bluegreen
 
 import (
 	"context"
@@ -15,16 +15,12 @@ import (
 	"toban.dev/internal/operator/sampledb/world"
 )
 
-// EndUpgrades has no upgrade of a SampleDB that is being deleted go on, and names what the deletion waits for, "" for
-// nothing. The instance whose volume an upgrade in place works on undoes that when it starts for the last backup; what
-// it runs already, it runs on. A second side that follows goes without a trace. One that serves has the last writes:
-// it goes first, with the last backup (docs/bluegreen.md, "Deleted in the middle").
-func (s *greenTopic) EndUpgrades(ctx context.Context) (waiting string, err error) {
+// end has no upgrade of a SampleDB that is being deleted go on, and names what the deletion waits for, "" for nothing.
+// A second side that follows goes without a trace. One that serves has the last writes: it goes first, with the last
+// backup (docs/bluegreen.md, "Deleted in the middle").
+func (s *greenTopic) end(ctx context.Context) (waiting string, err error) {
 	if s.Upgrade == nil {
 		return "", nil
-	}
-	if err := s.all.endUpgrade(ctx); err != nil {
-		return "", err
 	}
 	if err := s.all.keepSidesJobs(ctx, sidesWork{}); err != nil {
 		return "", err
@@ -42,7 +38,7 @@ func (s *greenTopic) EndUpgrades(ctx context.Context) (waiting string, err error
 	if err := s.deleteServing(ctx, green); err != nil || desired.DeletionPolicy(s.DB) != v1.DeletionSnapshot {
 		return "", err
 	}
-	return waitsForGreen(s.DB.Name, green), s.others.KeepUp(ctx)
+	return waitsForGreen(s.DB.Name, green), s.rest.KeepUp(ctx)
 }
 
 // deleteFollowing deletes a second side that does not serve, by what is on record now: a cache may be late.
@@ -103,8 +99,8 @@ func waitsForGreen(name string, green *v1.SampleDB) string {
 		green.Name, name)
 }
 
-// SavedByGreen says that the second side has served to the end and has left a last backup, which has all.
-func (s *greenTopic) SavedByGreen(ctx context.Context) (bool, error) {
+// saved says that the second side has served to the end and has left a last backup, which has all.
+func (s *greenTopic) saved(ctx context.Context) (bool, error) {
 	if !s.DB.Status.Upgrade.GreenServes() {
 		return false, nil
 	}
@@ -131,20 +127,18 @@ func isLastOfGreen(b *v1.DatabaseBackup, db *v1.SampleDB) bool {
 		since != nil && b.CreationTimestamp.Unix() >= since.Unix()
 }
 
-// TellFinal tells that the last backup is taken, and what it may lack.
-func (s *greenTopic) TellFinal(name string) {
-	words := name + " is taken: the SampleDB is being deleted"
+// lacks is what the last backup of the SampleDB's own instances may lack, "" for nothing.
+func (s *greenTopic) lacks() string {
 	if !s.DB.Status.Upgrade.GreenServes() {
-		s.AddEvent(world.EventBackup, words)
-		return
+		return ""
 	}
-	s.AddWarning(world.EventBackup, fmt.Sprintf("%s, and %s, which has "+
-		"served, has left no last backup: what was written there last may be missing", words, naming.Green(s.DB.Name)))
+	return fmt.Sprintf(", and %s, which has served, has left no last backup: what was written there last may be missing",
+		naming.Green(s.DB.Name))
 }
 
-// OtherSideStays says where the last writes are of a SampleDB that goes and leaves its data, while its second side
+// stays says where the last writes are of a SampleDB that goes and leaves its data, while its second side
 // serves; "" where there is nothing to say.
-func (s *greenTopic) OtherSideStays() string {
+func (s *greenTopic) stays() string {
 	green := naming.Green(s.DB.Name)
 	switch {
 	case !s.DB.Status.Upgrade.GreenServes():
