@@ -13,6 +13,7 @@ type without struct {
 	gone  []string
 	stays []string          // folders below these that do not go
 	lines map[string]string // by file, an expression for what is taken out of it
+	above []string          // annexes that build on it, which go with it
 }
 
 // ofController is a controller with its entry in the list of annexes.
@@ -51,15 +52,42 @@ func (w without) withWork(name string, folders ...string) without {
 	return w
 }
 
+// ofSampleDB is a folder of topics of a SampleDB's work with its lines in the list of annexes there.
+func ofSampleDB(folder string, more ...string) without {
+	entry, imported := `^\t`+folder+`\..*\n`, `^\t"toban.dev/internal/operator/sampledb/`+folder+`"\n`
+	return without{gone: append(more, "internal/operator/sampledb/"+folder), lines: map[string]string{
+		"internal/operator/sampledb/annexes.go": `(?m)` + entry + `|` + imported,
+	}}
+}
+
+// under is the annex with the names of those that build on it.
+func (w without) under(names ...string) without {
+	w.above = names
+	return w
+}
+
+// all is what the annex goes with, and what goes with those that build on it.
+func (w without) all() without {
+	all := without{gone: slices.Clone(w.gone), stays: slices.Clone(w.stays), lines: maps.Clone(w.lines)}
+	for _, name := range w.above {
+		other := annexes[name].all()
+		all.gone = append(all.gone, other.gone...)
+		for file, lines := range other.lines {
+			all.lines[file] = strings.TrimPrefix(all.lines[file]+"|"+lines, "|")
+		}
+	}
+	return all
+}
+
 // annexes are what the core can do without (docs/packages.md, "Core and annexes").
 var annexes = map[string]without{
 	"DatabaseRestore": ofController("DatabaseRestores", "internal/operator/order/databaserestore").
 		withWork("tableRestore", "internal/work/tablerestore"),
 	"FaultDrill": ofController("FaultDrills", "internal/operator/order/faultdrill").
 		withWork("faultDrill", "internal/work/drill").ofAgents("fault"),
-	"blue/green": without{}.withWork("blueGreen", "internal/work/bluegreen"),
-	"major upgrades": without{}.withWork("majorUpgrade", "internal/work/former", "internal/work/major",
-		"internal/work/upgrade"),
+	"blue/green": ofSampleDB("bluegreen").withWork("blueGreen", "internal/work/bluegreen"),
+	"major upgrades": ofSampleDB("major").withWork("majorUpgrade", "internal/work/former", "internal/work/major",
+		"internal/work/upgrade").under("blue/green"),
 	"second store": without{}.withWork("secondStore", "internal/archive/second", "internal/work/second"),
 	"scrub":        without{}.withWork("archiveScrub", "internal/archive/scrub", "internal/work/scrub"),
 	"PostgreSQL":   ofController("PostgreSQLs", "internal/operator/postgresql"),

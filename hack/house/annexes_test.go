@@ -20,7 +20,7 @@ func TestTheCoreIsWholeWithoutEachAnnex(t *testing.T) {
 	}
 	for name, annex := range annexes {
 		t.Run(name, func(t *testing.T) {
-			overlay := annex.overlay(t, root)
+			overlay := annex.all().overlay(t, root)
 			// What the program imports is compiled, and the program is not linked.
 			build := exec.CommandContext(t.Context(), "go", "list", "-export", "-overlay", overlay,
 				"./cmd/toban", "./internal/cli/process", "./internal/ha/...")
