@@ -9,7 +9,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/sides"
 )
 
 // The second side of a blue/green upgrade is one that a cluster takes, of the former version as of the new one,
@@ -26,9 +26,9 @@ func TestTheSecondSideIsTaken(t *testing.T) {
 			Upgrade: &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen},
 		},
 	}
-	for _, g := range []desired.GreenOf{{Version: 16}, {Version: 17, Branch: 3}, {Version: 18, Serves: true}} {
+	for _, g := range []sides.GreenOf{{Version: 16}, {Version: 17, Branch: 3}, {Version: 18, Serves: true}} {
 		g.Position = "0/3000060"
-		green := desired.Green(db, g)
+		green := sides.Green(db, g)
 		green.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: "SampleDB"}
 		text, err := json.Marshal(green)
 		if err != nil {

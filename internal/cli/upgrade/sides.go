@@ -15,6 +15,8 @@ import (
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/sides"
+	"toban.dev/internal/operator/desired/upgrades"
 )
 
 // strategies are the values of --strategy, and what they are in the spec.
@@ -37,7 +39,7 @@ func (o *upgradeToOptions) refuseStrategy(db *v1.SampleDB) error {
 	if !desired.Upgrades(after) || !desired.BlueGreen(after) {
 		return nil
 	}
-	if _, sentence := bluegreen.StrategyRefusal(desired.StrategyFacts(after)); sentence != "" {
+	if _, sentence := bluegreen.StrategyRefusal(sides.StrategyFacts(after)); sentence != "" {
 		return fmt.Errorf("%s can't be upgraded by a second side: %s", db.Name, sentence)
 	}
 	return nil
@@ -46,7 +48,7 @@ func (o *upgradeToOptions) refuseStrategy(db *v1.SampleDB) error {
 // tellWayBack prints which way back there will be after an upgrade in place, before it is asked for.
 func (o *upgradeToOptions) tellWayBack(out io.Writer, db *v1.SampleDB) {
 	if after := o.after(db); desired.Upgrades(after) && !desired.BlueGreen(after) {
-		fmt.Fprintf(out, "%s: %s\n", db.Name, desired.WayBack(after).Sentence())
+		fmt.Fprintf(out, "%s: %s\n", db.Name, upgrades.WayBack(after).Sentence())
 	}
 }
 

@@ -178,3 +178,8 @@ func ArchivePolicy(db *v1.SampleDB) *networkingv1.NetworkPolicy {
 		},
 	}
 }
+
+// rehearsalSelector selects the Pods of a SampleDB's rehearsals. They are none of those that may reach a server.
+func rehearsalSelector(db string) map[string]string {
+	return map[string]string{naming.LabelSampleDB: db, naming.LabelComponent: naming.ComponentRehearse}
+}

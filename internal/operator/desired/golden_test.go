@@ -255,7 +255,7 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 		out = append(out, archiveObjects(t, db, config)...)
 	}
 	if db.Status.Upgrade != nil {
-		out = append(out, upgradeObjects(t, db, config)...)
+		out = append(out, UpgradeObjects(t, db, config)...)
 	}
 	if db.Spec.RestoreFrom != nil {
 		out = append(out, restoreObjects(t, db, config)...)
@@ -319,30 +319,6 @@ func restoreObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 		out = append(out, configMap, RestoreJob(db, settings, FirstRestore(db), source))
 	}
 	return out
-}
-
-// upgradeObjects are those that come with an upgrade to another major version.
-func upgradeObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []client.Object {
-	t.Helper()
-	u := Upgrade{ID: "18-0a1b2c", From: 17, To: 18, Image: WantedImage(db, settings), Node: "worker1"}
-	told, err := UpgradeConfigMap(db, UpgradeSettings(db, config, u))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := []client.Object{
-		UpgradePolicy(db, settings), told, UpgradeCheckJob(db, settings, u), UpgradeJob(db, settings, u),
-		UpgradeBackup(db, u.ID),
-	}
-	if Backup(db) == nil {
-		return out
-	}
-	backup := UpgradeBackup(db, u.ID)
-	backup.Status.ID = "20261120T030000Z-3f2a"
-	rehearsal, err := RehearsalJob(db, settings, u, backup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(out, rehearsal)
 }
 
 // archiveObjects are those that come with spec.backup.

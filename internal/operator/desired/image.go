@@ -42,6 +42,11 @@ func Major(db *v1.SampleDB) int {
 // Upgrades says that the spec wants a newer major version than the data has.
 func Upgrades(db *v1.SampleDB) bool { return Major(db) < int(db.Spec.Version) }
 
+// BlueGreen says that the SampleDB is to move on to another major version by a second side.
+func BlueGreen(db *v1.SampleDB) bool {
+	return db.Spec.Upgrade != nil && db.Spec.Upgrade.Strategy == v1.StrategyBlueGreen
+}
+
 // Image is the PostgreSQL image that instances are made from, and all else that needs its programs: the one by its
 // digest that the status has on record for the named one, else the named one itself.
 func Image(db *v1.SampleDB, settings Settings) string {

@@ -47,31 +47,7 @@ func TestAManifestMakesTheSampleDBAgain(t *testing.T) {
 	}
 }
 
-// A backup says of which side of a blue/green upgrade it is, and whether that served: what clients write is only there.
-func TestAManifestSaysWhichSideItIsOf(t *testing.T) {
-	for serves, want := range map[string][2]BackupSide{
-		v1.SideBlue:  {{}, {Of: "x", UID: "u", Does: naming.SideFollows}},
-		v1.SideGreen: {{Does: naming.SideFollows}, {Of: "x", UID: "u", Does: naming.SideServes}},
-	} {
-		db := sampleDB("x", func(db *v1.SampleDB) {
-			db.UID = "u"
-			db.Status.Upgrade = &v1.UpgradeStatus{Sides: &v1.SidesStatus{Step: v1.SidesChanging, Serves: serves}}
-		})
-		green := Green(db, GreenOf{Version: 18, Credentials: "u.code"})
-		green.OwnerReferences = []metav1.OwnerReference{Owner(db)}
-		for i, of := range []*v1.SampleDB{db, green} {
-			manifest := Manifest(of, "u.code")
-			got := SideOfBackup(&v1.DatabaseBackup{Status: v1.DatabaseBackupStatus{Manifest: manifest}})
-			if got != want[i] {
-				t.Errorf("where %s serves, a backup of %s is of %+v, want %+v", serves, of.Name, got, want[i])
-			}
-			var again v1.SampleDB
-			if err := json.Unmarshal(manifest.Raw, &again); err != nil || again.Name != "x" ||
-				again.Annotations[naming.AnnotationCredentials] != "u.code" {
-				t.Errorf("it makes %+v, %v", again.ObjectMeta, err)
-			}
-		}
-	}
+func TestOnlyAManifestIsAnnotated(t *testing.T) {
 	for _, text := range []string{"", "{}", `{"metadata":1}`, `{"metadata":null}`} {
 		if got := annotated([]byte(text), map[string]string{"a": "b"}); string(got) != text {
 			t.Errorf("%q becomes %q", text, got)

@@ -1,6 +1,7 @@
-package desired
+package desired_test
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"testing"
@@ -13,14 +14,17 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/desiredtest"
+	"toban.dev/internal/operator/desired/sides"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 )
 
 // ofTwoSides raises the version of a SampleDB whose spec has what the strategy takes.
 func ofTwoSides(db *v1.SampleDB) {
-	full(db)
-	inS3(db)
+	desired.TestFull(db)
+	desired.TestInS3(db)
 	window := v1.Window{Start: "03:00"}
 	db.Spec.TLS.SecretName, db.Spec.Init = "", nil
 	db.Spec.Version, db.Spec.Image = 18, "registry.example/postgres:18.1"
@@ -37,16 +41,16 @@ func ofTwoSides(db *v1.SampleDB) {
 }
 
 func copied(db *v1.SampleDB) *v1.SampleDB {
-	return Green(db, GreenOf{Position: "0/3000060", Version: 16, Image: "docker.io/library/postgres:16"})
+	return sides.Green(db, sides.GreenOf{Position: "0/3000060", Version: 16, Image: "docker.io/library/postgres:16"})
 }
 
 // A reviewer sees in the golden file what a blue/green upgrade makes.
 func TestObjectsOfTwoSidesAreAsInTheGoldenFile(t *testing.T) {
-	db := sampleDB("one", ofTwoSides)
-	whole(t, "sides", sidesObjects(t, db))
-	long := sampleDB(longest[:naming.MaxNameBlueGreen], ofTwoSides)
+	db := desiredtest.SampleDB("one", ofTwoSides)
+	desired.TestWhole(t, "sides", sidesObjects(t, db))
+	long := desiredtest.SampleDB(desired.TestLongest[:naming.MaxNameBlueGreen], ofTwoSides)
 	for _, object := range sidesObjects(t, long) {
-		checkName(t, object)
+		desired.TestCheckName(t, object)
 	}
 }
 
@@ -54,35 +58,35 @@ func sidesObjects(t *testing.T, db *v1.SampleDB) []client.Object {
 	t.Helper()
 	green := copied(db)
 	green.UID = "0b5d"
-	config := Config(db, Known{Authority: "AUTHORITY\n", Operator: "OPERATOR\n"})
-	second := Config(green, Known{Authority: "OTHER\n", Given: "AUTHORITY\n"})
-	told, err := SidesConfigMap(db, SidesSettings(config, "18-0a1b2c", "0/3000060", &second))
+	config := desired.Config(db, desired.Known{Authority: "AUTHORITY\n", Operator: "OPERATOR\n"})
+	second := desired.Config(green, desired.Known{Authority: "OTHER\n", Given: "AUTHORITY\n"})
+	told, err := sides.ConfigMap(db, sides.Settings(config, "18-0a1b2c", "0/3000060", &second))
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision := GreenCertificateRevision(db, 0, "AUTHORITY\n")
+	revision := sides.GreenCertificateRevision(db, 0, "AUTHORITY\n")
 	revision.UID = "7e58"
 	out := []client.Object{
-		green, revision, GreenCertificateSecret(db, revision, []byte("CERT"), []byte("KEY"), "AUTHORITY\n"),
-		told, SidesPolicy(db, settings),
+		green, revision, sides.GreenCertificateSecret(db, revision, []byte("CERT"), []byte("KEY"), "AUTHORITY\n"),
+		told, sides.Policy(db, desired.TestSettings),
 	}
-	for _, x := range []Sides{
+	for _, x := range []sides.Step{
 		{ID: "18-0a1b2c", Work: protocol.SidesPublish}, {ID: "18-0a1b2c", Work: protocol.SidesChange, FromGreen: true},
 	} {
-		out = append(out, SidesJob(db, settings, x))
+		out = append(out, sides.Job(db, desired.TestSettings, x))
 	}
 	return out
 }
 
 // Only publish and cancel are done where there may be no second side: all else would begin without its authority.
 func TestAPodWaitsForTheAuthorityOfTheSecondSide(t *testing.T) {
-	db := sampleDB("x", ofTwoSides)
+	db := desiredtest.SampleDB("x", ofTwoSides)
 	for work, want := range map[protocol.SidesWork]bool{
 		protocol.SidesPublish: true, protocol.SidesCancel: true, protocol.SidesFollow: false,
 		protocol.SidesCompare: false, protocol.SidesLeave: false, protocol.SidesChange: false,
 	} {
-		pod := SidesJob(db, settings, Sides{Work: work}).Spec.Template.Spec
-		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == volumeGreenAuthority })
+		pod := sides.Job(db, desired.TestSettings, sides.Step{Work: work}).Spec.Template.Spec
+		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "green-authority" })
 		secret := pod.Volumes[i].Projected.Sources[0].Secret
 		if got := secret.Optional != nil && *secret.Optional; got != want || secret.Name != "x-green-ca" {
 			t.Errorf("%s: the Secret %s may be missing: %v", work, secret.Name, got)
@@ -91,9 +95,9 @@ func TestAPodWaitsForTheAuthorityOfTheSecondSide(t *testing.T) {
 }
 
 func TestEachTryOfAStepIsAnotherJob(t *testing.T) {
-	db := sampleDB("x", ofTwoSides)
-	names := map[string]Sides{}
-	for _, x := range []Sides{
+	db := desiredtest.SampleDB("x", ofTwoSides)
+	names := map[string]sides.Step{}
+	for _, x := range []sides.Step{
 		{ID: "a", Work: protocol.SidesFollow}, {ID: "b", Work: protocol.SidesFollow},
 		{ID: "a", Work: protocol.SidesCompare}, {ID: "a", Work: protocol.SidesFollow, Run: "1"},
 		{ID: "a", Work: protocol.SidesFollow, FromGreen: true},
@@ -107,7 +111,7 @@ func TestEachTryOfAStepIsAnotherJob(t *testing.T) {
 
 // The agents of the second side take the certificate, and everybody who trusts the first side's authority knows them.
 func TestTheSecondSideIsKnownByTheNamesOfBoth(t *testing.T) {
-	db := sampleDB("x", ofTwoSides)
+	db := desiredtest.SampleDB("x", ofTwoSides)
 	now := time.Now()
 	authority, err := pki.NewAuthority([]byte("seed"), "toban shop/x", now)
 	if err != nil {
@@ -118,18 +122,18 @@ func TestTheSecondSideIsKnownByTheNamesOfBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := string(former.CertPEM())
-	leaf, err := authority.IssueLasting(naming.IdentityGreen, GreenNames(db), now)
+	leaf, err := authority.IssueLasting(naming.IdentityGreen, sides.GreenNames(db), now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := GreenCertificateSecret(db, GreenCertificateRevision(db, 0, ""), leaf.CertPEM, leaf.KeyPEM,
+	secret := sides.GreenCertificateSecret(db, sides.GreenCertificateRevision(db, 0, ""), leaf.CertPEM, leaf.KeyPEM,
 		other+string(authority.CertPEM()))
-	green := Config(copied(db), Known{Least: 5}) // two are on their way out
+	green := desired.Config(copied(db), desired.Known{Least: 5}) // two are on their way out
 	required := green.Certificate.Names
 	for _, m := range green.Members {
 		required = append(required, m.Host)
 	}
-	for _, name := range append(required, Config(db, Known{}).ServerNames...) {
+	for _, name := range append(required, desired.Config(db, desired.Known{}).ServerNames...) {
 		if _, err := (pki.Given{
 			Certificate: secret.Data[naming.KeyTLSCertificate], Key: secret.Data[naming.KeyTLSKey],
 			Authority: secret.Data[naming.KeyCA],
@@ -143,17 +147,18 @@ func TestTheSecondSideIsKnownByTheNamesOfBoth(t *testing.T) {
 }
 
 func TestAnotherAuthorityOrNameHasAnotherCertificateIssued(t *testing.T) {
-	db := sampleDB("x", ofTwoSides)
-	first := GreenCertificateRevision(db, 0, "A").Name
-	if GreenCertificateRevision(db, 7, "A").Name == first || GreenCertificateRevision(db, 0, "AB").Name == first {
+	db := desiredtest.SampleDB("x", ofTwoSides)
+	first := sides.GreenCertificateRevision(db, 0, "A").Name
+	if sides.GreenCertificateRevision(db, 7, "A").Name == first ||
+		sides.GreenCertificateRevision(db, 0, "AB").Name == first {
 		t.Error("after a step of a rotation of the authority it is the same")
 	}
 	db.Spec.Instances++
-	if GreenCertificateRevision(db, 0, "A").Name != first {
+	if sides.GreenCertificateRevision(db, 0, "A").Name != first {
 		t.Error("with another instance it is another")
 	}
 	db.Spec.TLS.Names = append(db.Spec.TLS.Names, "other.example.com")
-	if GreenCertificateRevision(db, 0, "A").Name == first {
+	if sides.GreenCertificateRevision(db, 0, "A").Name == first {
 		t.Error("with another name it is the same")
 	}
 }
@@ -173,34 +178,36 @@ func TestTheSecondSideIsDeletedWithItsDataOnlyWhileItFollows(t *testing.T) {
 		"it serves, all is kept":     {v1.DeletionRetain, v1.SideGreen, true, v1.DeletionRetain},
 		"it serves, nothing is kept": {v1.DeletionDelete, v1.SideGreen, true, v1.DeletionDelete},
 	} {
-		db := sampleDB("x", ofTwoSides)
+		db := desiredtest.SampleDB("x", ofTwoSides)
 		db.Spec.DeletionPolicy, db.Status.Upgrade.Sides.Serves = c.spec, c.serves
-		if got := Green(db, GreenOf{Version: 18, Serves: c.opened}).Spec.DeletionPolicy; got != c.want {
+		if got := sides.Green(db, sides.GreenOf{Version: 18, Serves: c.opened}).Spec.DeletionPolicy; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
 func TestWhatTheSecondSideHasBegunWithStays(t *testing.T) {
-	db := sampleDB("x", ofTwoSides)
+	db := desiredtest.SampleDB("x", ofTwoSides)
 	first := copied(db)
-	next := Green(db, GreenOf{Position: "0/5000000", Branch: 3, Version: 18, Have: first})
+	next := sides.Green(db, sides.GreenOf{Position: "0/5000000", Branch: 3, Version: 18, Have: first})
 	if got := next.Spec.RestoreFrom.Target; *got != *first.Spec.RestoreFrom.Target {
 		t.Errorf("it has begun with %+v, and is to begin with %+v", first.Spec.RestoreFrom.Target, got)
 	}
-	if of, is := IsGreen(next); !is || of != "x" {
+	if of, is := desired.IsGreen(next); !is || of != "x" {
 		t.Errorf("it is green of %q: %v", of, is)
 	}
-	if _, is := IsGreen(db); is {
+	if _, is := desired.IsGreen(db); is {
 		t.Error("the first side is green")
 	}
 }
 
-// sides is a SampleDB whose upgrade is in a step, with its second side.
-func sides(step, serves string) (db, green *v1.SampleDB) {
-	db = sampleDB("x", ofTwoSides)
+// inStep is a SampleDB whose upgrade is in a step, with its second side.
+func inStep(step, serves string) (db, green *v1.SampleDB) {
+	db = desiredtest.SampleDB("x", ofTwoSides)
 	db.Status.Upgrade.Step, db.Status.Upgrade.Sides.Step, db.Status.Upgrade.Sides.Serves = step, step, serves
-	return db, Green(db, GreenOf{Version: 18, Serves: serves == v1.SideGreen && step != v1.SidesChangingBack})
+	return db, sides.Green(db, sides.GreenOf{
+		Version: 18, Serves: serves == v1.SideGreen && step != v1.SidesChangingBack,
+	})
 }
 
 // One side at most lets clients in, whatever the step.
@@ -223,25 +230,25 @@ func TestOneSideLetsClientsIn(t *testing.T) {
 		{v1.UpgradeUpgraded, v1.SideBlue, false, true, false, false},
 		{v1.UpgradeFailed, v1.SideBlue, false, true, false, false},
 	} {
-		db, green := sides(c.step, c.serves)
-		first, second := Config(db, Known{}), Config(green, Known{})
+		db, green := inStep(c.step, c.serves)
+		first, second := desired.Config(db, desired.Known{}), desired.Config(green, desired.Known{})
 		if first.Closed != c.first || second.Closed != c.second {
 			t.Errorf("%s, %s serves: closed are %v and %v", c.step, c.serves, first.Closed, second.Closed)
 		}
-		if first.Link != c.linked || !second.Link || TwoSides(db) != c.apart {
-			t.Errorf("%s: linked are %v and %v; two sides: %v", c.step, first.Link, second.Link, TwoSides(db))
+		if first.Link != c.linked || !second.Link || desired.TwoSides(db) != c.apart {
+			t.Errorf("%s: linked are %v and %v; two sides: %v", c.step, first.Link, second.Link, desired.TwoSides(db))
 		}
 	}
-	db, green := sides(v1.SidesChanged, v1.SideGreen)
+	db, green := inStep(v1.SidesChanged, v1.SideGreen)
 	db.DeletionTimestamp = &metav1.Time{Time: time.Unix(2e9, 0)}
-	if !Config(db, Known{Left: true}).Closed {
+	if !desired.Config(db, desired.Known{Left: true}).Closed {
 		t.Error("deleted with its kind, the side lets clients in that does not serve")
 	}
 	delete(green.Annotations, naming.AnnotationSide)
-	if !Config(green, Known{}).Closed {
+	if !desired.Config(green, desired.Known{}).Closed {
 		t.Error("without its annotation, the second side lets clients in")
 	}
-	if plain := Config(sampleDB("x"), Known{}); plain.Closed || plain.Link {
+	if plain := desired.Config(desiredtest.SampleDB("x"), desired.Known{}); plain.Closed || plain.Link {
 		t.Errorf("without an upgrade: closed %v, linked %v", plain.Closed, plain.Link)
 	}
 }
@@ -249,14 +256,14 @@ func TestOneSideLetsClientsIn(t *testing.T) {
 func TestServicesLeadToTheSideThatServes(t *testing.T) {
 	for serves, want := range map[string]string{v1.SideBlue: "x", v1.SideGreen: "x-green"} {
 		for _, instances := range []int32{1, 3} {
-			db, green := sides(v1.SidesChanged, serves)
+			db, green := inStep(v1.SidesChanged, serves)
 			db.Spec.Instances = instances
 			db.Spec.Readers = &v1.ReadersSpec{Count: 1}
 			role := protocol.RoleStandby
 			if instances == 1 {
 				role = protocol.RolePrimary
 			}
-			all := Services(db, false)
+			all := desired.Services(db, false)
 			for i, role := range []protocol.Role{protocol.RolePrimary, role} {
 				if got := all[i].Spec.Selector; !maps.Equal(got, naming.RoleSelector(want, string(role))) {
 					t.Errorf("%s serves: %s leads to %v", serves, all[i].Name, got)
@@ -265,13 +272,13 @@ func TestServicesLeadToTheSideThatServes(t *testing.T) {
 			if got := all[2].Spec.Selector; !maps.Equal(got, naming.InstanceSelector("x")) {
 				t.Errorf("%s gives names to %v", all[2].Name, got)
 			}
-			if got := Services(green, false)[0].Spec.Selector[naming.LabelSampleDB]; got != "x-green" {
+			if got := desired.Services(green, false)[0].Spec.Selector[naming.LabelSampleDB]; got != "x-green" {
 				t.Errorf("that of the second side leads to %s", got)
 			}
 		}
 	}
-	db, _ := sides(v1.SidesChanged, v1.SideGreen)
-	if got := Services(db, true)[0].Spec; got.Selector[naming.LabelSampleDB] != "x-green" ||
+	db, _ := inStep(v1.SidesChanged, v1.SideGreen)
+	if got := desired.Services(db, true)[0].Spec; got.Selector[naming.LabelSampleDB] != "x-green" ||
 		got.Ports[0].TargetPort.StrVal != "postgresql" {
 		t.Errorf("with relays of the other side it leads to %v", got)
 	}
@@ -279,7 +286,7 @@ func TestServicesLeadToTheSideThatServes(t *testing.T) {
 
 // Where a user says who reaches the servers, those of the other side and the Pods of the upgrade do too.
 func TestTheOtherSideReachesTheServers(t *testing.T) {
-	db, green := sides(v1.SidesFollowing, v1.SideBlue)
+	db, green := inStep(v1.SidesFollowing, v1.SideBlue)
 	for _, side := range []struct {
 		db    *v1.SampleDB
 		other string
@@ -297,7 +304,7 @@ func TestTheOtherSideReachesTheServers(t *testing.T) {
 			}
 		}
 	}
-	alone := sampleDB("x", ofTwoSides)
+	alone := desiredtest.SampleDB("x", ofTwoSides)
 	alone.Status.Upgrade = nil
 	if reaches(t, alone, "x-green", naming.ComponentInstance) || reaches(t, alone, "x", naming.ComponentSides) {
 		t.Error("without an upgrade the other side reaches it")
@@ -308,7 +315,7 @@ func TestTheOtherSideReachesTheServers(t *testing.T) {
 func reaches(t *testing.T, db *v1.SampleDB, sampledb, component string) bool {
 	t.Helper()
 	pod := labels.Set{naming.LabelSampleDB: sampledb, naming.LabelComponent: component}
-	for _, rule := range NetworkPolicy(db, settings).Spec.Ingress {
+	for _, rule := range desired.NetworkPolicy(db, desired.TestSettings).Spec.Ingress {
 		if rule.Ports[0].Port.IntVal != naming.PortPostgreSQL {
 			continue
 		}
@@ -323,4 +330,31 @@ func reaches(t *testing.T, db *v1.SampleDB, sampledb, component string) bool {
 		}
 	}
 	return false
+}
+
+// A backup says of which side of a blue/green upgrade it is, and whether that served: what clients write is only there.
+func TestAManifestSaysWhichSideItIsOf(t *testing.T) {
+	for serves, want := range map[string][2]desired.BackupSide{
+		v1.SideBlue:  {{}, {Of: "x", UID: "u", Does: naming.SideFollows}},
+		v1.SideGreen: {{Does: naming.SideFollows}, {Of: "x", UID: "u", Does: naming.SideServes}},
+	} {
+		db := desiredtest.SampleDB("x", func(db *v1.SampleDB) {
+			db.UID = "u"
+			db.Status.Upgrade = &v1.UpgradeStatus{Sides: &v1.SidesStatus{Step: v1.SidesChanging, Serves: serves}}
+		})
+		green := sides.Green(db, sides.GreenOf{Version: 18, Credentials: "u.code"})
+		green.OwnerReferences = []metav1.OwnerReference{desired.Owner(db)}
+		for i, of := range []*v1.SampleDB{db, green} {
+			manifest := desired.Manifest(of, "u.code")
+			got := desired.SideOfBackup(&v1.DatabaseBackup{Status: v1.DatabaseBackupStatus{Manifest: manifest}})
+			if got != want[i] {
+				t.Errorf("where %s serves, a backup of %s is of %+v, want %+v", serves, of.Name, got, want[i])
+			}
+			var again v1.SampleDB
+			if err := json.Unmarshal(manifest.Raw, &again); err != nil || again.Name != "x" ||
+				again.Annotations[naming.AnnotationCredentials] != "u.code" {
+				t.Errorf("it makes %+v, %v", again.ObjectMeta, err)
+			}
+		}
+	}
 }

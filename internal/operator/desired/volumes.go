@@ -27,9 +27,6 @@ const (
 	volumeArchive   = "archive"
 	volumeSource    = "source"
 	volumeKey       = "key"
-	volumeFormer    = "former"
-	volumeScratch   = "scratch"
-	volumeUpgrade   = "upgrade"
 	volumePlan      = "plan"
 
 	pathTmp    = "/tmp"

@@ -48,18 +48,6 @@ var (
 	workSecond = Work{Deadline: 24 * time.Hour, Kept: 10 * time.Minute}
 	// workDrill has one Pod: another one would have seen another outage.
 	workDrill = Work{}
-
-	workUpgradeCheck = Work{Retries: 1, Deadline: 30 * time.Minute, OneAfterAnother: true, Refuses: true,
-		In: naming.ContainerUpgrade}
-	// workUpgrade may wait for a window: its Pod is there before.
-	workUpgrade = Work{Retries: 3, Deadline: 8 * 24 * time.Hour, OneAfterAnother: true, Refuses: true,
-		In: naming.ContainerUpgrade}
-	workRehearsal = Work{Retries: 2, OneAfterAnother: true, Refuses: true}
-	// workSides may compare all rows, and what is half made another Pod makes whole.
-	workSides = Work{Retries: 6, Deadline: 24 * time.Hour, OneAfterAnother: true, Refuses: true,
-		In: naming.ContainerSides}
-	// workSidesChange waits for its beginning, but not for long; one that has failed is put off.
-	workSidesChange = Work{Deadline: 15 * time.Minute, OneAfterAnother: true, Refuses: true, In: naming.ContainerSides}
 )
 
 // Within is the work with a deadline, of a second at least.

@@ -16,6 +16,8 @@ import (
 	"toban.dev/internal/change/stop"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/sides"
+	"toban.dev/internal/operator/desired/upgrades"
 )
 
 // change is a SampleDB as it is and as it would be, with what is known of it.
@@ -172,7 +174,7 @@ func (c change) upgrade() *Step {
 	} else {
 		message += "; how long it is without writes is not known: it was not rehearsed"
 	}
-	message += "; " + desired.WayBack(c.after).Sentence()
+	message += "; " + upgrades.WayBack(c.after).Sentence()
 	return &Step{
 		Effect: Upgrade, Instances: instances(c.after), Writes: major.MajorView{}.Steps().Writes(), Message: message,
 	}
@@ -180,7 +182,7 @@ func (c change) upgrade() *Step {
 
 // upgradeBeside is an upgrade by a second side, or that there is none.
 func (c change) upgradeBeside(message string) *Step {
-	if _, sentence := bluegreen.StrategyRefusal(desired.StrategyFacts(c.after)); sentence != "" {
+	if _, sentence := bluegreen.StrategyRefusal(sides.StrategyFacts(c.after)); sentence != "" {
 		return &Step{Effect: Upgrade, Writes: WritesGoOn, Message: message + ": it does not begin. " + sentence}
 	}
 	green := naming.Green(c.after.Name)

@@ -4,6 +4,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/sides"
 )
 
 // warnings are what a change gives up, before is nil for a SampleDB that is made.
@@ -39,7 +40,7 @@ func warnings(before, after *v1.SampleDB) (out []string) {
 // can.
 func refused(db *v1.SampleDB) (sentence string) {
 	if desired.BlueGreen(db) {
-		_, sentence = bluegreen.StrategyRefusal(desired.StrategyFacts(db))
+		_, sentence = bluegreen.StrategyRefusal(sides.StrategyFacts(db))
 	}
 	return sentence
 }

@@ -9,6 +9,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/sides"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
 )
@@ -40,7 +41,7 @@ func (s *greenTopic) createGreenCertificate(ctx context.Context, green *v1.Sampl
 		return err
 	}
 	epoch, trusted := s.Authority.Issuer, s.Config.Authority
-	revision, err := s.KeepRevision(ctx, name, all, desired.GreenCertificateRevision(s.DB, epoch, trusted))
+	revision, err := s.KeepRevision(ctx, name, all, sides.GreenCertificateRevision(s.DB, epoch, trusted))
 	if err != nil {
 		return err
 	}
@@ -48,11 +49,11 @@ func (s *greenTopic) createGreenCertificate(ctx context.Context, green *v1.Sampl
 	if err != nil {
 		return fmt.Errorf("make the authority: %w", err)
 	}
-	leaf, err := authority.IssueLasting(naming.IdentityGreen, desired.GreenNames(s.DB), s.Now)
+	leaf, err := authority.IssueLasting(naming.IdentityGreen, sides.GreenNames(s.DB), s.Now)
 	if err != nil {
 		return fmt.Errorf("issue the certificate of %s: %w", name, err)
 	}
-	secret := desired.GreenCertificateSecret(s.DB, revision, leaf.CertPEM, leaf.KeyPEM, trusted)
+	secret := sides.GreenCertificateSecret(s.DB, revision, leaf.CertPEM, leaf.KeyPEM, trusted)
 	_, err = s.CreateSecret(ctx, revision, secret, green != nil)
 	return err
 }

@@ -17,6 +17,8 @@ import (
 	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/sides"
+	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/pods"
 	inplace "toban.dev/internal/operator/sampledb/major"
@@ -37,7 +39,7 @@ type sidesWork struct {
 	green *v1.SampleDB
 	view  bluegreen.SidesView
 	// jobs are those of the work that is needed now: all others are removed.
-	jobs map[protocol.SidesWork]desired.Sides
+	jobs map[protocol.SidesWork]sides.Step
 	// InPlace is the upgrade of blue, on the way home.
 	inPlace inplace.Work
 	change  sidesRun
@@ -97,7 +99,7 @@ func (s *bluegreenTopic) stamp() *metav1.Time {
 
 // sidesWork looks at all that the decision is made of.
 func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
-	w := sidesWork{jobs: map[protocol.SidesWork]desired.Sides{}}
+	w := sidesWork{jobs: map[protocol.SidesWork]sides.Step{}}
 	var err error
 	if w.green, err = world.Find(ctx, s.Client, s.DB, naming.Green(s.DB.Name), &v1.SampleDB{}); err != nil {
 		return w, err
@@ -146,7 +148,7 @@ func (s *bluegreenTopic) sidesView() (bluegreen.SidesView, error) {
 		view.Since = exact
 	}
 	if u.CompletedAt != nil && x.Serves == v1.SideGreen {
-		view.Until = u.CompletedAt.Add(desired.KeepFormer(s.DB))
+		view.Until = u.CompletedAt.Add(upgrades.KeepFormer(s.DB))
 	}
 	return view, nil
 }
@@ -193,7 +195,7 @@ func isReady(db *v1.SampleDB) bool {
 
 // sidesCheck is how far the look is whether the databases can be upgraded at all, and by this strategy.
 func (s *bluegreenTopic) sidesCheck() major.Work {
-	if reason, sentence := bluegreen.StrategyRefusal(desired.StrategyFacts(s.DB)); reason != "" {
+	if reason, sentence := bluegreen.StrategyRefusal(sides.StrategyFacts(s.DB)); reason != "" {
 		return major.Work{Failed: sentence}
 	}
 	if s.Upgrade.Sides.Position != "" {
@@ -308,7 +310,7 @@ func (s *bluegreenTopic) publishedSide(run sidesRun) major.Work {
 
 // sidesOf is a Job of this try. A comparison is another one after another primary was elected on either side
 // (docs/sides.md, invariant 7); a change is another one for each try.
-func (s *bluegreenTopic) sidesOf(work protocol.SidesWork, green *v1.SampleDB) desired.Sides {
+func (s *bluegreenTopic) sidesOf(work protocol.SidesWork, green *v1.SampleDB) sides.Step {
 	x := s.Upgrade.Sides
 	stage := 0
 	switch {
@@ -329,7 +331,7 @@ func (s *bluegreenTopic) sidesOf(work protocol.SidesWork, green *v1.SampleDB) de
 	case protocol.SidesPublish, protocol.SidesFollow, protocol.SidesSettle, protocol.SidesLeave,
 		protocol.SidesReturn, protocol.SidesCancel:
 	}
-	return desired.Sides{
+	return sides.Step{
 		ID: s.Upgrade.ID, Work: work, FromGreen: stage > 0 && work != protocol.SidesCancel, Run: desired.Hash(run),
 	}
 }
@@ -343,7 +345,7 @@ func (s *bluegreenTopic) termOfBlue() int64 {
 }
 
 // sidesRun is how a Job is, and what its Pod says or has left.
-func (s *bluegreenTopic) sidesRun(ctx context.Context, x desired.Sides) sidesRun {
+func (s *bluegreenTopic) sidesRun(ctx context.Context, x sides.Step) sidesRun {
 	name := x.JobName(s.DB)
 	if slices.Contains(s.Upgrade.Sides.Done, name) {
 		return sidesRun{Work: major.Work{Started: true, Done: true}}

@@ -18,6 +18,8 @@ import (
 	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/sides"
+	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/index"
 	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/pods"
@@ -164,7 +166,7 @@ func (s *bluegreenTopic) actOnSides(ctx context.Context, d bluegreen.SidesDecisi
 	switch d.Phase {
 	case major.PhaseChecking:
 		x := s.inPlace.UpgradeOf()
-		return s.inPlace.StartUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.DB, s.Settings, x))
+		return s.inPlace.StartUpgradeJob(ctx, x, upgrades.CheckJob(s.DB, s.Settings, x))
 	case major.PhaseBackingUp:
 		return s.inPlace.StartUpgradeBackup(ctx)
 	case bluegreen.PhasePublishing:
@@ -247,7 +249,7 @@ func (s *greenTopic) applyGreen(ctx context.Context, w sidesWork) error {
 			return err
 		}
 	}
-	x := desired.GreenOf{
+	x := sides.GreenOf{
 		Position: u.Sides.Position, Branch: s.branch(), Version: u.From, Image: desired.NamedImage(s.DB, s.Settings),
 		Serves: !s.DB.Status.Upgrade.GreenClosed(), Credentials: s.Credentials.Credentials(s.DB, s.Password.Epoch),
 		Have: w.green,
@@ -258,7 +260,7 @@ func (s *greenTopic) applyGreen(ctx context.Context, w sidesWork) error {
 			x.Image = g.Spec.Image // another one would restart it
 		}
 	}
-	return s.Apply(ctx, s.DB, desired.Green(s.DB, x))
+	return s.Apply(ctx, s.DB, sides.Green(s.DB, x))
 }
 
 // startSides makes the Job of some work, with what its Pod mounts. One that has ended without success is made anew.
@@ -274,13 +276,13 @@ func (s *bluegreenTopic) startSides(ctx context.Context, w sidesWork, work proto
 	if err != nil {
 		return err
 	}
-	settings := desired.SidesSettings(s.Config, s.Upgrade.ID, s.Upgrade.Sides.Position, green)
-	config, err := desired.SidesConfigMap(s.DB, settings)
+	settings := sides.Settings(s.Config, s.Upgrade.ID, s.Upgrade.Sides.Position, green)
+	config, err := sides.ConfigMap(s.DB, settings)
 	if err != nil {
 		return err
 	}
 	for _, object := range []client.Object{
-		config, desired.SidesPolicy(s.DB, s.Settings), desired.SidesJob(s.DB, s.Settings, x),
+		config, sides.Policy(s.DB, s.Settings), sides.Job(s.DB, s.Settings, x),
 	} {
 		if err := s.Apply(ctx, s.DB, object); err != nil {
 			return err

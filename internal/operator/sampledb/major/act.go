@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
@@ -23,13 +24,13 @@ import (
 
 // ActOnUpgrade does what a phase asks for.
 func (s *upgradeTopic) ActOnUpgrade(
-	ctx context.Context, d major.MajorDecision, x desired.Upgrade, w Work,
+	ctx context.Context, d major.MajorDecision, x upgrades.Upgrade, w Work,
 ) error {
 	switch d.Phase {
 	case major.PhasePulling:
 		return s.nodes.Start(ctx, s.Upgrade.Image, x.To, w.pulls)
 	case major.PhaseChecking:
-		return s.StartUpgradeJob(ctx, x, desired.UpgradeCheckJob(s.DB, s.Settings, x))
+		return s.StartUpgradeJob(ctx, x, upgrades.CheckJob(s.DB, s.Settings, x))
 	case major.PhaseBackingUp:
 		return s.StartUpgradeBackup(ctx)
 	case major.PhaseRehearsing:
@@ -64,7 +65,7 @@ func (s *upgradeTopic) ActOnUpgrade(
 }
 
 // StartUpgradeJob makes a Job of an upgrade with what its Pod mounts. Others that are left are removed.
-func (s *upgradeTopic) StartUpgradeJob(ctx context.Context, x desired.Upgrade, job *batchv1.Job) error {
+func (s *upgradeTopic) StartUpgradeJob(ctx context.Context, x upgrades.Upgrade, job *batchv1.Job) error {
 	kept := []string{x.CheckName(s.DB), job.Name}
 	if u := s.DB.Status.Upgrade; !u.Rehearsal.Ended() { // what was found is not on record yet
 		kept = append(kept, x.RehearsalName(s.DB))
@@ -75,11 +76,11 @@ func (s *upgradeTopic) StartUpgradeJob(ctx context.Context, x desired.Upgrade, j
 	if s.formerTry() != "" {
 		return nil
 	}
-	config, err := desired.UpgradeConfigMap(s.DB, desired.UpgradeSettings(s.DB, s.Config, x))
+	config, err := upgrades.ConfigMap(s.DB, upgrades.Settings(s.DB, s.Config, x))
 	if err != nil {
 		return err
 	}
-	for _, object := range []client.Object{config, desired.UpgradePolicy(s.DB, s.Settings), job} {
+	for _, object := range []client.Object{config, upgrades.Policy(s.DB, s.Settings), job} {
 		if err := s.Apply(ctx, s.DB, object); err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func (s *upgradeTopic) StartUpgradeJob(ctx context.Context, x desired.Upgrade, j
 
 // StartUpgradeBackup has a backup taken. One that has failed is not taken again before somebody deletes it.
 func (s *upgradeTopic) StartUpgradeBackup(ctx context.Context) error {
-	backup := desired.UpgradeBackup(s.DB, s.Upgrade.ID)
+	backup := upgrades.Backup(s.DB, s.Upgrade.ID)
 	err := s.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
 	if client.IgnoreAlreadyExists(err) != nil {
 		return world.Refused(err, "DatabaseBackup", backup.Name)
@@ -111,7 +112,7 @@ func (s *upgradeTopic) prepareUpgrade(ctx context.Context) error {
 	}
 	s.Upgrade.Instance, s.Upgrade.Node = primary, pod.Spec.NodeName
 	x := s.UpgradeOf()
-	return s.StartUpgradeJob(ctx, x, desired.UpgradeJob(s.DB, s.Settings, x))
+	return s.StartUpgradeJob(ctx, x, upgrades.Job(s.DB, s.Settings, x))
 }
 
 // upgradeData stops all instances, and then has the Pod begin.
@@ -222,7 +223,7 @@ func (s *upgradeTopic) keepUpgradeJobs(ctx context.Context, names ...string) err
 func (s *upgradeTopic) KeepFormer(ctx context.Context) error {
 	u := s.Upgrade
 	asked := s.DB.Annotations[naming.AnnotationAcceptUpgrade] != ""
-	if until := u.CompletedAt.Add(desired.KeepFormer(s.DB)); !u.Accepted && (asked || !s.Now.Before(until)) {
+	if until := u.CompletedAt.Add(upgrades.KeepFormer(s.DB)); !u.Accepted && (asked || !s.Now.Before(until)) {
 		u.Accepted = true
 		s.AddEvent(world.EventUpgradeAccepted, fmt.Sprintf("the data of PostgreSQL %d is removed", u.From))
 	} else if !u.Accepted {

@@ -19,6 +19,7 @@ import (
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/operator/sampledb/versions"
@@ -111,10 +112,10 @@ func (s *upgradeTopic) applyUpgrade(ctx context.Context) error {
 }
 
 // UpgradeOf is what the Pods of the upgrade are made from.
-func (s *upgradeTopic) UpgradeOf() desired.Upgrade {
+func (s *upgradeTopic) UpgradeOf() upgrades.Upgrade {
 	u := s.Upgrade
 	ordinal, _ := naming.Ordinal(u.Instance)
-	return desired.Upgrade{
+	return upgrades.Upgrade{
 		ID: u.ID, From: int(u.From), To: int(u.To), Image: u.Image, Ordinal: ordinal, Attempt: int(u.Attempt),
 		Node: u.Node,
 	}
@@ -131,7 +132,7 @@ type Work struct {
 }
 
 // UpgradeWork looks at all that an upgrade needs.
-func (s *upgradeTopic) UpgradeWork(ctx context.Context, x desired.Upgrade) Work {
+func (s *upgradeTopic) UpgradeWork(ctx context.Context, x upgrades.Upgrade) Work {
 	var out Work
 	out.pulls = s.nodes.Of(func(version string) bool {
 		return upgrade.MajorOf(version) == x.To
@@ -187,7 +188,7 @@ func versionsDiffer(image string, pulls []versions.NodePull) string {
 }
 
 // UpgradeCheck is how far the look into the databases is.
-func (s *upgradeTopic) UpgradeCheck(x desired.Upgrade) major.Work {
+func (s *upgradeTopic) UpgradeCheck(x upgrades.Upgrade) major.Work {
 	run := jobs.Of(s.Job(x.CheckName(s.DB)), s.Seen.UpgradePods)
 	result := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
 	out := major.Work{Started: run.State() != jobs.None}
@@ -408,7 +409,7 @@ func (s *upgradeTopic) wayBack() string {
 
 // wayBackAhead says which way back there will be when the new version has started.
 func (s *upgradeTopic) wayBackAhead() string {
-	ahead := desired.WayBack(s.DB)
+	ahead := upgrades.WayBack(s.DB)
 	ahead.To, ahead.Backup = int(s.Upgrade.To), s.Upgrade.Backup != ""
 	return ahead.Sentence()
 }
@@ -426,7 +427,7 @@ func (s *upgradeTopic) UpgradedSentence() string {
 	if u.Accepted {
 		return text + "; the former data is removed"
 	}
-	until := u.CompletedAt.Add(desired.KeepFormer(s.DB)).UTC().Format(time.RFC3339)
+	until := u.CompletedAt.Add(upgrades.KeepFormer(s.DB)).UTC().Format(time.RFC3339)
 	if u.Method == protocol.MethodLink {
 		return text + fmt.Sprintf("; the former data shares its files with the new one, so it is of no use any more; "+
 			"what is left of it is removed at %s, or with the annotation toban.dev/accept-upgrade", until)

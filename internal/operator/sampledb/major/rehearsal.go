@@ -15,6 +15,7 @@ import (
 	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/freshness"
 	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/pods"
@@ -51,7 +52,7 @@ func (s *rehearsalTopic) forgetRehearsal() {
 }
 
 // rehearseUpgrade is how far the rehearsal of an upgrade is that is checked and backed up.
-func (s *rehearsalTopic) rehearseUpgrade(ctx context.Context, x desired.Upgrade) rehearsed {
+func (s *rehearsalTopic) rehearseUpgrade(ctx context.Context, x upgrades.Upgrade) rehearsed {
 	u := s.Upgrade
 	view := major.RehearsalView{}
 	if spec := s.DB.Spec.Upgrade; spec != nil {
@@ -79,7 +80,7 @@ func (s *rehearsalTopic) rehearseUpgrade(ctx context.Context, x desired.Upgrade)
 
 // rehearse sees how far a rehearsal is.
 func (s *rehearsalTopic) rehearse(
-	ctx context.Context, x desired.Upgrade, view major.RehearsalView, out *rehearsed,
+	ctx context.Context, x upgrades.Upgrade, view major.RehearsalView, out *rehearsed,
 ) {
 	view.Archive = s.Backup != nil
 	if out.backup != nil {
@@ -197,7 +198,7 @@ func rehearsalLeft(name string, ended *corev1.ContainerStateTerminated, backup s
 
 // rehearsalStatus is what the status says of a rehearsal.
 func (s *rehearsalTopic) rehearsalStatus(
-	x desired.Upgrade, d major.RehearsalDecision, view major.RehearsalView, result *protocol.RehearsalResult,
+	x upgrades.Upgrade, d major.RehearsalDecision, view major.RehearsalView, result *protocol.RehearsalResult,
 ) *v1.RehearsalStatus {
 	at := metav1.NewTime(s.Now).Rfc3339Copy()
 	out := &v1.RehearsalStatus{
@@ -244,7 +245,7 @@ func measured(out *v1.RehearsalStatus, r protocol.RehearsalResult) {
 }
 
 // startRehearsal makes the Job of a rehearsal, with what its Pod mounts.
-func (s *rehearsalTopic) startRehearsal(ctx context.Context, x desired.Upgrade, b *v1.DatabaseBackup) error {
+func (s *rehearsalTopic) startRehearsal(ctx context.Context, x upgrades.Upgrade, b *v1.DatabaseBackup) error {
 	if b == nil || s.Job(x.RehearsalName(s.DB)) != nil {
 		return nil
 	}
@@ -253,12 +254,12 @@ func (s *rehearsalTopic) startRehearsal(ctx context.Context, x desired.Upgrade, 
 			return nil // of one before, which ends
 		}
 	}
-	config, err := desired.UpgradeConfigMap(s.DB, desired.UpgradeSettings(s.DB, s.Config, x))
+	config, err := upgrades.ConfigMap(s.DB, upgrades.Settings(s.DB, s.Config, x))
 	if err != nil {
 		return err
 	}
 	var job *batchv1.Job
-	if job, err = desired.RehearsalJob(s.DB, s.Settings, x, b); err != nil {
+	if job, err = upgrades.RehearsalJob(s.DB, s.Settings, x, b); err != nil {
 		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
 	}
 	if err := s.Apply(ctx, s.DB, config); err != nil {

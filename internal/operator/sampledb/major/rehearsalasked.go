@@ -13,6 +13,7 @@ import (
 	"toban.dev/internal/change/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/sampledb/world"
 )
 
@@ -75,25 +76,25 @@ func (s *rehearsalTopic) noteRehearsal(now *v1.RehearsalStatus, job *batchv1.Job
 }
 
 // rehearsalAsked is what is asked for.
-func (s *rehearsalTopic) rehearsalAsked(text string) (desired.Upgrade, error) {
+func (s *rehearsalTopic) rehearsalAsked(text string) (upgrades.Upgrade, error) {
 	from := desired.Major(s.DB)
 	to, image, err := major.ParseRehearsal(text, from)
 	switch {
 	case err != nil:
-		return desired.Upgrade{}, fmt.Errorf("the annotation %s: %w", naming.AnnotationRehearse, err)
+		return upgrades.Upgrade{}, fmt.Errorf("the annotation %s: %w", naming.AnnotationRehearse, err)
 	case s.Upgrading():
-		return desired.Upgrade{}, errors.New("an upgrade is wanted or under way, which is rehearsed by itself")
+		return upgrades.Upgrade{}, errors.New("an upgrade is wanted or under way, which is rehearsed by itself")
 	case image == "" && s.DB.Spec.Image != "":
-		return desired.Upgrade{}, fmt.Errorf("spec.image is of PostgreSQL %d: name the image of %d too, in the "+
+		return upgrades.Upgrade{}, fmt.Errorf("spec.image is of PostgreSQL %d: name the image of %d too, in the "+
 			"annotation %s: \"%d IMAGE\"", from, to, naming.AnnotationRehearse, to)
 	}
 	image = cmp.Or(image, fmt.Sprintf("%s:%d", s.OperatorSettings.PostgreSQL, to))
-	return desired.Upgrade{ID: desired.RehearsalID, From: from, To: to, Image: image}, nil
+	return upgrades.Upgrade{ID: upgrades.RehearsalID, From: from, To: to, Image: image}, nil
 }
 
 // refuseRehearsal says why there is none, and takes the request away.
 func (s *rehearsalTopic) refuseRehearsal(ctx context.Context, why error) error {
-	s.Rehearsal = s.rehearsalStatus(desired.Upgrade{From: desired.Major(s.DB)},
+	s.Rehearsal = s.rehearsalStatus(upgrades.Upgrade{From: desired.Major(s.DB)},
 		major.RehearsalDecision{Outcome: major.OutcomeNotDone, Says: why.Error()}, major.RehearsalView{}, nil)
 	s.tellRehearsal(nil, s.Rehearsal)
 	if err := s.endRehearsals(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"toban.dev/internal/change/space"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
@@ -13,7 +14,7 @@ import (
 
 // upgradeRoom has a check fail that has found nothing else in the way, where the primary's volume has no room for the
 // upgrade. What the volume has changes, so it is looked at until clients are sent away.
-func (s *upgradeTopic) upgradeRoom(x desired.Upgrade, check major.Work) major.Work {
+func (s *upgradeTopic) upgradeRoom(x upgrades.Upgrade, check major.Work) major.Work {
 	run := jobs.Of(s.Job(x.CheckName(s.DB)), s.Seen.UpgradePods)
 	found := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
 	if !check.Done || found == nil || s.Upgrade.Closed() {

@@ -1,4 +1,4 @@
-package desired
+package sides
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 )
 
 // GreenOf is what the second side of a blue/green upgrade has besides what the spec of its SampleDB says.
@@ -33,7 +34,7 @@ type GreenOf struct {
 // Green is the SampleDB NAME-green: the second side of a blue/green upgrade. It has what of NAME's spec makes servers
 // that are as good, and nothing by which a user has them do something by themselves.
 func Green(db *v1.SampleDB, g GreenOf) *v1.SampleDB {
-	object := meta(db, naming.Green(db.Name))
+	object := desired.Meta(db, naming.Green(db.Name))
 	object.Annotations = map[string]string{
 		naming.AnnotationSide:     naming.SideFollows,
 		naming.AnnotationManifest: greenManifest(db, g),
@@ -49,7 +50,7 @@ func Green(db *v1.SampleDB, g GreenOf) *v1.SampleDB {
 		Eviction:       from.Eviction,
 		ZoneSpread:     from.ZoneSpread,
 		Primary:        from.Primary,
-		Storage:        GrownStorage(db), // that is how much data there is to copy
+		Storage:        desired.GrownStorage(db), // that is how much data there is to copy
 		Image:          g.Image,
 		Upgrade:        greenUpgrade(db),
 		Resources:      from.Resources,
@@ -69,16 +70,6 @@ func Green(db *v1.SampleDB, g GreenOf) *v1.SampleDB {
 		p.HandOver = v1.HandOverOnRequest // it has no window
 	}
 	return green
-}
-
-// IsGreen says that a SampleDB is the second side of another one, and of which. It is by its owner: one whose
-// annotation somebody has removed lets no client in.
-func IsGreen(db *v1.SampleDB) (of string, is bool) {
-	owner := metav1.GetControllerOf(db)
-	if owner == nil || owner.Kind != "SampleDB" || db.Name != naming.Green(owner.Name) {
-		return "", false
-	}
-	return owner.Name, true
 }
 
 // greenSource is NAME's archive up to the position. As soon as there is data it stays as it was written first: the
@@ -144,7 +135,7 @@ func greenManifest(db *v1.SampleDB, g GreenOf) string {
 	if g.Serves || db.Status.Upgrade.GreenServes() {
 		side = naming.SideServes
 	}
-	return string(annotated(Manifest(of, g.Credentials).Raw, map[string]string{
+	return string(desired.Annotated(desired.Manifest(of, g.Credentials).Raw, map[string]string{
 		naming.AnnotationSide: side, naming.AnnotationSideOf: db.Name + "/" + string(db.UID),
 	}))
 }
@@ -153,7 +144,7 @@ func greenManifest(db *v1.SampleDB, g GreenOf) string {
 // agents there take no certificate that lacks one of their own.
 func GreenNames(db *v1.SampleDB) []string {
 	green := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: naming.Green(db.Name), Namespace: db.Namespace}}
-	names := append(serverNames(db), serverNames(green)...)
+	names := append(desired.ServerNames(db), desired.ServerNames(green)...)
 	// However many instances there are.
 	return append(names, "*."+naming.ServiceHost(naming.HeadlessService(green.Name), green.Namespace))
 }
@@ -165,20 +156,20 @@ func GreenCertificateSecret(
 	db *v1.SampleDB, revision *appsv1.ControllerRevision, cert, key []byte, trusted string,
 ) *corev1.Secret {
 	secret := &corev1.Secret{
-		ObjectMeta: meta(db, naming.GreenCertificate(db.Name)),
+		ObjectMeta: desired.Meta(db, naming.GreenCertificate(db.Name)),
 		Type:       corev1.SecretTypeTLS,
 		Data: map[string][]byte{
 			naming.KeyTLSCertificate: cert, naming.KeyTLSKey: key, naming.KeyCA: []byte(trusted),
 		},
 	}
-	secret.OwnerReferences = ofRevision(revision)
+	secret.OwnerReferences = desired.OfRevision(revision)
 	return secret
 }
 
 // GreenCertificateRevision is what NAME-green-tls belongs to with a certificate for the names that there are now, of
 // NAME's authority of an epoch, and with the authorities that are trusted now.
 func GreenCertificateRevision(db *v1.SampleDB, epoch int64, trusted string) *appsv1.ControllerRevision {
-	content := fmt.Sprintf("%d-%s", epoch, Hash([]any{GreenNames(db), trusted}))
-	return secretRevision(db, naming.GreenCertificate(db.Name),
+	content := fmt.Sprintf("%d-%s", epoch, desired.Hash([]any{GreenNames(db), trusted}))
+	return desired.RevisionOfSecret(db, naming.GreenCertificate(db.Name),
 		naming.GreenCertificateRevision(db.Name, content), epoch)
 }

@@ -1,4 +1,4 @@
-package desired
+package upgrades
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 )
 
 // RehearsalID identifies a rehearsal that is not one of an upgrade.
@@ -21,20 +22,15 @@ func (u Upgrade) RehearsalName(db *v1.SampleDB) string {
 	if db.Spec.Upgrade != nil {
 		method = db.Spec.Upgrade.Method
 	}
-	return naming.RehearsalJob(db.Name, Hash([]any{u, method}))
-}
-
-// rehearsalSelector selects the Pods of a SampleDB's rehearsals. They are none of those that may reach a server.
-func rehearsalSelector(db string) map[string]string {
-	return map[string]string{naming.LabelSampleDB: db, naming.LabelComponent: naming.ComponentRehearse}
+	return naming.RehearsalJob(db.Name, desired.Hash([]any{u, method}))
 }
 
 // RehearsalJob upgrades a copy of the data, which it restores from a backup into a scratch volume, and looks through
 // it. Only what restores, which runs nothing of what is in the database, has Secrets.
 func RehearsalJob(
-	db *v1.SampleDB, settings Settings, u Upgrade, backup *v1.DatabaseBackup,
+	db *v1.SampleDB, settings desired.Settings, u Upgrade, backup *v1.DatabaseBackup,
 ) (*batchv1.Job, error) {
-	pod, err := verifyPod(db, backup, settings)
+	pod, err := desired.VerifyPod(db, backup, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +47,12 @@ func RehearsalJob(
 		switch v.Name {
 		case volumeFormer:
 			pod.Volumes = append(pod.Volumes, v)
-		case volumeConfig:
+		case desired.VolumeConfig:
 			v.Name = volumeUpgrade
 			pod.Volumes = append(pod.Volumes, v)
 		}
 	}
-	work := workRehearsal.Within(VerifyDeadline(backup))
+	work := workRehearsal.Within(desired.VerifyDeadline(backup))
 	return upgradeJob(db, work, u.RehearsalName(db), naming.ComponentRehearse, pod), nil
 }
 
@@ -74,7 +70,7 @@ func rehearseContainer(inspect, upgrade corev1.Container) corev1.Container {
 // enlargeForCopy gives the scratch volume room for a second copy of all files, where that is how they get over.
 func enlargeForCopy(db *v1.SampleDB, pod *corev1.PodSpec) {
 	spec := db.Spec.Upgrade
-	if spec == nil || spec.Method != v1.UpgradeCopy || Backup(db).Verification.Size != "" {
+	if spec == nil || spec.Method != v1.UpgradeCopy || desired.Backup(db).Verification.Size != "" {
 		return
 	}
 	for i := range pod.Volumes {
