@@ -236,42 +236,28 @@ func RetentionJob(db *v1.SampleDB, settings Settings, due time.Time) *batchv1.Jo
 // backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the
 // instances', whose identity a cloud's store may know; it needs nothing of Kubernetes.
 func backupPod(db *v1.SampleDB, settings Settings, store v1.StoreSpec, command []string) corev1.PodSpec {
-	grace := int64(30)
 	volumes, mounts := backupVolumes(db, store)
 	if e := Backup(db).Encryption; e != nil {
 		volumes = append(volumes, optionalSecret(volumeKey, e.Key.Name))
 	}
-	pod := auxiliaryPod(db, instanceUser)
-	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod := askedPod(db, instanceUser, corev1.Container{
+		Name:         naming.ContainerBackup,
+		Image:        Image(db, settings),
+		Command:      command,
+		Env:          storeEnv(store),
+		Resources:    requests("100m", "256Mi"),
+		VolumeMounts: mounts,
+	})
 	pod.ServiceAccountName = naming.ServiceAccount(db.Name)
-	pod.TerminationGracePeriodSeconds = &grace
 	pod.InitContainers = []corev1.Container{installContainer(settings)}
-	pod.Containers = []corev1.Container{{
-		Name:            naming.ContainerBackup,
-		Image:           Image(db, settings),
-		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         command,
-		Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
-			storeEnv(store)...),
-		Ports: []corev1.ContainerPort{
-			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
-		},
-		Resources:       requests("100m", "256Mi"),
-		SecurityContext: containerSecurity(),
-		VolumeMounts:    mounts,
-	}}
 	pod.Volumes = volumes
 	return pod
 }
 
 func backupVolumes(db *v1.SampleDB, in v1.StoreSpec) ([]corev1.Volume, []corev1.VolumeMount) {
-	mode := configMode
 	store, storeMounts := storeVolumes(in)
 	volumes := []corev1.Volume{
-		{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: naming.BackupConfigMap(db.Name)},
-			DefaultMode:          &mode,
-		}}},
+		settingsVolume(naming.BackupConfigMap(db.Name)),
 		authorityVolume(volumeAuthority, db.Name),
 		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
 		emptyVolume(volumeRun, corev1.StorageMediumMemory), // it has the Pod's key

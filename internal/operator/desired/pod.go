@@ -59,6 +59,28 @@ func auxiliaryPod(db *v1.SampleDB, user int64) corev1.PodSpec {
 	}
 }
 
+// askedPod is one whose only container works until that is done, and tells the operator how far it is.
+func askedPod(db *v1.SampleDB, user int64, work corev1.Container) corev1.PodSpec {
+	grace := int64(30)
+	work.ImagePullPolicy, work.SecurityContext = corev1.PullIfNotPresent, containerSecurity()
+	work.Env = append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}}, work.Env...)
+	work.Ports = []corev1.ContainerPort{
+		{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
+	}
+	pod := auxiliaryPod(db, user)
+	pod.RestartPolicy, pod.TerminationGracePeriodSeconds = corev1.RestartPolicyNever, &grace
+	pod.Containers = []corev1.Container{work}
+	return pod
+}
+
+// resourcesFor are those of a Pod that runs a server on a SampleDB's data for a time.
+func resourcesFor(db *v1.SampleDB) corev1.ResourceRequirements {
+	if r := db.Spec.Resources; len(r.Requests) > 0 || len(r.Limits) > 0 {
+		return r
+	}
+	return requests("100m", "256Mi")
+}
+
 // podSecurity is what the Pod Security Standard "restricted" asks of a Pod.
 func podSecurity(user int64) *corev1.PodSecurityContext {
 	yes, policy := true, corev1.FSGroupChangeOnRootMismatch

@@ -167,30 +167,16 @@ func restorePod(db *v1.SampleDB, settings Settings, x Restore, source Source) co
 func restoringPod(
 	db *v1.SampleDB, settings Settings, source Source, volumes []corev1.Volume, mounts []corev1.VolumeMount,
 ) corev1.PodSpec {
-	grace := int64(30)
-	resources := db.Spec.Resources
-	if len(resources.Requests) == 0 && len(resources.Limits) == 0 {
-		resources = requests("100m", "256Mi")
-	}
-	pod := auxiliaryPod(db, instanceUser)
-	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod := askedPod(db, instanceUser, corev1.Container{
+		Name:         naming.ContainerRestore,
+		Image:        Image(db, settings),
+		Command:      []string{naming.PathBinary, naming.VerbWork, "restore"},
+		Env:          storeEnv(source.Archive.Store),
+		Resources:    resourcesFor(db),
+		VolumeMounts: mounts,
+	})
 	pod.ServiceAccountName = naming.ServiceAccount(db.Name)
-	pod.TerminationGracePeriodSeconds = &grace
 	pod.InitContainers = []corev1.Container{installContainer(settings)}
-	pod.Containers = []corev1.Container{{
-		Name:            naming.ContainerRestore,
-		Image:           Image(db, settings),
-		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{naming.PathBinary, naming.VerbWork, "restore"},
-		Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
-			storeEnv(source.Archive.Store)...),
-		Ports: []corev1.ContainerPort{
-			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
-		},
-		Resources:       resources,
-		SecurityContext: containerSecurity(),
-		VolumeMounts:    mounts,
-	}}
 	pod.Volumes = volumes
 	return pod
 }
@@ -215,15 +201,12 @@ func (x Restore) affinity(db *v1.SampleDB) *corev1.Affinity {
 func restoreVolumes(
 	db *v1.SampleDB, settings string, data corev1.Volume, source Source,
 ) ([]corev1.Volume, []corev1.VolumeMount) {
-	mode := configMode
 	volumes, mounts := storeVolumes(source.Archive.Store)
 	add := func(volume corev1.Volume, path string, readOnly bool) {
 		volumes = append(volumes, volume)
 		mounts = append(mounts, corev1.VolumeMount{Name: volume.Name, MountPath: path, ReadOnly: readOnly})
 	}
-	add(corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: settings}, DefaultMode: &mode,
-	}}}, naming.PathRestore, true)
+	add(settingsVolume(settings), naming.PathRestore, true)
 	add(authorityVolume(volumeAuthority, db.Name), naming.PathAuthority, true)
 	add(emptyVolume(volumeProgram, corev1.StorageMediumDefault), naming.PathProgram, true)
 	add(emptyVolume(volumeRun, corev1.StorageMediumMemory), naming.PathRun, false) // it has the Pod's key

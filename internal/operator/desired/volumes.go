@@ -125,11 +125,14 @@ func authorityVolume(name, db string) corev1.Volume {
 	}}
 }
 
-func configVolume(db *v1.SampleDB) corev1.Volume {
+func configVolume(db *v1.SampleDB) corev1.Volume { return settingsVolume(naming.ConfigMap(db.Name)) }
+
+// settingsVolume mounts a ConfigMap with settings.
+func settingsVolume(settings string) corev1.Volume {
 	mode := configMode
 	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{
 		ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: naming.ConfigMap(db.Name)},
+			LocalObjectReference: corev1.LocalObjectReference{Name: settings},
 			DefaultMode:          &mode,
 		},
 	}}

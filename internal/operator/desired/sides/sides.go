@@ -97,27 +97,15 @@ func Job(db *v1.SampleDB, settings desired.Settings, x Step) *batchv1.Job {
 }
 
 func sidesPod(db *v1.SampleDB, settings desired.Settings, x Step) corev1.PodSpec {
-	grace, mode := int64(30), desired.ConfigMode
 	command := []string{naming.PathImageBinary, naming.VerbWork, "sides", string(x.Work)}
 	if x.FromGreen {
 		command = append(command, "--from-green")
 	}
-	pod := desired.AuxiliaryPod(db, desired.InitUser)
-	pod.RestartPolicy = corev1.RestartPolicyNever
-	pod.TerminationGracePeriodSeconds = &grace
-	pod.Containers = []corev1.Container{{
-		Name:            naming.ContainerSides,
-		Image:           settings.Image,
-		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         command,
-		Env: []corev1.EnvVar{
-			desired.FieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: desired.PathTmp},
-		},
-		Ports: []corev1.ContainerPort{
-			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
-		},
-		Resources:       desired.Requests("100m", "128Mi"),
-		SecurityContext: desired.ContainerSecurity(),
+	pod := desired.AskedPod(db, desired.InitUser, corev1.Container{
+		Name:      naming.ContainerSides,
+		Image:     settings.Image,
+		Command:   command,
+		Resources: desired.Requests("100m", "128Mi"),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: desired.VolumeConfig, MountPath: naming.PathSides, ReadOnly: true},
 			{Name: desired.VolumeAuthority, MountPath: naming.PathAuthority, ReadOnly: true},
@@ -125,16 +113,13 @@ func sidesPod(db *v1.SampleDB, settings desired.Settings, x Step) corev1.PodSpec
 			{Name: desired.VolumeRun, MountPath: naming.PathRun},
 			{Name: desired.VolumeTmp, MountPath: desired.PathTmp},
 		},
-	}}
+	})
 	green := desired.AuthorityVolume(volumeGreenAuthority, naming.Green(db.Name))
 	if optional := true; x.withoutGreen() {
 		green.Projected.Sources[0].Secret.Optional = &optional
 	}
 	pod.Volumes = []corev1.Volume{
-		{Name: desired.VolumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: naming.SidesConfigMap(db.Name)},
-			DefaultMode:          &mode,
-		}}},
+		desired.SettingsVolume(naming.SidesConfigMap(db.Name)),
 		desired.AuthorityVolume(desired.VolumeAuthority, db.Name),
 		green,
 		desired.EmptyVolume(desired.VolumeRun, corev1.StorageMediumMemory), // it has the Pod's keys

@@ -136,17 +136,9 @@ func upgradeJob(db *v1.SampleDB, work desired.Work, name, component string, pod 
 // upgradePod runs in the new version's image, and has the programs of the former one from an init container that runs
 // in that one's.
 func upgradePod(db *v1.SampleDB, settings desired.Settings, u Upgrade, command string) corev1.PodSpec {
-	grace, mode := int64(30), desired.ConfigMode
-	resources := db.Spec.Resources
-	if len(resources.Requests) == 0 && len(resources.Limits) == 0 {
-		resources = desired.Requests("100m", "256Mi")
-	}
-	pod := desired.AuxiliaryPod(db, desired.InstanceUser)
-	pod.RestartPolicy = corev1.RestartPolicyNever
-	pod.TerminationGracePeriodSeconds = &grace
 	former := corev1.VolumeMount{Name: volumeFormer, MountPath: naming.PathFormer}
 	program := corev1.VolumeMount{Name: desired.VolumeProgram, MountPath: naming.PathProgram, ReadOnly: true}
-	pod.InitContainers = []corev1.Container{desired.InstallContainer(settings), {
+	collect := corev1.Container{
 		Name:            naming.ContainerCollect,
 		Image:           desired.Image(db, settings),
 		ImagePullPolicy: corev1.PullIfNotPresent,
@@ -157,21 +149,13 @@ func upgradePod(db *v1.SampleDB, settings desired.Settings, u Upgrade, command s
 		Resources:       desired.Requests("10m", "32Mi"),
 		SecurityContext: desired.ContainerSecurity(),
 		VolumeMounts:    []corev1.VolumeMount{program, former},
-	}}
+	}
 	former.ReadOnly = true
-	pod.Containers = []corev1.Container{{
-		Name:            naming.ContainerUpgrade,
-		Image:           u.Image,
-		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{naming.PathBinary, naming.VerbWork, "upgrade", command},
-		Env: []corev1.EnvVar{
-			desired.FieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: desired.PathTmp},
-		},
-		Ports: []corev1.ContainerPort{
-			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
-		},
-		Resources:       resources,
-		SecurityContext: desired.ContainerSecurity(),
+	pod := desired.AskedPod(db, desired.InstanceUser, corev1.Container{
+		Name:      naming.ContainerUpgrade,
+		Image:     u.Image,
+		Command:   []string{naming.PathBinary, naming.VerbWork, "upgrade", command},
+		Resources: desired.ResourcesFor(db),
 		VolumeMounts: []corev1.VolumeMount{
 			program, former,
 			{Name: desired.VolumeConfig, MountPath: naming.PathUpgrade, ReadOnly: true},
@@ -179,14 +163,12 @@ func upgradePod(db *v1.SampleDB, settings desired.Settings, u Upgrade, command s
 			{Name: desired.VolumeRun, MountPath: naming.PathRun},
 			{Name: desired.VolumeTmp, MountPath: desired.PathTmp},
 		},
-	}}
+	})
+	pod.InitContainers = []corev1.Container{desired.InstallContainer(settings), collect}
 	pod.Volumes = []corev1.Volume{
 		desired.EmptyVolume(desired.VolumeProgram, corev1.StorageMediumDefault),
 		desired.EmptyVolume(volumeFormer, corev1.StorageMediumDefault),
-		{Name: desired.VolumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: naming.UpgradeConfigMap(db.Name)},
-			DefaultMode:          &mode,
-		}}},
+		desired.SettingsVolume(naming.UpgradeConfigMap(db.Name)),
 		desired.AuthorityVolume(desired.VolumeAuthority, db.Name),
 		desired.EmptyVolume(desired.VolumeRun, corev1.StorageMediumMemory), // it has the Pod's key
 		desired.EmptyVolume(desired.VolumeTmp, corev1.StorageMediumDefault),
