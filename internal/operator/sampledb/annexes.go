@@ -12,84 +12,49 @@ import (
 
 // annexes are what a SampleDB does without. Each goes with its folder and its line here (hack/house has a test that
 // takes it out). One that builds on another comes after it.
-var annexes = []func(*world.Act, world.Rest) world.Annex{
-	major.Annex,
-	bluegreen.Annex,
+var annexes = []func(*world.Act, world.Rest, *world.Annexes){
+	major.Add,
+	bluegreen.Add,
 }
 
 // withAnnexes puts the phases of annexes to the others.
 func (s *scope) withAnnexes(all []phase) []phase {
-	for _, a := range s.annexes {
-		for _, p := range a.Phases {
-			next := slices.IndexFunc(all, func(other phase) bool { return other.name == p.Before })
-			one := phase{p.Name, p.Run, gates}
-			if p.Apart {
-				one.kind = apart
-			}
-			all = slices.Insert(all, next, one)
+	for _, p := range s.annexes.Phases {
+		next := slices.IndexFunc(all, func(other phase) bool { return other.name == p.Before })
+		one := phase{p.Name, p.Run, gates}
+		if p.Apart {
+			one.kind = apart
 		}
+		all = slices.Insert(all, next, one)
 	}
 	return all
 }
 
-// recordAnnexes notes what annexes have to note, and says whether there was something.
-func (s *scope) recordAnnexes(ctx context.Context) (bool, error) {
-	for _, a := range s.annexes {
-		if a.Record == nil {
-			continue
-		}
-		if noted, err := a.Record(ctx); noted || err != nil {
-			return noted, err
-		}
-	}
-	return false, nil
-}
-
-// look is after how long an annex wants the SampleDB to be looked at again, where that is before a pause ends.
-func (s *scope) look(pause time.Duration) time.Duration {
-	for _, a := range s.annexes {
-		if a.Look == nil {
-			continue
-		}
-		if soon := a.Look(); soon > 0 {
+// untilLook is a pause, or how soon an annex wants the SampleDB to be looked at again.
+func (s *scope) untilLook(pause time.Duration) time.Duration {
+	for _, look := range s.annexes.Look {
+		if soon := look(); soon > 0 {
 			pause = min(pause, soon)
 		}
 	}
 	return pause
 }
 
-// endAnnexes ends what annexes do in a SampleDB that is being deleted, and names what the first of them waits for.
-func (s *scope) endAnnexes(ctx context.Context) (waiting string, err error) {
-	for _, a := range s.annexes {
-		if a.End == nil {
-			continue
-		}
-		if waiting, err = a.End(ctx); waiting != "" || err != nil {
-			return waiting, err
+// firstSaid asks annexes until one has something to say, or fails.
+func firstSaid[T comparable](ctx context.Context, annexes []func(context.Context) (T, error)) (said T, err error) {
+	var nothing T
+	for _, ask := range annexes {
+		if said, err = ask(ctx); said != nothing || err != nil {
+			break
 		}
 	}
-	return "", nil
+	return said, err
 }
 
-// saved says that an annex has another last backup, which has all.
-func (s *scope) saved(ctx context.Context) (bool, error) {
-	for _, a := range s.annexes {
-		if a.Saved == nil {
-			continue
-		}
-		if saved, err := a.Saved(ctx); saved || err != nil {
-			return saved, err
-		}
-	}
-	return false, nil
-}
-
-// said is what annexes say, by one of their functions.
-func (s *scope) said(by func(world.Annex) func() string) (words string) {
-	for _, a := range s.annexes {
-		if says := by(a); says != nil {
-			words += says()
-		}
+// allSaid is what annexes say.
+func allSaid(annexes []func() string) (words string) {
+	for _, says := range annexes {
+		words += says()
 	}
 	return words
 }

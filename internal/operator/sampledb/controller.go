@@ -222,7 +222,7 @@ func (r *Reconciler) forget(uid types.UID) {
 
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
-	pause := s.look(s.untilChange())
+	pause := s.untilLook(s.untilChange())
 	if s.Pulling() || s.Finishing() {
 		pause = min(pause, world.PauseStuck)
 	}

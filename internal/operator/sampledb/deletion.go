@@ -78,7 +78,7 @@ func (s *deletionTopic) cleanUp(ctx context.Context) (bool, error) {
 
 // saveAll takes the last backup of what counts, where one is wanted, and names what that waits for, "" for nothing.
 func (s *deletionTopic) saveAll(ctx context.Context) (waiting string, err error) {
-	if waiting, err = s.all.endAnnexes(ctx); err != nil || waiting != "" {
+	if waiting, err = firstSaid(ctx, s.all.annexes.End); err != nil || waiting != "" {
 		return waiting, err
 	}
 	return s.snapshot(ctx)
@@ -179,7 +179,7 @@ func (s *deletionTopic) release(ctx context.Context) error {
 		message = fmt.Sprintf("%s may have data of which there is no backup: delete what nobody needs, or have a "+
 			"SampleDB of this name take it over", strings.Join(s.kept, ", "))
 	}
-	if words := s.all.said(func(a world.Annex) func() string { return a.Stays }); words != "" {
+	if words := allSaid(s.all.annexes.Stays); words != "" {
 		message = strings.TrimPrefix(message+"; "+words, "; ")
 	}
 	if message != "" {

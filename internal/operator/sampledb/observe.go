@@ -28,7 +28,7 @@ func (s *scope) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if begun, err := s.recordAnnexes(ctx); err != nil || begun {
+	if begun, err := firstSaid(ctx, s.annexes.Record); err != nil || begun {
 		s.Seen.Doubted = true
 		return err
 	}

@@ -30,7 +30,7 @@ type scope struct {
 	*drillsTopics
 	*deletionTopic
 
-	annexes []world.Annex
+	annexes world.Annexes
 }
 
 // The topics, by the folder that each family of them has.
@@ -61,8 +61,8 @@ func newScope(w *world.World, h *world.Effects) *scope {
 		drillsTopics:   drills.New(a),
 		deletionTopic:  &deletionTopic{Act: a, all: s},
 	}
-	for _, annex := range annexes {
-		s.annexes = append(s.annexes, annex(a, s))
+	for _, add := range annexes {
+		add(a, s, &s.annexes)
 	}
 	return s
 }

@@ -24,7 +24,7 @@ func (s *deletionTopic) snapshot(ctx context.Context) (waiting string, err error
 	if desired.DeletionPolicy(s.DB) != v1.DeletionSnapshot || s.Config.SystemIdentifier == "" {
 		return "", nil
 	}
-	if saved, err := s.all.saved(ctx); err != nil || saved {
+	if saved, err := firstSaid(ctx, s.all.annexes.Saved); err != nil || saved {
 		return "", err
 	}
 	name := naming.FinalBackup(s.DB.Name, string(s.DB.UID))
@@ -60,7 +60,7 @@ func (s *deletionTopic) snapshot(ctx context.Context) (waiting string, err error
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return "", world.Refused(err, "DatabaseBackup", name)
 	}
-	tell, lacks := s.AddEvent, s.all.said(func(a world.Annex) func() string { return a.Lacks })
+	tell, lacks := s.AddEvent, allSaid(s.all.annexes.Lacks)
 	if lacks != "" {
 		tell = s.AddWarning
 	}

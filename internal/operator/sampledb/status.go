@@ -127,10 +127,8 @@ func (s *scope) setFurtherConditions(out *v1.SampleDBStatus) {
 	s.SetWhereKnown(out, v1.ConditionOnTime, s.Machines)
 	s.SetWhereKnown(out, v1.ConditionRootReplaced, s.RootReplaced)
 	s.SetWhereKnown(out, v1.ConditionUpToDate, s.AsBefore(v1.ConditionUpToDate, s.UpToDate()))
-	for _, a := range s.annexes {
-		if a.Conditions != nil {
-			a.Conditions(func(kind string, v world.Verdict) { s.SetWhereKnown(out, kind, v) })
-		}
+	for _, annex := range s.annexes.Conditions {
+		annex(func(kind string, v world.Verdict) { s.SetWhereKnown(out, kind, v) })
 	}
 	s.SetWhereKnown(out, v1.ConditionCollationsCurrent, s.CollationsCurrent())
 	s.SetWhereKnown(out, v1.ConditionCertificateServed, s.CertificateServed())

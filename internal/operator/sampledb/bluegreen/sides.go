@@ -71,7 +71,7 @@ func (s *bluegreenTopic) applyUpgrade(ctx context.Context) error {
 		return nil
 	}
 	if u.Sides == nil {
-		u.Sides = &v1.SidesStatus{Step: v1.UpgradeWaiting, Since: s.stamp(), Serves: v1.SideBlue}
+		u.Sides = &v1.SidesStatus{Step: v1.UpgradeWaiting, Since: s.Stamp(), Serves: v1.SideBlue}
 	}
 	if u.Sides.Step == v1.UpgradeUpgraded {
 		return s.inPlace.KeepFormer(ctx)
@@ -90,11 +90,6 @@ func (s *bluegreenTopic) applyUpgrade(ctx context.Context) error {
 		return nil
 	}
 	return s.actOnSides(ctx, d, w)
-}
-
-func (s *bluegreenTopic) stamp() *metav1.Time {
-	at := metav1.NewTime(s.Now).Rfc3339Copy()
-	return &at
 }
 
 // sidesWork looks at all that the decision is made of.

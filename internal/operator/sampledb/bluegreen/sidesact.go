@@ -33,14 +33,14 @@ func (s *bluegreenTopic) noteSides(w sidesWork, d bluegreen.SidesDecision) {
 	before := *x
 	s.UpgradeNext = d.At
 	if x.Step != string(d.Phase) {
-		x.Step, x.Since = string(d.Phase), s.stamp()
+		x.Step, x.Since = string(d.Phase), s.Stamp()
 	}
 	x.Serves = string(d.Serves)
 	if before.Step == v1.UpgradeFailed && d.Phase != major.PhaseFailed {
 		x.Run, x.Tried, x.Position = x.Run+1, 0, ""
 	}
 	if d.PutOff {
-		x.Tried, x.Since = x.Tried+1, s.stamp()
+		x.Tried, x.Since = x.Tried+1, s.Stamp()
 	}
 	if x.Serves != before.Serves {
 		x.Tried = 0
@@ -119,7 +119,7 @@ func (s *bluegreenTopic) notePause(before v1.SidesStatus, d bluegreen.SidesDecis
 // noteChange tells that the other side serves from now on.
 func (s *bluegreenTopic) noteChange(serves bluegreen.Colour) {
 	if serves == bluegreen.Green {
-		s.Upgrade.CompletedAt = s.stamp()
+		s.Upgrade.CompletedAt = s.Stamp()
 		s.AddEvent(world.EventSidesChanged, fmt.Sprintf("PostgreSQL %d serves from now on, on the second side",
 			s.Upgrade.To))
 		return
@@ -409,21 +409,9 @@ func (s *bluegreenTopic) removeSides(ctx context.Context) error {
 
 // keepSidesJobs removes the Jobs but those of the work that is needed now.
 func (s *bluegreenTopic) keepSidesJobs(ctx context.Context, w sidesWork) error {
-	var kept []string
-	for _, x := range w.jobs {
-		kept = append(kept, x.JobName(s.DB))
-	}
-	for i := range s.Seen.Jobs {
-		job := &s.Seen.Jobs[i]
-		if job.Labels[naming.LabelComponent] != naming.ComponentSides || !metav1.IsControlledBy(job, s.DB) ||
-			slices.Contains(kept, job.Name) {
-			continue
-		}
-		if err := s.Jobs().Remove(ctx, job); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.RemoveJobs(ctx, func(job *batchv1.Job) bool {
+		return job.Labels[naming.LabelComponent] == naming.ComponentSides && !w.needs(s.DB, job.Name)
+	})
 }
 
 // sideClosed is the condition of a second side: whether it lets no client in.

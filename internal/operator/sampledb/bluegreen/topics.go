@@ -31,16 +31,13 @@ type base struct {
 	inPlace *inplace.Topics
 }
 
-// Annex is what the core knows of them.
-func Annex(a *world.Act, rest world.Rest) world.Annex {
+// Add has the core do what it does with them.
+func Add(a *world.Act, rest world.Rest, to *world.Annexes) {
 	s := New(a, rest)
-	return world.Annex{
-		Phases:     []world.Phase{{Name: "upgrade", Before: "upgrade", Run: s.applyUpgrade}},
-		Conditions: func(set world.SetCondition) { set(v1.ConditionSideClosed, s.sideClosed()) },
-		Look:       s.look,
-		End:        s.end,
-		Saved:      s.saved,
-		Lacks:      s.lacks,
-		Stays:      s.stays,
-	}
+	to.Phases = append(to.Phases, world.Phase{Name: "upgrade", Before: "upgrade", Run: s.applyUpgrade})
+	to.Conditions = append(to.Conditions, func(set world.SetCondition) { set(v1.ConditionSideClosed, s.sideClosed()) })
+	to.Look = append(to.Look, s.look)
+	to.End = append(to.End, s.end)
+	to.Saved = append(to.Saved, s.saved)
+	to.Lacks, to.Stays = append(to.Lacks, s.lacks), append(to.Stays, s.stays)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -205,18 +204,11 @@ func (s *upgradeTopic) holdUpgrade(ctx context.Context) error {
 
 // keepUpgradeJobs removes the Jobs of upgrades but those of some names.
 func (s *upgradeTopic) keepUpgradeJobs(ctx context.Context, names ...string) error {
-	for i := range s.Seen.Jobs {
-		job := &s.Seen.Jobs[i]
+	return s.RemoveJobs(ctx, func(job *batchv1.Job) bool {
 		component := job.Labels[naming.LabelComponent]
-		if component != naming.ComponentUpgrade && component != naming.ComponentRehearse ||
-			!metav1.IsControlledBy(job, s.DB) || slices.Contains(names, job.Name) {
-			continue
-		}
-		if err := s.Jobs().Remove(ctx, job); err != nil {
-			return err
-		}
-	}
-	return nil
+		return (component == naming.ComponentUpgrade || component == naming.ComponentRehearse) &&
+			!slices.Contains(names, job.Name)
+	})
 }
 
 // KeepFormer keeps the data of the former version for its time, or until it is not wanted any more.

@@ -64,7 +64,6 @@ func (s *upgradeTopic) recordUpgrade(ctx context.Context) (bool, error) {
 // newUpgrade is an upgrade that begins. The image of the former version is on record with it: the spec names that of
 // the new one already.
 func (s *upgradeTopic) newUpgrade(from int32) *v1.UpgradeStatus {
-	at := metav1.NewTime(s.Now).Rfc3339Copy()
 	former := ""
 	if s.DB.Status.Image != nil {
 		former = s.DB.Status.Image.Name
@@ -78,7 +77,7 @@ func (s *upgradeTopic) newUpgrade(from int32) *v1.UpgradeStatus {
 	}
 	return &v1.UpgradeStatus{
 		ID:   fmt.Sprintf("%d-%s", s.DB.Spec.Version, desired.Hash([]any{s.DB.UID, from, s.Now.Unix()})[:6]),
-		From: from, To: s.DB.Spec.Version, Step: v1.UpgradeWaiting, Since: &at, WayBack: v1.WayBackCancel,
+		From: from, To: s.DB.Spec.Version, Step: v1.UpgradeWaiting, Since: s.Stamp(), WayBack: v1.WayBackCancel,
 		FormerImage: cmp.Or(former, fmt.Sprintf("%s:%d", s.Settings.PostgreSQL, from)),
 		Image:       desired.WantedImage(s.DB, s.Settings),
 	}
@@ -348,13 +347,12 @@ func (s *upgradeTopic) NoteMajor(d major.MajorDecision) {
 	step := string(d.Phase)
 	s.UpgradeNext = d.At
 	if u.Step != step {
-		at := metav1.NewTime(s.Now).Rfc3339Copy()
 		exact := s.Now.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 		switch d.Phase {
 		case major.PhaseClosing:
 			u.ClosedAt, u.OpenedAt = exact, ""
 		case major.PhaseUpgraded:
-			u.OpenedAt, u.CompletedAt = exact, &at
+			u.OpenedAt, u.CompletedAt = exact, s.Stamp()
 		case major.PhaseFailed:
 			if u.Closed() {
 				u.OpenedAt = exact
@@ -362,7 +360,7 @@ func (s *upgradeTopic) NoteMajor(d major.MajorDecision) {
 			u.FailedWith = s.WantedUpgrade()
 			u.Attempt++
 		}
-		u.Step, u.Since = step, &at
+		u.Step, u.Since = step, s.Stamp()
 	}
 	u.Message, u.Failure = d.Says, d.Failure
 	if d.Phase == major.PhasePreparing && u.Rehearsal.Ended() {

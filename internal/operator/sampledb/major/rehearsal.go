@@ -200,7 +200,6 @@ func rehearsalLeft(name string, ended *corev1.ContainerStateTerminated, backup s
 func (s *rehearsalTopic) rehearsalStatus(
 	x upgrades.Upgrade, d major.RehearsalDecision, view major.RehearsalView, result *protocol.RehearsalResult,
 ) *v1.RehearsalStatus {
-	at := metav1.NewTime(s.Now).Rfc3339Copy()
 	out := &v1.RehearsalStatus{
 		Result: string(d.Outcome), Message: freshness.Message(d.Says), Backup: view.Backup,
 		From: int32(x.From), To: int32(x.To), Image: x.Image, //nolint:gosec // major versions
@@ -208,7 +207,7 @@ func (s *rehearsalTopic) rehearsalStatus(
 	if d.Outcome == major.OutcomeRunning {
 		return out
 	}
-	out.Time = &at
+	out.Time = s.Stamp()
 	if d.Outcome != major.OutcomePassed && d.Outcome != major.OutcomeProblems {
 		return out
 	}

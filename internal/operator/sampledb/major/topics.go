@@ -32,19 +32,16 @@ type base struct {
 	nodes versions.Pulls
 }
 
-// Annex is what the core knows of them.
-func Annex(a *world.Act, rest world.Rest) world.Annex {
+// Add has the core do what it does with them.
+func Add(a *world.Act, rest world.Rest, to *world.Annexes) {
 	s := New(a, rest)
-	return world.Annex{
-		Phases: []world.Phase{
-			{Name: "upgrade", Before: "readers", Run: s.applyUpgrade},
-			{Name: "rehearsal", Before: "readers", Run: s.applyRehearsal, Apart: true},
-		},
-		Record:     s.recordUpgrade,
-		Conditions: func(set world.SetCondition) { set(v1.ConditionUpgraded, s.Upgraded) },
-		Look:       s.look,
-		End:        s.end,
-	}
+	to.Phases = append(to.Phases,
+		world.Phase{Name: "upgrade", Before: "readers", Run: s.applyUpgrade},
+		world.Phase{Name: "rehearsal", Before: "readers", Run: s.applyRehearsal, Apart: true})
+	to.Record = append(to.Record, s.recordUpgrade)
+	to.Conditions = append(to.Conditions, func(set world.SetCondition) { set(v1.ConditionUpgraded, s.Upgraded) })
+	to.Look = append(to.Look, s.look)
+	to.End = append(to.End, s.end)
 }
 
 // end has no upgrade of a SampleDB that is being deleted go on. The instance whose volume an upgrade in place works on

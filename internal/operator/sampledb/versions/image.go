@@ -125,8 +125,7 @@ func (s *imageTopic) ApplyImage(ctx context.Context) error {
 	case lookTake:
 		s.takeImage(l)
 	case lookGiveUp:
-		at := metav1.NewTime(s.Now).Rfc3339Copy()
-		s.Image.LookedAt, s.Image.Problem = &at, l.last().problem()
+		s.Image.LookedAt, s.Image.Problem = s.Stamp(), l.last().problem()
 	case lookNone:
 		return nil
 	}
@@ -155,10 +154,9 @@ func (s *imageTopic) takeImage(l look) {
 	if l.node.state != jobs.None {
 		job, registry = naming.NodeImageJob(s.DB.Name), l.registry.problem()
 	}
-	at := metav1.NewTime(s.Now).Rfc3339Copy()
 	s.Image = &v1.ImageStatus{
 		Name: s.Image.Name, Runs: s.Image.Runs, Reference: s.nodes.Pulled(job), Version: from.result.Version,
-		CLibrary: from.result.CLibrary, ICU: from.result.ICU, Extensions: from.result.Extensions, LookedAt: &at,
+		CLibrary: from.result.CLibrary, ICU: from.result.ICU, Extensions: from.result.Extensions, LookedAt: s.Stamp(),
 		Registry: registry, RunsCLibrary: s.Image.RunsCLibrary, RunsICU: s.Image.RunsICU,
 	}
 }

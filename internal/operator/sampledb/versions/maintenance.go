@@ -62,8 +62,7 @@ func (s *maintenanceTopic) DueFinish(sentence string, parts ...v1.FinishPart) {
 // setFinishStep changes the step.
 func (s *maintenanceTopic) setFinishStep(step, message string) {
 	if s.Finish.Step != step || s.Finish.Since == nil {
-		at := metav1.NewTime(s.Now).Rfc3339Copy()
-		s.Finish.Since = &at
+		s.Finish.Since = s.Stamp()
 	}
 	s.Finish.Step, s.Finish.Message = step, message
 }

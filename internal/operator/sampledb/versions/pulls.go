@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
@@ -112,16 +111,7 @@ func (s Pulls) Start(ctx context.Context, image string, major int, pulls []NodeP
 
 // End takes away the Jobs that pulled.
 func (s Pulls) End(ctx context.Context) error {
-	for i := range s.Seen.Jobs {
-		job := &s.Seen.Jobs[i]
-		if job.Annotations[naming.AnnotationPulls] == "" || !metav1.IsControlledBy(job, s.DB) {
-			continue
-		}
-		if err := s.Jobs().Remove(ctx, job); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.RemoveJobs(ctx, func(job *batchv1.Job) bool { return job.Annotations[naming.AnnotationPulls] != "" })
 }
 
 // Pulled is the image that a Job's Pod has run by its digest, "" where the kubelet gives none that can be pulled. It is

@@ -100,10 +100,8 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 	}
 	s.Update = &v1.UpdateStatus{
 		Step: updateStep(d), Reason: string(d.Why), Message: d.Says, Image: d.Target.Image, To: d.Target.Version,
-		From: s.versionsRun(), Left: s.updateLeft(d, pulls),
+		From: s.versionsRun(), Left: s.updateLeft(d, pulls), Since: s.Stamp(),
 	}
-	at := metav1.NewTime(s.Now).Rfc3339Copy()
-	s.Update.Since = &at
 	if before == nil {
 		before = &v1.UpdateStatus{}
 	}

@@ -102,6 +102,20 @@ func (s *Act) KeepJob(ctx context.Context, component, name string) (*batchv1.Job
 	return current, err
 }
 
+// RemoveJobs removes those of the SampleDB's Jobs that are to go.
+func (s *Act) RemoveJobs(ctx context.Context, goes func(*batchv1.Job) bool) error {
+	for i := range s.Seen.Jobs {
+		job := &s.Seen.Jobs[i]
+		if !metav1.IsControlledBy(job, s.DB) || !goes(job) {
+			continue
+		}
+		if err := s.Jobs().Remove(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Replace deletes a Pod, so that the StatefulSet makes it anew, and says why.
 func (s *Act) Replace(ctx context.Context, pod *corev1.Pod, why string) error {
 	err := s.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})

@@ -8,25 +8,24 @@ import (
 	"toban.dev/internal/operator/desired"
 )
 
-// Annex is what a SampleDB does without: the core knows of it what is here. It lacks what is nil, but for its phases.
-type Annex struct {
-	// Phases are its steps of a reconcile.
+// Annexes are what a SampleDB does without: each adds here what the core does with it.
+type Annexes struct {
+	// Phases are their steps of a reconcile.
 	Phases []Phase
 	// Record notes in the status what has to be there before anything rests on it, and says whether there was
 	// something: then it is read anew.
-	Record func(context.Context) (bool, error)
-	// Conditions sets those of its own, in their order.
-	Conditions func(SetCondition)
+	Record []func(context.Context) (bool, error)
+	// Conditions set those of their own, in their order.
+	Conditions []func(set SetCondition)
 	// Look is after how long the SampleDB is looked at again at the latest, 0 where it need not be.
-	Look func() time.Duration
+	Look []func() time.Duration
 
-	// End has nothing of it go on in a SampleDB that is being deleted, and names what the deletion waits for, "" for
-	// nothing.
-	End func(context.Context) (waiting string, err error)
+	// End has nothing go on in a SampleDB that is being deleted, and names what the deletion waits for, "" for nothing.
+	End []func(context.Context) (waiting string, err error)
 	// Saved says that another last backup has all than the one of the SampleDB's own instances, which is not needed
 	// then; Lacks what that one may lack, and Stays where else data is that was written last, "" for nothing.
-	Saved        func(context.Context) (bool, error)
-	Lacks, Stays func() string
+	Saved        []func(context.Context) (bool, error)
+	Lacks, Stays []func() string
 }
 
 // Phase is a step of a reconcile that is done before another one. Where it is apart nothing rests on it, and the

@@ -169,6 +169,12 @@ type RestoreOutcomes struct {
 	Loss Loss
 }
 
+// Stamp is the time of the reconcile as the status has times.
+func (s *Core) Stamp() *metav1.Time {
+	at := metav1.NewTime(s.Now).Rfc3339Copy()
+	return &at
+}
+
 // Instances are those wanted, by ordinal: from 0 to this, exclusively.
 func (s *Core) Instances() int { return len(s.Config.Members) }
 
