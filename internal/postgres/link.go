@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // ofLink are the slots and the subscription by which one side of a blue/green upgrade follows the other.
@@ -51,12 +53,9 @@ func (s *Session) GiveUpLink(ctx context.Context, most int64) (dropped []string,
 	if _, err := s.conn.Exec(ctx, end, most); err != nil {
 		return nil, fmt.Errorf("end who reads a link's slot: %w", err)
 	}
-	rows, err := s.conn.Query(ctx,
+	rows := sql.Ask(ctx, s.conn,
 		"select slot_name::text from (select slot_name, pg_drop_replication_slot(slot_name) "+keeps+
 			" and not active) dropped", most)
-	if err != nil {
-		return nil, fmt.Errorf("drop the slots of a link: %w", err)
-	}
 	dropped, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("drop the slots of a link: %w", err)

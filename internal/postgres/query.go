@@ -97,10 +97,7 @@ func (s *Session) Close() {
 
 // PendingRestart are the parameters that wait for a restart of the server.
 func (s *Session) PendingRestart(ctx context.Context) ([]string, error) {
-	rows, err := s.conn.Query(ctx, "select name from pg_settings where pending_restart order by name")
-	if err != nil {
-		return nil, fmt.Errorf("ask which parameters wait for a restart: %w", err)
-	}
+	rows := sql.Ask(ctx, s.conn, "select name from pg_settings where pending_restart order by name")
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("ask which parameters wait for a restart: %w", err)
@@ -138,12 +135,9 @@ func (s *Session) OldestWAL(ctx context.Context) (wal.LSN, error) {
 
 // Standbys are the application names of the servers that stream from this one.
 func (s *Session) Standbys(ctx context.Context) ([]string, error) {
-	rows, err := s.conn.Query(ctx, `select distinct application_name from pg_stat_replication
+	rows := sql.Ask(ctx, s.conn, `select distinct application_name from pg_stat_replication
 		where state = 'streaming' and usename = $1 and not application_name = any ($2) order by 1`,
 		RoleReplication, []string{"pg_basebackup", nameClone, nameRewind})
-	if err != nil {
-		return nil, fmt.Errorf("ask who streams: %w", err)
-	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("ask who streams: %w", err)
@@ -231,11 +225,7 @@ func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 func (s *Session) NotIn(ctx context.Context, pids []int) ([]int, error) {
 	const query = `select pid from unnest($1::int[]) pid where not exists (select from pg_stat_activity a
 		where a.pid = pid.pid and a.state is distinct from 'starting')`
-	rows, err := s.conn.Query(ctx, query, pids)
-	if err != nil {
-		return nil, fmt.Errorf("look for who is logging in: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	found, err := pgx.CollectRows(sql.Ask(ctx, s.conn, query, pids), pgx.RowTo[int])
 	if err != nil {
 		return nil, fmt.Errorf("look for who is logging in: %w", err)
 	}
@@ -299,11 +289,7 @@ func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
 	}
 	const look = `select name from unnest($1::text[]) name
 		where not exists (select from pg_replication_slots where slot_name = name)`
-	rows, err := s.conn.Query(ctx, look, want)
-	if err != nil {
-		return fmt.Errorf("look for replication slots: %w", err)
-	}
-	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	missing, err := pgx.CollectRows(sql.Ask(ctx, s.conn, look, want), pgx.RowTo[string])
 	if err != nil {
 		return fmt.Errorf("look for replication slots: %w", err)
 	}
@@ -323,11 +309,7 @@ func (s *Session) ConfigErrors(ctx context.Context) error {
 		where error is not null
 		union all select format('%s: %s', name, error) from pg_file_settings
 		where error is not null and error <> 'setting could not be applied' and name is not null`
-	rows, err := s.conn.Query(ctx, query)
-	if err != nil {
-		return fmt.Errorf("check the configuration: %w", err)
-	}
-	words, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	words, err := pgx.CollectRows(sql.Ask(ctx, s.conn, query), pgx.RowTo[string])
 	if err != nil {
 		return fmt.Errorf("check the configuration: %w", err)
 	}

@@ -33,10 +33,7 @@ func (w *work) ensureAccess(ctx context.Context, conn *pgx.Conn, role Role) erro
 
 // existing are those of the schemas that are there.
 func existing(ctx context.Context, conn *pgx.Conn, schemas []string) ([]string, error) {
-	rows, err := conn.Query(ctx, "SELECT nspname::text FROM pg_namespace WHERE nspname = ANY ($1) ORDER BY 1", schemas)
-	if err != nil {
-		return nil, fmt.Errorf("look for the schemas: %w", err)
-	}
+	rows := sql.Ask(ctx, conn, "SELECT nspname::text FROM pg_namespace WHERE nspname = ANY ($1) ORDER BY 1", schemas)
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("look for the schemas: %w", err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // claims are in the database postgres, where nobody but a superuser can write. They say whose a database or a role
@@ -107,11 +109,8 @@ func (w *work) recordGrant(ctx context.Context, role, granted string) error {
 
 // claimed are the roles of the claimant, the last made first.
 func (w *work) claimed(ctx context.Context) ([]string, error) {
-	rows, err := w.super.Query(ctx, "SELECT name FROM toban.claim WHERE kind = $1 AND claimant = $2 ORDER BY since "+
+	rows := sql.Ask(ctx, w.super, "SELECT name FROM toban.claim WHERE kind = $1 AND claimant = $2 ORDER BY since "+
 		"DESC, name", kindRole, w.Claimant)
-	if err != nil {
-		return nil, fmt.Errorf("look for the roles of %s: %w", w.Claimant, err)
-	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("look for the roles of %s: %w", w.Claimant, err)

@@ -55,10 +55,7 @@ func sequences(ctx context.Context, conn *pgx.Conn) (all []sequence, err error) 
 		for _, name := range part {
 			queries = append(queries, fmt.Sprintf("select %s, last_value, is_called from %s", sql.Literal(name), name))
 		}
-		rows, err := conn.Query(ctx, strings.Join(queries, " union all "), pgx.QueryExecModeSimpleProtocol)
-		if err != nil {
-			return nil, fmt.Errorf("read sequences: %w", err)
-		}
+		rows := sql.Ask(ctx, conn, strings.Join(queries, " union all "), pgx.QueryExecModeSimpleProtocol)
 		read, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sequence])
 		if err != nil {
 			return nil, fmt.Errorf("read sequences: %w", err)
@@ -141,10 +138,7 @@ func shared(ctx context.Context, side Side) (map[string]string, error) {
 		return nil, err
 	}
 	defer sql.HangUp(conn)
-	rows, err := conn.Query(ctx, queryShared)
-	if err != nil {
-		return nil, fmt.Errorf("ask %s for its roles: %w", side.Name, err)
-	}
+	rows := sql.Ask(ctx, conn, queryShared)
 	all := map[string]string{}
 	var name, hash string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &hash}, func() error { all[name] = hash; return nil }); err != nil {
@@ -215,10 +209,7 @@ func (l Link) CarryRefreshes(ctx context.Context) ([]string, error) {
 // refreshes are those that are noted in a database, with the views. Those that are committed meanwhile stay noted, also
 // with a lower number.
 func refreshes(ctx context.Context, conn *pgx.Conn) (ids []int64, views []string, err error) {
-	rows, err := conn.Query(ctx, "select id, object from toban_sides.noted where tag = $1 order by id", refresh)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the notes: %w", err)
-	}
+	rows := sql.Ask(ctx, conn, "select id, object from toban_sides.noted where tag = $1 order by id", refresh)
 	var id int64
 	var view string
 	_, err = pgx.ForEachRow(rows, []any{&id, &view}, func() error {

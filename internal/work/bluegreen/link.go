@@ -79,11 +79,8 @@ func databases(ctx context.Context, side Side) ([]database, error) {
 		return nil, err
 	}
 	defer sql.HangUp(conn)
-	rows, err := conn.Query(ctx, `select datname::text, oid from pg_database
+	rows := sql.Ask(ctx, conn, `select datname::text, oid from pg_database
 		where datallowconn and not datistemplate and datconnlimit <> -2 order by 1`)
-	if err != nil {
-		return nil, fmt.Errorf("ask %s for its databases: %w", side.Name, err)
-	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[database])
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its databases: %w", side.Name, err)
@@ -160,11 +157,7 @@ func do(ctx context.Context, conn *pgx.Conn, what string, statements ...string) 
 
 // texts are the texts that a query returns.
 func texts(ctx context.Context, conn *pgx.Conn, what, query string, args ...any) ([]string, error) {
-	rows, err := conn.Query(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	all, err := pgx.CollectRows(sql.Ask(ctx, conn, query, args...), pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}

@@ -33,11 +33,7 @@ const queryTables = `select n.nspname::text, c.relname::text,
 
 // tablesOf are the tables of a database that are carried.
 func tablesOf(ctx context.Context, conn *pgx.Conn) ([]table, error) {
-	rows, err := conn.Query(ctx, queryTables)
-	if err != nil {
-		return nil, fmt.Errorf("look for tables: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[table])
+	all, err := pgx.CollectRows(sql.Ask(ctx, conn, queryTables), pgx.RowToStructByPos[table])
 	if err != nil {
 		return nil, fmt.Errorf("look for tables: %w", err)
 	}

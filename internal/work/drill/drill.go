@@ -200,10 +200,7 @@ func (d *drill) create(ctx context.Context, conn *pgx.Conn) error {
 func (d *drill) judge(ctx context.Context, result *Result) error {
 	for i, c := range d.clients {
 		err := d.retry(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-			rows, err := conn.Query(ctx, "SELECT n FROM "+d.table()+" WHERE way = $1", c.way.Name)
-			if err != nil {
-				return fmt.Errorf("look which writes are there: %w", err)
-			}
+			rows := sql.Ask(ctx, conn, "SELECT n FROM "+d.table()+" WHERE way = $1", c.way.Name)
 			there, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 			if err != nil {
 				return fmt.Errorf("look which writes are there: %w", err)

@@ -85,14 +85,11 @@ const versioned = `
 
 // readCollations reads them, by their oid.
 func readCollations(ctx context.Context, conn *pgx.Conn) (map[uint32]*collation, error) {
-	rows, err := conn.Query(ctx, "select * from ("+versioned+") v (oid, schema, name, recorded, actual) "+
+	rows := sql.Ask(ctx, conn, "select * from ("+versioned+") v (oid, schema, name, recorded, actual) "+
 		"where recorded is not null or actual is not null")
-	if err != nil {
-		return nil, fmt.Errorf("read the versions of the collations: %w", err)
-	}
 	all := map[uint32]*collation{}
 	var c collation
-	_, err = pgx.ForEachRow(rows, []any{&c.oid, &c.schema, &c.name, &c.recorded, &c.actual}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&c.oid, &c.schema, &c.name, &c.recorded, &c.actual}, func() error {
 		one := c
 		all[c.oid] = &one
 		return nil
@@ -194,10 +191,7 @@ func readIndexes(
 	for oid := range all {
 		oids = append(oids, oid)
 	}
-	rows, err := conn.Query(ctx, dependent, oids)
-	if err != nil {
-		return nil, fmt.Errorf("list the indexes of database %s: %w", database, err)
-	}
+	rows := sql.Ask(ctx, conn, dependent, oids)
 	var i index
 	_, err = pgx.ForEachRow(rows, []any{&i.oid, &i.filenode, &i.schema, &i.table, &i.name, &i.primary, &i.unique,
 		&i.exclusion, &i.btree, &i.size, &i.collations, &i.columns}, func() error {
@@ -225,11 +219,7 @@ const partitioned = `select p.partrelid::regclass::text from pg_partitioned_tabl
 	order by 1`
 
 func readPartitioned(ctx context.Context, conn *pgx.Conn, stale []uint32) ([]string, error) {
-	rows, err := conn.Query(ctx, partitioned, stale)
-	if err != nil {
-		return nil, fmt.Errorf("list the partitioned tables: %w", err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := pgx.CollectRows(sql.Ask(ctx, conn, partitioned, stale), pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("list the partitioned tables: %w", err)
 	}

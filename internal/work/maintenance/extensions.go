@@ -26,12 +26,8 @@ func (w *work) updateExtensions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rows, err := conn.Query(ctx, older)
-		if err != nil {
-			return fmt.Errorf("look for extensions in database %s: %w", database, err)
-		}
 		type extension struct{ Name, Installed, Default string }
-		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[extension])
+		found, err := pgx.CollectRows(sql.Ask(ctx, conn, older), pgx.RowToStructByPos[extension])
 		if err != nil {
 			return fmt.Errorf("look for extensions in database %s: %w", database, err)
 		}

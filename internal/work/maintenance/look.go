@@ -201,11 +201,8 @@ const application = "toban finish: "
 // readProgress is how far a Job is, nil where none works. Others may call their sessions the same, but not as this
 // role.
 func readProgress(ctx context.Context, conn *pgx.Conn) (*Progress, error) {
-	rows, err := conn.Query(ctx, `select substr(application_name, length($1) + 1) from pg_stat_activity
+	rows := sql.Ask(ctx, conn, `select substr(application_name, length($1) + 1) from pg_stat_activity
 		where starts_with(application_name, $1) and usename = current_user and pid <> pg_backend_pid()`, application)
-	if err != nil {
-		return nil, fmt.Errorf("look whether a Job works: %w", err)
-	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("look whether a Job works: %w", err)

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // Connect opens a superuser's session in a database of the server that takes writes.
@@ -55,11 +57,8 @@ func cut(names []string) []string {
 
 // databases are those that can be connected to. One whose removal was cut off has the connection limit -2.
 func databases(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	rows, err := conn.Query(ctx,
+	rows := sql.Ask(ctx, conn,
 		"select datname::text from pg_database where datallowconn and datconnlimit <> -2 order by datname")
-	if err != nil {
-		return nil, fmt.Errorf("list the databases: %w", err)
-	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("list the databases: %w", err)

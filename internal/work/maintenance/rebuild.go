@@ -172,12 +172,9 @@ var leftover = regexp.MustCompile(`_cc(new|old)\d*$`)
 // dropLeftovers drops what former tries of the wanted indexes have left: those that are invalid and are called as one
 // of them. One that somebody else is just building is waited for, and then it is gone by itself.
 func (w *work) dropLeftovers(ctx context.Context, conn *pgx.Conn, database string, wanted ...string) error {
-	rows, err := conn.Query(ctx, `select n.nspname::text, c.relname::text from pg_index i
+	rows := sql.Ask(ctx, conn, `select n.nspname::text, c.relname::text from pg_index i
 		join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
 		where not i.indisvalid and c.relkind = 'i' and c.relname ~ '_cc(new|old)\d*$'`)
-	if err != nil {
-		return fmt.Errorf("look for what former tries have left in database %s: %w", database, err)
-	}
 	var found [][2]string
 	var schema, name string
 	if _, err := pgx.ForEachRow(rows, []any{&schema, &name}, func() error {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // The work is noted in the database postgres, where applications may not create anything, and only while it is not
@@ -85,14 +87,11 @@ func (r *record) ours(ctx context.Context) (owner, error) {
 }
 
 func (r *record) read(ctx context.Context) error {
-	rows, err := r.conn.Query(ctx, "select database, index, filenode, versions from toban.rebuilt")
-	if err != nil {
-		return fmt.Errorf("read what was done: %w", err)
-	}
+	rows := sql.Ask(ctx, r.conn, "select database, index, filenode, versions from toban.rebuilt")
 	r.rebuilt = map[[2]uint32]built{}
 	var database, index uint32
 	var b built
-	_, err = pgx.ForEachRow(rows, []any{&database, &index, &b.filenode, &b.versions}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&database, &index, &b.filenode, &b.versions}, func() error {
 		r.rebuilt[[2]uint32{database, index}] = b
 		return nil
 	})

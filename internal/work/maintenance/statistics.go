@@ -80,11 +80,7 @@ func (w *work) findMissing(ctx context.Context, database string) ([]unanalyzed, 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, missing)
-	if err != nil {
-		return nil, fmt.Errorf("look for tables without statistics in database %s: %w", database, err)
-	}
-	oids, err := pgx.CollectRows(rows, pgx.RowTo[uint32])
+	oids, err := pgx.CollectRows(sql.Ask(ctx, conn, missing), pgx.RowTo[uint32])
 	if err != nil {
 		return nil, fmt.Errorf("look for tables without statistics in database %s: %w", database, err)
 	}
@@ -93,11 +89,8 @@ func (w *work) findMissing(ctx context.Context, database string) ([]unanalyzed, 
 		on conflict do nothing`, database, append([]uint32{}, oids...)); err != nil {
 		return nil, fmt.Errorf("note the tables without statistics: %w", err)
 	}
-	rows, err = w.main.Query(ctx, `select d.oid, a.relation, a.stage from toban.analyzed a
+	rows := sql.Ask(ctx, w.main, `select d.oid, a.relation, a.stage from toban.analyzed a
 		join pg_database d on d.oid = a.database where d.datname = $1 order by a.relation`, database)
-	if err != nil {
-		return nil, fmt.Errorf("read which tables are without statistics: %w", err)
-	}
 	var out []unanalyzed
 	u := unanalyzed{database: database}
 	if _, err := pgx.ForEachRow(rows, []any{&u.owner, &u.oid, &u.stage}, func() error {

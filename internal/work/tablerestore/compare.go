@@ -32,11 +32,7 @@ const columns = `
 	where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped order by a.attnum`
 
 func columnsOf(ctx context.Context, conn *pgx.Conn, oid uint32) ([]col, error) {
-	rows, err := conn.Query(ctx, columns, oid)
-	if err != nil {
-		return nil, fmt.Errorf("look for the columns: %w", err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[col])
+	out, err := pgx.CollectRows(sql.Ask(ctx, conn, columns, oid), pgx.RowToStructByPos[col])
 	if err != nil {
 		return nil, fmt.Errorf("look for the columns: %w", err)
 	}

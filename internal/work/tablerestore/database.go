@@ -200,11 +200,8 @@ func (d *database) load(ctx context.Context) error {
 
 // prepareDatabase makes the schemas and the extensions, while nobody's code is in the database.
 func (r *run) prepareDatabase(ctx context.Context, d *dumped) error {
-	rows, err := r.copy.Query(ctx, `select nspname::text, pg_get_userbyid(nspowner)::text from pg_namespace
+	rows := sql.Ask(ctx, r.copy, `select nspname::text, pg_get_userbyid(nspowner)::text from pg_namespace
 		where nspname !~ '^pg_' and nspname <> 'information_schema'`)
-	if err != nil {
-		return fmt.Errorf("look for the schemas: %w", err)
-	}
 	var name, owner string
 	var schemas []string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &owner}, func() error {
@@ -220,11 +217,8 @@ func (r *run) prepareDatabase(ctx context.Context, d *dumped) error {
 	if err := do(ctx, d.admin, "make the schemas", statements...); err != nil {
 		return err
 	}
-	extensions, err := r.copy.Query(ctx, `select e.extname::text, n.nspname::text, e.extversion from pg_extension e
+	extensions := sql.Ask(ctx, r.copy, `select e.extname::text, n.nspname::text, e.extversion from pg_extension e
 		join pg_namespace n on n.oid = e.extnamespace where e.extname <> 'plpgsql' order by e.oid`)
-	if err != nil {
-		return fmt.Errorf("look for the extensions: %w", err)
-	}
 	type extension struct{ Name, Schema, Version string }
 	found, err := pgx.CollectRows(extensions, pgx.RowToStructByPos[extension])
 	if err != nil {

@@ -68,15 +68,12 @@ func (o *Object) warn(published bool) {
 // stages are the schemas of a run that was cut off, with those that their tables come from.
 func (r *run) stages(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
 	out := map[string]string{}
-	rows, err := conn.Query(ctx, `select nspname::text, pg_get_userbyid(nspowner)::text,
+	rows := sql.Ask(ctx, conn, `select nspname::text, pg_get_userbyid(nspowner)::text,
 			obj_description(oid, 'pg_namespace')
 		from pg_namespace where starts_with(nspname, $1)`, "toban_"+r.Suffix+"_")
-	if err != nil {
-		return nil, fmt.Errorf("look for what a former try has left: %w", err)
-	}
 	var name, owner string
 	var comment *string
-	_, err = pgx.ForEachRow(rows, []any{&name, &owner, &comment}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&name, &owner, &comment}, func() error {
 		m, _ := r.readMark(comment)
 		if m = ofOurs(m, owner); m == nil {
 			return refuse("the schema %s is there and was not made by this restore: rename or drop it", sql.Quote(name))
@@ -206,15 +203,12 @@ const family = `
 	join pg_namespace n on n.oid = c.relnamespace order by f.depth, n.nspname, c.relname`
 
 func (t *table) findFamily(ctx context.Context, stages map[string]string) error {
-	rows, err := t.run.copy.Query(ctx, family, t.oid)
-	if err != nil {
-		return fmt.Errorf("look for the partitions of %s: %w", t, err)
-	}
+	rows := sql.Ask(ctx, t.run.copy, family, t.oid)
 	var m member
 	var kind string
 	var unlogged bool
 	to := []any{&m.oid, &m.at.Schema, &m.at.Name, &kind, &m.owner, &unlogged}
-	_, err = pgx.ForEachRow(rows, to, func() error {
+	_, err := pgx.ForEachRow(rows, to, func() error {
 		if m.relation = m.at; stages[m.at.Schema] != "" {
 			m.Schema = stages[m.at.Schema]
 		}

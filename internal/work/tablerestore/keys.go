@@ -13,7 +13,7 @@ import (
 // switches are the statements that turn off what would run with each row in spite of session_replication_role, or keep
 // rows from their owner, and those that turn it on again.
 func switches(ctx context.Context, conn *pgx.Conn, oids []uint32) (off, on []string, err error) {
-	rows, err := conn.Query(ctx, `
+	rows := sql.Ask(ctx, conn, `
 		with recursive f (oid) as (select unnest($1::oid[])
 			union select i.inhrelid from f join pg_inherits i on i.inhparent = f.oid)
 		select format('%I.%I', n.nspname, c.relname), '', '', c.relforcerowsecurity
@@ -22,9 +22,6 @@ func switches(ctx context.Context, conn *pgx.Conn, oids []uint32) (off, on []str
 		select format('%I.%I', n.nspname, c.relname), quote_ident(t.tgname), t.tgenabled::text, false
 		from f join pg_class c using (oid) join pg_namespace n on n.oid = c.relnamespace
 		join pg_trigger t on t.tgrelid = c.oid where not t.tgisinternal and t.tgenabled in ('A', 'R')`, oids)
-	if err != nil {
-		return nil, nil, fmt.Errorf("look for triggers: %w", err)
-	}
 	var table, trigger, enabled string
 	var forced bool
 	_, err = pgx.ForEachRow(rows, []any{&table, &trigger, &enabled, &forced}, func() error {
@@ -46,20 +43,17 @@ func switches(ctx context.Context, conn *pgx.Conn, oids []uint32) (off, on []str
 
 // moveSequences moves the sequences of a table behind all of its rows, and never back.
 func moveSequences(ctx context.Context, conn *pgx.Conn, t *table) error {
-	rows, err := conn.Query(ctx, `select format('%I.%I', n.nspname, s.relname), quote_ident(a.attname),
+	rows := sql.Ask(ctx, conn, `select format('%I.%I', n.nspname, s.relname), quote_ident(a.attname),
 			q.seqincrement > 0
 		from pg_depend d join pg_class s on s.oid = d.objid and s.relkind = 'S'
 		join pg_namespace n on n.oid = s.relnamespace join pg_sequence q on q.seqrelid = s.oid
 		join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
 		where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = $1
 			and d.deptype in ('a', 'i') and a.atttypid = any ('{int2,int4,int8}'::regtype[])`, t.present.oid)
-	if err != nil {
-		return fmt.Errorf("look for the sequences of %s: %w", t, err)
-	}
 	var statements []string
 	var sequence, name string
 	var up bool
-	_, err = pgx.ForEachRow(rows, []any{&sequence, &name, &up}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&sequence, &name, &up}, func() error {
 		last, than := "max", ">"
 		if !up {
 			last, than = "min", "<"
@@ -122,11 +116,7 @@ func (k foreignKey) orphans() string {
 
 // checkKeys refuses rows that break a foreign key.
 func checkKeys(ctx context.Context, conn *pgx.Conn, oids []uint32) error {
-	rows, err := conn.Query(ctx, foreignKeys, oids)
-	if err != nil {
-		return fmt.Errorf("look for foreign keys: %w", err)
-	}
-	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[foreignKey])
+	keys, err := pgx.CollectRows(sql.Ask(ctx, conn, foreignKeys, oids), pgx.RowToStructByPos[foreignKey])
 	if err != nil {
 		return fmt.Errorf("look for foreign keys: %w", err)
 	}

@@ -39,16 +39,12 @@ func (t *table) checkNeeds(ctx context.Context) error {
 	for _, m := range t.family {
 		oids = append(oids, m.oid)
 	}
-	rows, err := t.run.copy.Query(ctx, needs, oids)
-	if err != nil {
-		return fmt.Errorf("look for what %s needs: %w", t, err)
-	}
 	type need struct {
 		Type        string
 		Names, Args []string
 		Identity    string
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[need])
+	found, err := pgx.CollectRows(sql.Ask(ctx, t.run.copy, needs, oids), pgx.RowToStructByPos[need])
 	if err != nil {
 		return fmt.Errorf("look for what %s needs: %w", t, err)
 	}

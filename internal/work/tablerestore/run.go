@@ -192,11 +192,7 @@ func do(ctx context.Context, conn *pgx.Conn, what string, statements ...string) 
 
 // column is the first column of what a query finds.
 func column(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
-	rows, err := conn.Query(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("look into the database: %w", err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	out, err := pgx.CollectRows(sql.Ask(ctx, conn, query, args...), pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("look into the database: %w", err)
 	}

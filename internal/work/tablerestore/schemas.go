@@ -303,18 +303,16 @@ type dumped struct {
 
 // compareAll counts the rows of all tables of a schema, and compares them with those of the present schema.
 func (r *run) compareAll(ctx context.Context, d *dumped, as, name string) error {
-	rows, err := d.admin.Query(ctx, `select relname::text, pg_get_userbyid(relowner)::text from pg_class
+	rows := sql.Ask(ctx, d.admin, `select relname::text, pg_get_userbyid(relowner)::text from pg_class
 		where relnamespace = $1::text::regnamespace and relkind in ('r', 'p') and not relispartition
 		order by 1`, sql.Quote(as))
-	if err != nil {
-		return fmt.Errorf("look for the tables of %s: %w", as, err)
-	}
 	var tables []*table
 	var one, owner string
-	if _, err = pgx.ForEachRow(rows, []any{&one, &owner}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&one, &owner}, func() error {
 		tables = append(tables, &table{run: r, relation: relation{name, one}, loaded: relation{as, one}, owner: owner})
 		return nil
-	}); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("look for the tables of %s: %w", as, err)
 	}
 	d.object.Compared = name != as

@@ -46,16 +46,13 @@ func (r *run) move(ctx context.Context, tables []*table) error {
 
 // apart are the statements that take a table from those of which it is a part.
 func (t *table) apart(ctx context.Context) ([]string, error) {
-	rows, err := t.run.copy.Query(ctx, `select n.nspname::text, p.relname::text, c.relispartition
+	rows := sql.Ask(ctx, t.run.copy, `select n.nspname::text, p.relname::text, c.relispartition
 		from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
 		join pg_namespace n on n.oid = p.relnamespace where i.inhrelid = $1`, t.oid)
-	if err != nil {
-		return nil, fmt.Errorf("look for what %s is a part of: %w", t, err)
-	}
 	var out []string
 	var parent relation
 	var partition bool
-	_, err = pgx.ForEachRow(rows, []any{&parent.Schema, &parent.Name, &partition}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&parent.Schema, &parent.Name, &partition}, func() error {
 		if partition {
 			out = append(out, "alter table "+parent.sql()+" detach partition "+t.at.sql())
 		} else {
@@ -202,7 +199,7 @@ func (t *table) arrive(ctx context.Context, used map[string]unique) error {
 
 // renames are the statements that give the indexes and the sequences of a table the suffix.
 func (r *run) renames(ctx context.Context, stage, name string, used unique) (out []string, err error) {
-	rows, err := r.primary.Query(ctx, `
+	rows := sql.Ask(ctx, r.primary, `
 		with t as (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
 			where n.nspname = $1 and c.relname = $2)
 		select c.relname::text, c.relkind::text from pg_class c
@@ -210,9 +207,6 @@ func (r *run) renames(ctx context.Context, stage, name string, used unique) (out
 			or c.relkind = 'S' and c.oid in (select objid from pg_depend, t where classid = 'pg_class'::regclass
 				and refclassid = 'pg_class'::regclass and refobjid = t.oid and deptype in ('a', 'i'))
 		order by 1`, stage, name)
-	if err != nil {
-		return nil, fmt.Errorf("look for the indexes of %s: %w", name, err)
-	}
 	var one, kind string
 	_, err = pgx.ForEachRow(rows, []any{&one, &kind}, func() error {
 		what := map[bool]string{true: "sequence", false: "index"}[kind == "S"]

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/change/major"
+	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/work/initjob"
 	"toban.dev/internal/work/pod"
 )
@@ -94,11 +95,7 @@ func (c *upgradeCheck) connect(ctx context.Context, config *tls.Config, database
 }
 
 func names(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
-	rows, err := conn.Query(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("ask the primary: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	all, err := pgx.CollectRows(sql.Ask(ctx, conn, query, args...), pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("ask the primary: %w", err)
 	}
@@ -106,13 +103,10 @@ func names(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]st
 }
 
 func (c *upgradeCheck) askDatabases(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, queryDatabases)
-	if err != nil {
-		return fmt.Errorf("ask for the databases: %w", err)
-	}
+	rows := sql.Ask(ctx, conn, queryDatabases)
 	var d major.DatabaseFacts
 	var size int64
-	_, err = pgx.ForEachRow(rows, []any{&d.Name, &d.Invalid, &d.Closed, &d.Provider, &d.Collate, &d.CType, &size},
+	_, err := pgx.ForEachRow(rows, []any{&d.Name, &d.Invalid, &d.Closed, &d.Provider, &d.Collate, &d.CType, &size},
 		func() error {
 			c.facts.Databases = append(c.facts.Databases, d)
 			c.result.Bytes += size
@@ -140,10 +134,7 @@ func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *major.D
 	if d.Options, err = names(ctx, conn, queryOptions); err != nil {
 		return err
 	}
-	rows, err := conn.Query(ctx, queryExtensions)
-	if err != nil {
-		return fmt.Errorf("ask for the extensions in %q: %w", d.Name, err)
-	}
+	rows := sql.Ask(ctx, conn, queryExtensions)
 	d.Extensions = map[string]string{}
 	var name, version string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &version}, func() error {
