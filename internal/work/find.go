@@ -30,10 +30,7 @@ func Find(ctx context.Context, o FindOptions) error {
 		}
 		return nil
 	})
-	last := protocol.FoundLine{End: err == nil}
-	if err != nil {
-		last.Error = err.Error()
-	}
+	last := protocol.FoundLine{End: err == nil, Error: pod.Words(err)}
 	return errors.Join(err, lines.Encode(last))
 }
 

@@ -27,9 +27,7 @@ type ImageOptions struct {
 // Image looks what is in the image that it runs in, and leaves that where the kubelet finds it, whatever came of it.
 func Image(ctx context.Context, o ImageOptions) error {
 	result, err := lookIntoImage(ctx, o.Major)
-	if err != nil {
-		result.Error = err.Error()
-	}
+	result.Error = pod.Words(err)
 	fitImage(&result)
 	return errors.Join(err, pod.Leave(o.Termination, result, &result.Error))
 }

@@ -36,9 +36,7 @@ type InspectOptions struct {
 func Inspect(ctx context.Context, o InspectOptions) error {
 	var result protocol.VerifyResult
 	err := o.inspect(ctx, &result)
-	if err != nil {
-		result.Error = err.Error()
-	}
+	result.Error = pod.Words(err)
 	return errors.Join(err, leaveVerified(o.Termination, &result))
 }
 

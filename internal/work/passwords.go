@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toban.dev/internal/passwords"
+	"toban.dev/internal/pause"
 )
 
 // passwordsPause is how often the mounted Secrets are looked at. The kubelet brings a change within about a minute.
@@ -42,10 +43,8 @@ func SendPasswords(ctx context.Context, o PasswordsOptions) error {
 		if digest != string(known) {
 			return o.report(found, digest)
 		}
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, passwordsPause) {
 			return fmt.Errorf("asked to stop while nothing has changed: %w", ctx.Err())
-		case <-time.After(passwordsPause):
 		}
 	}
 }

@@ -40,9 +40,7 @@ type RestoreOptions struct {
 func Restore(ctx context.Context, o RestoreOptions) error {
 	r := &restoring{Pod: pod.New(o.Options), source: o.Source, key: o.Key, volume: o.Volume, walVolume: o.WALVolume}
 	err := r.do(ctx)
-	if err != nil {
-		r.result.Error = err.Error()
-	}
+	r.result.Error = pod.Words(err)
 	return errors.Join(err, pod.Leave(o.Termination, &r.result, &r.result.Error))
 }
 

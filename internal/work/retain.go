@@ -36,9 +36,7 @@ const (
 func Retain(ctx context.Context, o pod.Options) error {
 	t := &taking{Pod: pod.New(o)}
 	err := t.makeRoom(ctx)
-	if err != nil {
-		t.result.Error = err.Error()
-	}
+	t.result.Error = pod.Words(err)
 	return errors.Join(err, pod.Leave(o.Termination, &t.result, t.words(&t.result.Error)...))
 }
 

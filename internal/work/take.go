@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/archive/transfer"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 	"toban.dev/internal/work/pod"
@@ -55,9 +56,7 @@ func Take(ctx context.Context, o TakeOptions) error {
 	}
 	t.Progress.More = map[string]http.HandlerFunc{"POST " + protocol.PathCut: t.onCut}
 	err := t.do(ctx)
-	if err != nil {
-		t.result.Error = err.Error()
-	}
+	t.result.Error = pod.Words(err)
 	left := pod.Leave(o.Termination, &t.result, t.words(&t.result.Error, &t.result.Warning)...)
 	if left != nil && err == nil {
 		return left
@@ -383,7 +382,7 @@ func (t *taking) awaitWAL(
 	if err := t.wake(ctx); err != nil {
 		t.Log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
 	}
-	for began, pause := time.Now(), archivedPoll; ; pause = min(2*pause, archivedPollMost) {
+	for began, wait := time.Now(), archivedPoll; ; wait = min(2*wait, archivedPollMost) {
 		var catalogue book.Catalogue
 		if err := transfer.Patiently(ctx, func() (err error) {
 			catalogue, err = book.ReadWAL(ctx, t.archive)
@@ -408,10 +407,8 @@ func (t *taking) awaitWAL(
 			// An archive that is ahead of the primary covers nothing; it may be that of one that is lost.
 			t.Progress.Step(fmt.Sprintf("waits: the archive goes to %s, and it is not known that the primary does", to))
 		}
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, wait) {
 			return 0, ctx.Err()
-		case <-time.After(pause):
 		}
 	}
 }

@@ -53,9 +53,7 @@ func Verify(ctx context.Context, o VerifyOptions) error {
 	if err == nil { // for Inspect: the kubelet hands a termination message to nobody in the Pod
 		err = pod.Leave(filepath.Join(o.Volume, naming.FileVerified), &v.Result)
 	}
-	if err != nil {
-		v.Result.Error = err.Error()
-	}
+	v.Result.Error = pod.Words(err)
 	return errors.Join(err, leaveVerified(o.Termination, &v.Result))
 }
 

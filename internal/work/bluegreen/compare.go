@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -210,7 +211,7 @@ func (s *sessions) hold(ctx context.Context, l Link) error {
 // lock takes the lock of the table: then no transaction that writes it is under way.
 func (s *sessions) lock(ctx context.Context, how Comparison, t table) error {
 	end := time.Now().Add(how.Patience)
-	pause := how.LockTimeout
+	between := how.LockTimeout
 	for {
 		err := do(ctx, s.locker, "lock "+t.String(), "begin",
 			fmt.Sprintf("set local lock_timeout = %d", how.LockTimeout.Milliseconds()),
@@ -225,12 +226,10 @@ func (s *sessions) lock(ctx context.Context, how Comparison, t table) error {
 		if time.Now().After(end) {
 			return fmt.Errorf("%w: %s", errNotLocked, t)
 		}
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, between) {
 			return fmt.Errorf("lock %s: %w", t, ctx.Err())
-		case <-time.After(pause):
 		}
-		pause = min(2*pause, 10*time.Second)
+		between = min(2*between, 10*time.Second)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -36,10 +37,8 @@ func (p Publisher) AwaitCopies(ctx context.Context, tell func(says string)) erro
 		}
 		says := fmt.Sprintf("waits until the standby %s has copies of the slots of the link", without)
 		tell(says)
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, copiesAsked) {
 			return fmt.Errorf("%s: %w", says, ctx.Err())
-		case <-time.After(copiesAsked):
 		}
 	}
 }

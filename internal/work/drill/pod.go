@@ -65,9 +65,7 @@ func RunPod(ctx context.Context, o PodOptions) error {
 	for i := range left.Clients {
 		words = append(words, &left.Clients[i].FirstError)
 	}
-	if err != nil {
-		left.Error = err.Error()
-	}
+	left.Error = pod.Words(err)
 	return errors.Join(err, pod.Leave(o.Termination, &left, append(words, &left.Error)...))
 }
 

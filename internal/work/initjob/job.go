@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -64,10 +65,8 @@ func (j *Job) Run(ctx context.Context) error {
 			j.Log.Info("not yet, trying again", "reason", err.Error())
 		}
 		last = err
-		select {
-		case <-patient.Done():
+		if !pause.For(patient, retry) {
 			return gaveUp(ctx, j.Patience, last, err)
-		case <-time.After(retry):
 		}
 	}
 }

@@ -80,3 +80,11 @@ func First(text string, most int) string {
 	shorten([]*string{&text}, most)
 	return text
 }
+
+// Words are those of an error, for a result; "" for none.
+func Words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

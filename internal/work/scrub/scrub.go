@@ -10,6 +10,7 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work"
+	"toban.dev/internal/work/pod"
 )
 
 // Archive reads on in the archive where the last verification has stopped. What it finds, and that it could not read,
@@ -68,8 +69,6 @@ func resultOf(s scrub.State, err error) *protocol.ScrubState {
 			out.Broken = append(out.Broken, protocol.BrokenObject(f))
 		}
 	}
-	if err != nil {
-		out.Error = err.Error()
-	}
+	out.Error = pod.Words(err)
 	return out
 }

@@ -15,6 +15,7 @@ import (
 
 	"toban.dev/internal/archive/restore"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/initjob"
@@ -39,9 +40,7 @@ type BringOptions struct {
 func Bring(ctx context.Context, o BringOptions) error {
 	b := &bringing{Pod: pod.New(o.Options), options: o}
 	err := b.do(ctx)
-	if err != nil {
-		b.result.Error = err.Error()
-	}
+	b.result.Error = pod.Words(err)
 	words := []*string{&b.result.Error}
 	for i := range b.result.Objects {
 		words = append(words, &b.result.Objects[i].Says)
@@ -95,10 +94,7 @@ func (b *bringing) awaitCopy(ctx context.Context, programs postgres.Programs) er
 		if ctx.Err() != nil {
 			return fmt.Errorf("wait for the restored copy to start: %w", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(copyPoll):
-		}
+		pause.For(ctx, copyPoll)
 	}
 }
 

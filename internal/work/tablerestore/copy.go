@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/archive/restore"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/volume"
@@ -74,17 +75,10 @@ func holdCopy(folder string) (*os.File, error) {
 
 // awaitBrought waits until the process that has locked a file has ended.
 func awaitBrought(ctx context.Context, path string) error {
-	tick := time.NewTicker(copyPoll)
-	defer tick.Stop()
 	for {
 		ended, err := lockable(path)
-		if err != nil || ended {
+		if err != nil || ended || !pause.For(ctx, copyPoll) {
 			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -99,10 +100,8 @@ func awaitLent(ctx context.Context, conn *pgx.Conn, lent []string) error {
 			return fmt.Errorf("transactions of %s are under way for more than %s, and may have made something in what "+
 				"is restored", strings.Join(lent, ", "), lentPatience)
 		}
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, 100*time.Millisecond) {
 			return ctx.Err() //nolint:wrapcheck // it was told to stop
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

@@ -38,9 +38,7 @@ type CheckOptions struct {
 func Check(ctx context.Context, o CheckOptions) error {
 	c := &upgradeCheck{Pod: pod.New(o.Options), options: o}
 	err := c.do(ctx)
-	if err != nil {
-		c.result.Error = err.Error()
-	}
+	c.result.Error = pod.Words(err)
 	fitCheck(&c.result)
 	return errors.Join(err, pod.Leave(o.Termination, &c.result, &c.result.Error))
 }

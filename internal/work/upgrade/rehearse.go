@@ -51,9 +51,7 @@ func Rehearse(ctx context.Context, o RehearseOptions) error {
 	if err != nil && ctx.Err() != nil { // whatever else it says: another Pod is to try
 		err = fmt.Errorf("the rehearsal was ended: %w", ctx.Err())
 	}
-	if err != nil {
-		r.result.Error = err.Error()
-	}
+	r.result.Error = pod.Words(err)
 	fitRehearsal(&r.result)
 	return errors.Join(err, pod.Leave(o.Termination, &r.result, &r.result.Error))
 }

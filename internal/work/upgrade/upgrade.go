@@ -52,9 +52,7 @@ func Collect(ctx context.Context, o CollectOptions) error {
 func Run(ctx context.Context, o Options) error {
 	u := newUpgrade(o)
 	err := u.do(ctx)
-	if err != nil {
-		u.result.Error = err.Error()
-	}
+	u.result.Error = pod.Words(err)
 	fitUpgrade(&u.result)
 	return errors.Join(err, pod.Leave(o.Termination, &u.result, &u.result.Error))
 }
@@ -146,9 +144,7 @@ func (u *upgradeRun) options(ctx context.Context) (major.Options, error) {
 func Back(ctx context.Context, o Options) error {
 	u := newUpgrade(o)
 	result, err := u.back(ctx)
-	if err != nil {
-		result.Error = err.Error()
-	}
+	result.Error = pod.Words(err)
 	return errors.Join(err, pod.Leave(o.Termination, &result, &result.Error))
 }
 
