@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -53,12 +51,7 @@ func (s *Session) GiveUpLink(ctx context.Context, most int64) (dropped []string,
 	if _, err := s.conn.Exec(ctx, end, most); err != nil {
 		return nil, fmt.Errorf("end who reads a link's slot: %w", err)
 	}
-	rows := sql.Ask(ctx, s.conn,
+	return sql.Column[string](ctx, s.conn, "drop the slots of a link",
 		"select slot_name::text from (select slot_name, pg_drop_replication_slot(slot_name) "+keeps+
 			" and not active) dropped", most)
-	dropped, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("drop the slots of a link: %w", err)
-	}
-	return dropped, nil
 }

@@ -97,12 +97,8 @@ func (s *Session) Close() {
 
 // PendingRestart are the parameters that wait for a restart of the server.
 func (s *Session) PendingRestart(ctx context.Context) ([]string, error) {
-	rows := sql.Ask(ctx, s.conn, "select name from pg_settings where pending_restart order by name")
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("ask which parameters wait for a restart: %w", err)
-	}
-	return names, nil
+	return sql.Column[string](ctx, s.conn, "ask which parameters wait for a restart",
+		"select name from pg_settings where pending_restart order by name")
 }
 
 // ProveWrite commits something and waits until it is on disk: a message in the
@@ -135,14 +131,9 @@ func (s *Session) OldestWAL(ctx context.Context) (wal.LSN, error) {
 
 // Standbys are the application names of the servers that stream from this one.
 func (s *Session) Standbys(ctx context.Context) ([]string, error) {
-	rows := sql.Ask(ctx, s.conn, `select distinct application_name from pg_stat_replication
+	return sql.Column[string](ctx, s.conn, "ask who streams", `select distinct application_name from pg_stat_replication
 		where state = 'streaming' and usename = $1 and not application_name = any ($2) order by 1`,
 		RoleReplication, []string{"pg_basebackup", nameClone, nameRewind})
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("ask who streams: %w", err)
-	}
-	return names, nil
 }
 
 // EnsureReplication makes the role of the standbys, and that of base backups, which sees besides
@@ -225,11 +216,7 @@ func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 func (s *Session) NotIn(ctx context.Context, pids []int) ([]int, error) {
 	const query = `select pid from unnest($1::int[]) pid where not exists (select from pg_stat_activity a
 		where a.pid = pid.pid and a.state is distinct from 'starting')`
-	found, err := pgx.CollectRows(sql.Ask(ctx, s.conn, query, pids), pgx.RowTo[int])
-	if err != nil {
-		return nil, fmt.Errorf("look for who is logging in: %w", err)
-	}
-	return found, nil
+	return sql.Column[int](ctx, s.conn, "look for who is logging in", query, pids)
 }
 
 // Idle is for how long no session of a client has done anything; known is false where there is none that ever did. We
@@ -289,9 +276,9 @@ func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
 	}
 	const look = `select name from unnest($1::text[]) name
 		where not exists (select from pg_replication_slots where slot_name = name)`
-	missing, err := pgx.CollectRows(sql.Ask(ctx, s.conn, look, want), pgx.RowTo[string])
+	missing, err := sql.Column[string](ctx, s.conn, "look for replication slots", look, want)
 	if err != nil {
-		return fmt.Errorf("look for replication slots: %w", err)
+		return err
 	}
 	for _, slot := range missing {
 		if err := s.EnsureSlot(ctx, slot); err != nil {
@@ -309,9 +296,9 @@ func (s *Session) ConfigErrors(ctx context.Context) error {
 		where error is not null
 		union all select format('%s: %s', name, error) from pg_file_settings
 		where error is not null and error <> 'setting could not be applied' and name is not null`
-	words, err := pgx.CollectRows(sql.Ask(ctx, s.conn, query), pgx.RowTo[string])
+	words, err := sql.Column[string](ctx, s.conn, "check the configuration", query)
 	if err != nil {
-		return fmt.Errorf("check the configuration: %w", err)
+		return err
 	}
 	if len(words) > 0 {
 		return &RejectedError{Words: strings.Join(words[:min(len(words), 5)], "; ")}

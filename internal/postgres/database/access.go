@@ -33,12 +33,8 @@ func (w *work) ensureAccess(ctx context.Context, conn *pgx.Conn, role Role) erro
 
 // existing are those of the schemas that are there.
 func existing(ctx context.Context, conn *pgx.Conn, schemas []string) ([]string, error) {
-	rows := sql.Ask(ctx, conn, "SELECT nspname::text FROM pg_namespace WHERE nspname = ANY ($1) ORDER BY 1", schemas)
-	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("look for the schemas: %w", err)
-	}
-	return out, nil
+	return sql.Column[string](ctx, conn, "look for the schemas",
+		"SELECT nspname::text FROM pg_namespace WHERE nspname = ANY ($1) ORDER BY 1", schemas)
 }
 
 // strip takes every right in a database from a role, and gives what it owns there to the owner. DROP OWNED then finds

@@ -109,11 +109,7 @@ func (w *work) recordGrant(ctx context.Context, role, granted string) error {
 
 // claimed are the roles of the claimant, the last made first.
 func (w *work) claimed(ctx context.Context) ([]string, error) {
-	rows := sql.Ask(ctx, w.super, "SELECT name FROM toban.claim WHERE kind = $1 AND claimant = $2 ORDER BY since "+
-		"DESC, name", kindRole, w.Claimant)
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("look for the roles of %s: %w", w.Claimant, err)
-	}
-	return names, nil
+	return sql.Column[string](ctx, w.super, "look for the roles of "+w.Claimant,
+		"SELECT name FROM toban.claim WHERE kind = $1 AND claimant = $2 ORDER BY since DESC, name",
+		kindRole, w.Claimant)
 }

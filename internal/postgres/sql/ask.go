@@ -2,15 +2,28 @@ package sql
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
 
+// Asked is who can be asked: a connection, or a transaction.
+type Asked interface {
+	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
+}
+
 // Ask are the rows of a query. Where it can't be asked they have the error, so that it is told once: to who reads them
 // to their end, with pgx.CollectRows or pgx.ForEachRow.
-func Ask(ctx context.Context, on interface {
-	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
-}, query string, args ...any) pgx.Rows {
-	rows, _ := on.Query(ctx, query, args...) // the error is that of the rows, too
+func Ask(ctx context.Context, of Asked, query string, args ...any) pgx.Rows {
+	rows, _ := of.Query(ctx, query, args...) // the error is that of the rows, too
 	return rows
+}
+
+// Column are the values that a query of one column finds. what says in an error what was being done.
+func Column[T any](ctx context.Context, of Asked, what, query string, args ...any) ([]T, error) {
+	all, err := pgx.CollectRows(Ask(ctx, of, query, args...), pgx.RowTo[T])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return all, nil
 }

@@ -44,7 +44,7 @@ func (l Link) CarrySequences(ctx context.Context) (n int, err error) {
 
 // sequences are those of a database. A query on one reads its only row, and plans nothing of a user's.
 func sequences(ctx context.Context, conn *pgx.Conn) (all []sequence, err error) {
-	names, err := texts(ctx, conn, "look for sequences", `select format('%I.%I', n.nspname, c.relname)
+	names, err := sql.Column[string](ctx, conn, "look for sequences", `select format('%I.%I', n.nspname, c.relname)
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace
 		where `+ofUsers+` and c.relkind = 'S' and c.relpersistence = 'p' order by 1`)
 	if err != nil {
@@ -156,7 +156,8 @@ func Noted(ctx context.Context, side Side) ([]string, error) {
 		if there, err := hasNotes(ctx, conn); err != nil || !there {
 			return nil, err
 		}
-		return texts(ctx, conn, "read the notes", `select $2 || ': ' || tag || ' ' || object from toban_sides.noted
+		return sql.Column[string](ctx, conn, "read the notes",
+			`select $2 || ': ' || tag || ' ' || object from toban_sides.noted
 			where tag <> $1 order by id`, refresh, d.Name)
 	})
 	return slices.Concat(all...), err
@@ -238,17 +239,18 @@ func (l Link) CarryPasswords(ctx context.Context) error {
 	}
 	defer sql.HangUp(follower)
 	const roles = "from pg_authid where oid >= 16384 and rolname not in " + ownRoles + " "
-	there, err := texts(ctx, follower, "read the passwords",
+	there, err := sql.Column[string](ctx, follower, "read the passwords",
 		"select format('%I %L', rolname, rolpassword) "+roles) // %L of null is NULL
 	if err != nil {
 		return err
 	}
-	names, err := texts(ctx, follower, "read the roles", "select rolname::text "+roles)
+	names, err := sql.Column[string](ctx, follower, "read the roles", "select rolname::text "+roles)
 	if err != nil {
 		return err
 	}
-	statements, err := texts(ctx, serving, "read the passwords", "select format('alter role %I password %L', rolname, "+
-		"rolpassword) "+roles+"and rolname = any ($1) and format('%I %L', rolname, rolpassword) <> all ($2) order by 1",
+	statements, err := sql.Column[string](ctx, serving, "read the passwords",
+		"select format('alter role %I password %L', rolname, "+
+			"rolpassword) "+roles+"and rolname = any ($1) and format('%I %L', rolname, rolpassword) <> all ($2) order by 1",
 		names, there)
 	if err != nil || len(statements) == 0 {
 		return err

@@ -112,7 +112,7 @@ func (p Publisher) clients(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer sql.HangUp(conn)
-	return texts(ctx, conn, "look for clients", `select format('process %s of %s (%s)', pid,
+	return sql.Column[string](ctx, conn, "look for clients", `select format('process %s of %s (%s)', pid,
 		coalesce(usename, 'a role that is gone'), application_name) from pg_stat_activity
 		where `+sql.Clients+` order by pid`)
 }

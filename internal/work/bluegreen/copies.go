@@ -50,12 +50,13 @@ func (p Publisher) withoutCopies(ctx context.Context, primary *pgx.Conn) (string
 		return "", err
 	}
 	const ofLink = "slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')"
-	slots, err := texts(ctx, primary, "look for the slots",
+	slots, err := sql.Column[string](ctx, primary, "look for the slots",
 		"select slot_name::text from pg_replication_slots where "+ofLink, p.Name)
 	if err != nil {
 		return "", err
 	}
-	names, err := texts(ctx, primary, "look for standbys", `select distinct application_name from pg_stat_replication r
+	names, err := sql.Column[string](ctx, primary, "look for standbys",
+		`select distinct application_name from pg_stat_replication r
 		where state = 'streaming' and not exists (select from pg_replication_slots s
 			where s.active_pid = r.pid and s.slot_type = 'logical') order by 1`)
 	if err != nil {
@@ -82,5 +83,5 @@ func (p Publisher) copiesOn(ctx context.Context, standby, query string) ([]strin
 		return nil, err
 	}
 	defer sql.HangUp(conn)
-	return texts(ctx, conn, "look for copies of the slots", query, p.Name)
+	return sql.Column[string](ctx, conn, "look for copies of the slots", query, p.Name)
 }

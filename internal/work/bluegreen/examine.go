@@ -92,10 +92,10 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 	if f.From, err = majorOf(ctx, conn); err != nil {
 		return f, err
 	}
-	if f.Prepared, err = texts(ctx, conn, "ask for prepared transactions", queryPrepared); err != nil {
+	if f.Prepared, err = sql.Column[string](ctx, conn, "ask for prepared transactions", queryPrepared); err != nil {
 		return f, err
 	}
-	if f.Slots, err = texts(ctx, conn, "ask for slots", querySlots); err != nil {
+	if f.Slots, err = sql.Column[string](ctx, conn, "ask for slots", querySlots); err != nil {
 		return f, err
 	}
 	if err := conn.QueryRow(ctx, queryFree).Scan(&f.FreeSlots); err != nil {
@@ -148,7 +148,8 @@ func examine(ctx context.Context, conn *pgx.Conn, name string) (bluegreen.CarryD
 		{&d.Subscriptions, querySubscriptions, nil}, {&d.Extensions, queryExtensions, nil},
 	} {
 		var err error
-		if *q.into, err = texts(ctx, conn, "look for what is not carried", q.query, q.args...); err != nil {
+		*q.into, err = sql.Column[string](ctx, conn, "look for what is not carried", q.query, q.args...)
+		if err != nil {
 			return d, err
 		}
 	}

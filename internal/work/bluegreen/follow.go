@@ -259,7 +259,7 @@ func (p Publisher) Broken(ctx context.Context) (string, error) {
 	for _, d := range serving {
 		names[p.slot(d)] = d.Name
 	}
-	usable, err := texts(ctx, conn, "look for the slots", `select slot_name::text from pg_replication_slots
+	usable, err := sql.Column[string](ctx, conn, "look for the slots", `select slot_name::text from pg_replication_slots
 		where slot_type = 'logical' and wal_status <> 'lost' and not coalesce(conflicting, false)`)
 	if err != nil {
 		return "", err

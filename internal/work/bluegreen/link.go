@@ -155,15 +155,6 @@ func do(ctx context.Context, conn *pgx.Conn, what string, statements ...string) 
 	return nil
 }
 
-// texts are the texts that a query returns.
-func texts(ctx context.Context, conn *pgx.Conn, what, query string, args ...any) ([]string, error) {
-	all, err := pgx.CollectRows(sql.Ask(ctx, conn, query, args...), pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return all, nil
-}
-
 // majorOf is the major version of a server.
 func majorOf(ctx context.Context, conn *pgx.Conn) (major int, err error) {
 	err = conn.QueryRow(ctx, "select current_setting('server_version_num')::int / 10000").Scan(&major)

@@ -40,7 +40,8 @@ func EnsureRole(ctx context.Context, side Side) error {
 		"alter role "+Role+" set default_transaction_read_only = off"); err != nil {
 		return err
 	}
-	closed, err := texts(ctx, conn, "ask where "+Role+" may connect", `select datname::text from pg_database
+	closed, err := sql.Column[string](ctx, conn, "ask where "+Role+" may connect",
+		`select datname::text from pg_database
 		where datallowconn and not datistemplate and datconnlimit <> -2
 		and not has_database_privilege($1, oid, 'connect') order by 1`, Role)
 	if err != nil {

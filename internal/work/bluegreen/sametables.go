@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // Which tables are where. What is published with a filter or without some of its columns is not published as it is
@@ -29,11 +31,11 @@ const (
 
 // unpublished are the tables of a database, with the barrier, that the link does not publish.
 func (p Publisher) unpublished(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	present, err := texts(ctx, conn, "look for tables", queryPresent+" order by 1")
+	present, err := sql.Column[string](ctx, conn, "look for tables", queryPresent+" order by 1")
 	if err != nil {
 		return nil, err
 	}
-	published, err := texts(ctx, conn, "look for what is published", queryPublished, p.Name)
+	published, err := sql.Column[string](ctx, conn, "look for what is published", queryPublished, p.Name)
 	return without(present, published), err
 }
 
@@ -70,7 +72,8 @@ func (l Link) tablesDiffer(ctx context.Context, serving, following *pgx.Conn) (d
 		{&present, serving, queryPresent, nil}, {&published, serving, queryPublished, []any{l.Name}},
 		{&copied, following, queryPresent, nil}, {&followed, following, queryFollowed, []any{l.Name}},
 	} {
-		if *q.into, err = texts(ctx, q.conn, "look for tables", q.query+" order by 1", q.args...); err != nil {
+		*q.into, err = sql.Column[string](ctx, q.conn, "look for tables", q.query+" order by 1", q.args...)
+		if err != nil {
 			return nil, err
 		}
 	}

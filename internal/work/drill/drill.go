@@ -200,10 +200,10 @@ func (d *drill) create(ctx context.Context, conn *pgx.Conn) error {
 func (d *drill) judge(ctx context.Context, result *Result) error {
 	for i, c := range d.clients {
 		err := d.retry(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-			rows := sql.Ask(ctx, conn, "SELECT n FROM "+d.table()+" WHERE way = $1", c.way.Name)
-			there, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			there, err := sql.Column[int64](ctx, conn, "look which writes are there",
+				"SELECT n FROM "+d.table()+" WHERE way = $1", c.way.Name)
 			if err != nil {
-				return fmt.Errorf("look which writes are there: %w", err)
+				return err
 			}
 			of := &result.Clients[i] // the last write may be acknowledged after the end of what it has seen
 			of.Acknowledged, of.Lost = int64(len(c.record.acknowledged)), c.record.lost(there)

@@ -219,9 +219,5 @@ const partitioned = `select p.partrelid::regclass::text from pg_partitioned_tabl
 	order by 1`
 
 func readPartitioned(ctx context.Context, conn *pgx.Conn, stale []uint32) ([]string, error) {
-	names, err := pgx.CollectRows(sql.Ask(ctx, conn, partitioned, stale), pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("list the partitioned tables: %w", err)
-	}
-	return names, nil
+	return sql.Column[string](ctx, conn, "list the partitioned tables", partitioned, stale)
 }

@@ -201,14 +201,11 @@ const application = "toban finish: "
 // readProgress is how far a Job is, nil where none works. Others may call their sessions the same, but not as this
 // role.
 func readProgress(ctx context.Context, conn *pgx.Conn) (*Progress, error) {
-	rows := sql.Ask(ctx, conn, `select substr(application_name, length($1) + 1) from pg_stat_activity
+	names, err := sql.Column[string](ctx, conn, "look whether a Job works",
+		`select substr(application_name, length($1) + 1) from pg_stat_activity
 		where starts_with(application_name, $1) and usename = current_user and pid <> pg_backend_pid()`, application)
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("look whether a Job works: %w", err)
-	}
-	if len(names) == 0 {
-		return nil, nil //nolint:nilnil // none does, and that is no error
+	if err != nil || len(names) == 0 {
+		return nil, err
 	}
 	return parseProgress(names[0]), nil
 }

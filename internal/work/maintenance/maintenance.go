@@ -57,11 +57,6 @@ func cut(names []string) []string {
 
 // databases are those that can be connected to. One whose removal was cut off has the connection limit -2.
 func databases(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	rows := sql.Ask(ctx, conn,
+	return sql.Column[string](ctx, conn, "list the databases",
 		"select datname::text from pg_database where datallowconn and datconnlimit <> -2 order by datname")
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("list the databases: %w", err)
-	}
-	return names, nil
 }

@@ -80,9 +80,9 @@ func (w *work) findMissing(ctx context.Context, database string) ([]unanalyzed, 
 	if err != nil {
 		return nil, err
 	}
-	oids, err := pgx.CollectRows(sql.Ask(ctx, conn, missing), pgx.RowTo[uint32])
+	oids, err := sql.Column[uint32](ctx, conn, "look for tables without statistics in database "+database, missing)
 	if err != nil {
-		return nil, fmt.Errorf("look for tables without statistics in database %s: %w", database, err)
+		return nil, err
 	}
 	if _, err := w.main.Exec(ctx, `insert into toban.analyzed
 		select d.oid, r, 0 from pg_database d, unnest($2::oid[]) r where d.datname = $1

@@ -192,11 +192,7 @@ func do(ctx context.Context, conn *pgx.Conn, what string, statements ...string) 
 
 // column is the first column of what a query finds.
 func column(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
-	out, err := pgx.CollectRows(sql.Ask(ctx, conn, query, args...), pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("look into the database: %w", err)
-	}
-	return out, nil
+	return sql.Column[string](ctx, conn, "look into the database", query, args...)
 }
 
 // final says that an error is PostgreSQL's about what was asked, and not about the connection, about room, a lock that

@@ -95,11 +95,7 @@ func (c *upgradeCheck) connect(ctx context.Context, config *tls.Config, database
 }
 
 func names(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
-	all, err := pgx.CollectRows(sql.Ask(ctx, conn, query, args...), pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("ask the primary: %w", err)
-	}
-	return all, nil
+	return sql.Column[string](ctx, conn, "ask the primary", query, args...)
 }
 
 func (c *upgradeCheck) askDatabases(ctx context.Context, conn *pgx.Conn) error {
