@@ -92,8 +92,9 @@ var annexes = map[string]without{
 		under("blue/green", "plan", "upgrade"),
 	"second store": without{}.withWork("secondStore", "internal/archive/second", "internal/work/second"),
 	"scrub":        without{}.withWork("archiveScrub", "internal/archive/scrub", "internal/work/scrub"),
-	"PostgreSQL":   ofController("PostgreSQLs", "internal/operator/postgresql"),
-	"MyApp":        ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
+	"PostgreSQL": ofController("PostgreSQLs", "internal/operator/postgresql").
+		withWork("passwords", "internal/work/sendpasswords"),
+	"MyApp": ofController("MyApps", "internal/operator/myapp", "internal/operator/desired/myapp"),
 	"console": {
 		gone: []string{"internal/cli/console", "internal/cli/console.go", "internal/cli/consoleverbs.go"},
 		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n|^.*/cli/console"\n|` +
@@ -120,7 +121,7 @@ var annexes = map[string]without{
 	"simulation": {gone: []string{"internal/ha/simulation"}},
 }
 
-// has says whether a file or a package goes with the annex.
+// has says whether a file goes with the annex.
 func (w without) has(path string) bool { return within(w.stays, path) == 0 && within(w.gone, path) > 0 }
 
 // within is how many letters the name of the innermost of some folders has that a path is in, 0 for none.
@@ -133,11 +134,11 @@ func within(folders []string, path string) (letters int) {
 	return letters
 }
 
-// annexOf is the annex that a package belongs to, "" for the core. Where one is within another, it is the inner one.
-func annexOf(p pkg) (name string) {
+// annexOf is the annex that a file belongs to, "" for the core. Where one is within another, it is the inner one.
+func annexOf(file string) (name string) {
 	most := 0
 	for n, w := range annexes {
-		if letters := within(w.gone, p.Path); w.has(p.Path) && letters > most {
+		if letters := within(w.gone, file); w.has(file) && letters > most {
 			name, most = n, letters
 		}
 	}
@@ -151,14 +152,16 @@ func (p pkg) isForTests() bool { return strings.HasSuffix(p.Path, "test") }
 func (h house) core(out io.Writer) error {
 	left, tests, lines := 0, 0, map[string]int{}
 	for _, p := range h.Packages {
-		switch name := annexOf(p); {
-		case !strings.HasPrefix(p.Path, "internal/"):
-		case p.isForTests():
-			tests += p.Lines
-		case name != "":
-			lines[name] += p.Lines
-		default:
-			left += p.Lines
+		for file, n := range p.files {
+			switch name := annexOf(file); {
+			case !strings.HasPrefix(file, "internal/"):
+			case p.isForTests():
+				tests += n
+			case name != "":
+				lines[name] += n
+			default:
+				left += n
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(annexes)) {

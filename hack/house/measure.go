@@ -30,7 +30,8 @@ type pkg struct {
 	// Imports are the packages of this module that it imports.
 	Imports []string `json:"imports"`
 
-	lengths []int // of functions, in lines
+	lengths []int          // of functions, in lines
+	files   map[string]int // the lines of each file, by its path
 }
 
 // kind is a type.
@@ -60,7 +61,7 @@ func measure(repository fs.FS, below []string) (h house, err error) {
 			}
 			at := path.Dir(name)
 			if packages[at] == nil {
-				packages[at] = &pkg{Path: at}
+				packages[at] = &pkg{Path: at, files: map[string]int{}}
 			}
 			return packages[at].add(repository, name)
 		})
@@ -90,6 +91,7 @@ func (p *pkg) add(repository fs.FS, name string) error {
 	}
 	p.Files++
 	p.Lines += linesOfCode(text)
+	p.files[name] = linesOfCode(text)
 	for _, i := range file.Imports {
 		imported, err := strconv.Unquote(i.Path.Value)
 		if err != nil {

@@ -21,6 +21,7 @@ var annexWork = []podWork{
 	majorUpgrade,
 	secondStore,
 	archiveScrub,
+	passwords,
 }
 
 // podWork is what an annex does in Pods.

@@ -61,10 +61,6 @@ var coreKinds = []kind{
 		does(work.Finish, finishFlags),
 	},
 	{
-		"passwords", "Tell the operator the passwords of a PostgreSQL, sealed, as the termination message", "passwords",
-		does(work.SendPasswords, passwordsFlags),
-	},
-	{
 		"image", "Say what is in the PostgreSQL image that this runs in (in a Pod of its own)", "image",
 		does(work.Image, imageFlags),
 	},

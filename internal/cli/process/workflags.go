@@ -78,13 +78,6 @@ func imageFlags(f *pflag.FlagSet, o *work.ImageOptions) {
 	terminationFlag(f, &o.Termination, "file that takes the result")
 }
 
-func passwordsFlags(f *pflag.FlagSet, o *work.PasswordsOptions) {
-	f.StringVar(&o.Secrets, "secrets", naming.PathPasswords, "folder with a folder for each Secret")
-	f.StringVar(&o.Known, "known", naming.PathKnown, "file for the digest of what the operator has been told")
-	f.StringVar(&o.SealFor, "seal-for", "", "the operator's public key")
-	terminationFlag(f, &o.Termination, "file for the sealed passwords")
-}
-
 func initFlags(f *pflag.FlagSet, o *work.InitOptions) {
 	planFlag(f, &o.Plan, "file with what to do")
 	authorityFlag(f, &o.Authority)

@@ -1,4 +1,5 @@
-package work
+// Package sendpasswords tells the operator the passwords of a PostgreSQL, in the Pod that mounts their Secrets.
+package sendpasswords
 
 import (
 	"context"
@@ -12,11 +13,11 @@ import (
 	"toban.dev/internal/pause"
 )
 
-// passwordsPause is how often the mounted Secrets are looked at. The kubelet brings a change within about a minute.
-const passwordsPause = time.Second
+// lookEvery is how often the mounted Secrets are looked at. The kubelet brings a change within about a minute.
+const lookEvery = time.Second
 
-// PasswordsOptions are what the Pod that reads passwords is told.
-type PasswordsOptions struct {
+// Options are what the Pod that reads passwords is told.
+type Options struct {
 	// Secrets is the folder with a folder for each Secret, Known the file for the digest of what the operator has been
 	// told.
 	Secrets, Known string
@@ -24,9 +25,9 @@ type PasswordsOptions struct {
 	SealFor, Termination string
 }
 
-// SendPasswords reads the Secrets that are mounted, in a PostgreSQL's Pod, and leaves what is in them, sealed for the
+// Run reads the Secrets that are mounted, in a PostgreSQL's Pod, and leaves what is in them, sealed for the
 // operator: at once where nothing is known yet, and otherwise as soon as it is something else than what is known.
-func SendPasswords(ctx context.Context, o PasswordsOptions) error {
+func Run(ctx context.Context, o Options) error {
 	known, err := os.ReadFile(o.Known)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read what is known: %w", err)
@@ -43,14 +44,14 @@ func SendPasswords(ctx context.Context, o PasswordsOptions) error {
 		if digest != string(known) {
 			return o.report(found, digest)
 		}
-		if !pause.For(ctx, passwordsPause) {
+		if !pause.For(ctx, lookEvery) {
 			return fmt.Errorf("asked to stop while nothing has changed: %w", ctx.Err())
 		}
 	}
 }
 
 // report leaves the message first: what is known must have been told.
-func (o PasswordsOptions) report(found map[string]passwords.Found, digest string) error {
+func (o Options) report(found map[string]passwords.Found, digest string) error {
 	message, err := passwords.Seal(o.SealFor, found)
 	if err != nil {
 		_ = os.WriteFile(o.Termination, []byte(err.Error()), 0o600) // the same is in the error
