@@ -100,6 +100,11 @@ var annexes = map[string]without{
 		lines: map[string]string{"internal/cli/plugin.go": `(?m)^.*Console\(version\).*\n|^.*/cli/console"\n|` +
 			`^var called = consoleVerbs\{\n(?:\t.*\n)*\}\n`},
 	},
+	"undelete": without{
+		gone: []string{"internal/archive/book/find.go", "internal/cli/restore/undelete.go",
+			"internal/cli/restore/undeletestore.go", "internal/cli/restore/oneoffpod.go"},
+		lines: map[string]string{"internal/cli/plugin.go": `(?m)^\t+restore\.Undelete\(\),\n`},
+	}.withWork("undelete", "internal/work/find"),
 	"plan":     ofVerb("plan", "internal/operator/plan"),
 	"drill":    ofVerb("drill"),
 	"psql":     ofVerb("psql"),

@@ -17,7 +17,7 @@ import (
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/work"
+	"toban.dev/internal/work/find"
 )
 
 // fillUp leaves so many bytes on a volume at most.
@@ -138,7 +138,7 @@ func TestTheLastBackupIsReadWithTheKey(t *testing.T) {
 	})
 	c.must(err)
 	var told bytes.Buffer
-	c.must(work.Find(t.Context(), work.FindOptions{Settings: string(settings), Key: key, Out: &told}))
+	c.must(find.Run(t.Context(), find.Options{Settings: string(settings), Key: key, Out: &told}))
 	if text := told.String(); !strings.Contains(text, `"path":"test/db","id":"`+result.ID+`"`) ||
 		!strings.Contains(text, `"sampledb":{"kind":"SampleDB"}`) || !strings.HasSuffix(text, `{"end":true}`+"\n") {
 		t.Errorf("found is\n%s", text)

@@ -22,6 +22,7 @@ var annexWork = []podWork{
 	secondStore,
 	archiveScrub,
 	passwords,
+	undelete,
 }
 
 // podWork is what an annex does in Pods.

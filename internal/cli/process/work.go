@@ -37,10 +37,6 @@ var coreKinds = []kind{
 		does(func(_ context.Context, o work.KeysOptions) error { return work.LookAtKeys(o) }, keysFlags),
 	},
 	{
-		"find", "Look for backups in a store of which nothing else is known (in the Pod of an undelete)", "backup find",
-		does(work.Find, findFlags),
-	},
-	{
 		"restore", "Restore a database into an instance's volume (in the Pod of a restore)", "backup restore",
 		does(work.Restore, restoreFlags),
 	},

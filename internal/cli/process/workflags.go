@@ -39,12 +39,6 @@ func keysFlags(f *pflag.FlagSet, o *work.KeysOptions) {
 	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory, for what the next container reads")
 }
 
-func findFlags(f *pflag.FlagSet, o *work.FindOptions) {
-	o.Out = os.Stdout
-	f.StringVar(&o.Settings, "settings", "", "where to look, in JSON")
-	f.StringVar(&o.Key, "key", naming.PathKey, "folder with the key of the archives")
-}
-
 func restoreFlags(f *pflag.FlagSet, o *work.RestoreOptions) {
 	podFlags(f, &o.Options, filepath.Join(naming.PathRestore, naming.KeyRestore))
 	f.StringVar(&o.Source, "source", naming.PathSource,

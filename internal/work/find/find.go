@@ -1,4 +1,5 @@
-package work
+// Package find looks for backups in a store of which nothing else is known, in the Pod of an undelete.
+package find
 
 import (
 	"context"
@@ -13,16 +14,16 @@ import (
 	"toban.dev/internal/work/pod"
 )
 
-// FindOptions are what is told to the process that looks for backups.
-type FindOptions struct {
+// Options are what is told to the process that looks for backups.
+type Options struct {
 	// Settings are protocol.FindSettings in JSON, Key is the folder with the key of the archives.
 	Settings, Key string
 	// Out takes the lines.
 	Out io.Writer
 }
 
-// Find looks for backups in a store, in a Pod that a person's command has made, and writes a line for each.
-func Find(ctx context.Context, o FindOptions) error {
+// Run looks for backups in a store, in a Pod that a person's command has made, and writes a line for each.
+func Run(ctx context.Context, o Options) error {
 	lines := json.NewEncoder(o.Out)
 	err := o.find(ctx, func(f book.Found) error {
 		if err := lines.Encode(protocol.FoundLine{Backup: foundBackup(f)}); err != nil {
@@ -34,7 +35,7 @@ func Find(ctx context.Context, o FindOptions) error {
 	return errors.Join(err, lines.Encode(last))
 }
 
-func (o FindOptions) find(ctx context.Context, found func(book.Found) error) error {
+func (o Options) find(ctx context.Context, found func(book.Found) error) error {
 	var settings protocol.FindSettings
 	if err := json.Unmarshal([]byte(o.Settings), &settings); err != nil {
 		return fmt.Errorf("understand the settings: %w", err)
