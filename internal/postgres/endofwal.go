@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
 )
 
@@ -195,8 +196,5 @@ func (s *Session) EndReaders(ctx context.Context) (n int, err error) {
 		where backend_type = 'client backend' and xact_start is not null and pid <> pg_backend_pid()
 		and exists (select from pg_stat_activity where backend_type = 'startup'
 			and (wait_event like 'RecoveryConflict%' or wait_event_type in ('Lock', 'BufferPin')))`
-	if err := s.conn.QueryRow(ctx, statement).Scan(&n); err != nil {
-		return 0, fmt.Errorf("end the readers that replay waits for: %w", err)
-	}
-	return n, nil
+	return sql.Value[int](ctx, s.conn, "end the readers that replay waits for", statement)
 }

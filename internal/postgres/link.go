@@ -25,20 +25,14 @@ func (s *Session) KeepLinkSlots(ctx context.Context) (synced bool, err error) {
 		return false, fmt.Errorf("drop the slots of a former link: %w", err)
 	}
 	const look = `select exists (select from pg_replication_slots s where ` + comesAlong + ` and ` + slotsOfLink + `)`
-	if err := s.conn.QueryRow(ctx, look).Scan(&synced); err != nil {
-		return false, fmt.Errorf("look for the slots of a link: %w", err)
-	}
-	return synced, nil
+	return sql.Value[bool](ctx, s.conn, "look for the slots of a link", look)
 }
 
 // Follows says whether the server follows the other side of a blue/green upgrade: it may write at any time then, though
 // no client is there.
 func (s *Session) Follows(ctx context.Context) (follows bool, err error) {
 	const query = `select exists (select from pg_subscription where subenabled and ` + subscriptionOfLink + `)`
-	if err := s.conn.QueryRow(ctx, query).Scan(&follows); err != nil {
-		return false, fmt.Errorf("look whether the server follows another side: %w", err)
-	}
-	return follows, nil
+	return sql.Value[bool](ctx, s.conn, "look whether the server follows another side", query)
 }
 
 // GiveUpLink drops the slots of a link that keep more WAL than most (bytes), and says which: the other side, which

@@ -205,10 +205,7 @@ var ownRoles = []string{"postgres", RoleReplication, RoleBackup, RoleLink}
 func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
 		where ` + sql.Clients + `) ended`
-	if err := s.conn.QueryRow(ctx, query).Scan(&n); err != nil {
-		return 0, fmt.Errorf("end the clients' sessions: %w", err)
-	}
-	return n, nil
+	return sql.Value[int](ctx, s.conn, "end the clients' sessions", query)
 }
 
 // NotIn are those of some processes of the server that have not logged in, as far as it knows. Before PostgreSQL 18 it
@@ -244,10 +241,7 @@ func (s *Session) Idle(ctx context.Context) (idle time.Duration, known bool, err
 func (s *Session) EndMisled(ctx context.Context) (n int, err error) {
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
 		where pg_is_in_recovery() and backend_type = 'client backend' and not usename = any ($1)) ended`
-	if err := s.conn.QueryRow(ctx, query, ownRoles).Scan(&n); err != nil {
-		return 0, fmt.Errorf("end the sessions of clients that look for the primary: %w", err)
-	}
-	return n, nil
+	return sql.Value[int](ctx, s.conn, "end the sessions of clients that look for the primary", query, ownRoles)
 }
 
 // EndWriters ends the sessions of all but our own roles that write in a transaction begun before a moment, or with
@@ -257,10 +251,7 @@ func (s *Session) EndWriters(ctx context.Context, begun time.Time, reads bool) (
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
 		where backend_type = 'client backend' and not usename = any ($3)
 		and (backend_xid is not null and xact_start < $1 or $2 and state = 'active')) ended`
-	if err := s.conn.QueryRow(ctx, query, begun, reads, ownRoles).Scan(&n); err != nil {
-		return 0, fmt.Errorf("end the sessions that write: %w", err)
-	}
-	return n, nil
+	return sql.Value[int](ctx, s.conn, "end the sessions that write", query, begun, reads, ownRoles)
 }
 
 // EnsureSlots makes the physical replication slots that are missing and drops
@@ -308,11 +299,7 @@ func (s *Session) ConfigErrors(ctx context.Context) error {
 
 // LoadTime is when the server last read its configuration.
 func (s *Session) LoadTime(ctx context.Context) (time.Time, error) {
-	var at time.Time
-	if err := s.conn.QueryRow(ctx, "select pg_conf_load_time()").Scan(&at); err != nil {
-		return at, fmt.Errorf("ask when the configuration was read: %w", err)
-	}
-	return at, nil
+	return sql.Value[time.Time](ctx, s.conn, "ask when the configuration was read", "select pg_conf_load_time()")
 }
 
 // Checkpoint writes a checkpoint, so that a stop right after it is short.

@@ -50,13 +50,9 @@ func (w *work) prepareClaims(ctx context.Context) error {
 }
 
 func (w *work) haveClaims(ctx context.Context) (bool, error) {
-	var there bool
-	err := w.super.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = 'toban' AND c.relname = 'claim')`).Scan(&there)
-	if err != nil {
-		return false, fmt.Errorf("look for the table toban.claim: %w", err)
-	}
-	return there, nil
+	return sql.Value[bool](ctx, w.super, "look for the table toban.claim",
+		`SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'toban' AND c.relname = 'claim')`)
 }
 
 // claim is what is on record of a database or a role.

@@ -27,3 +27,13 @@ func Column[T any](ctx context.Context, of Asked, what, query string, args ...an
 	}
 	return all, nil
 }
+
+// Value is the one value that a query finds. what says in an error what was being done.
+func Value[T any](ctx context.Context, of interface {
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+}, what, query string, args ...any) (value T, err error) {
+	if err := of.QueryRow(ctx, query, args...).Scan(&value); err != nil {
+		return value, fmt.Errorf("%s: %w", what, err)
+	}
+	return value, nil
+}

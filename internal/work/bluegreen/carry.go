@@ -167,10 +167,7 @@ func hasNotes(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
 	if there, err = own(ctx, conn); err != nil || !there {
 		return false, err
 	}
-	if err = conn.QueryRow(ctx, "select to_regclass('toban_sides.noted') is not null").Scan(&there); err != nil {
-		return false, fmt.Errorf("look for the notes: %w", err)
-	}
-	return there, nil
+	return sql.Value[bool](ctx, conn, "look for the notes", "select to_regclass('toban_sides.noted') is not null")
 }
 
 // CarryRefreshes makes on the following side the refreshes of materialized views that were made on the serving one, and
@@ -249,8 +246,8 @@ func (l Link) CarryPasswords(ctx context.Context) error {
 		return err
 	}
 	statements, err := sql.Column[string](ctx, serving, "read the passwords",
-		"select format('alter role %I password %L', rolname, "+
-			"rolpassword) "+roles+"and rolname = any ($1) and format('%I %L', rolname, rolpassword) <> all ($2) order by 1",
+		"select format('alter role %I password %L', rolname, rolpassword) "+roles+
+			"and rolname = any ($1) and format('%I %L', rolname, rolpassword) <> all ($2) order by 1",
 		names, there)
 	if err != nil || len(statements) == 0 {
 		return err

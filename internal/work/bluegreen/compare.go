@@ -246,11 +246,8 @@ func (s *sessions) snapshot(ctx context.Context, conn *pgx.Conn, t table, file *
 // fileOf is the number of the file in which the rows of a table are now, whatever the snapshot of the session. It is 0
 // where there is no such table.
 func fileOf(ctx context.Context, conn *pgx.Conn, t table) (file uint32, err error) {
-	err = conn.QueryRow(ctx, "select coalesce(pg_relation_filenode(to_regclass($1)), 0)", t.sql()).Scan(&file)
-	if err != nil {
-		return 0, fmt.Errorf("look for the file of %s: %w", t, err)
-	}
-	return file, nil
+	return sql.Value[uint32](ctx, conn, "look for the file of "+t.String(),
+		"select coalesce(pg_relation_filenode(to_regclass($1)), 0)", t.sql())
 }
 
 // sameFiles says whether both sides have the files of their snapshots still.
@@ -266,15 +263,12 @@ func (s *sessions) sameFiles(ctx context.Context, t table) error {
 // awaitHeld waits until the link waits for the barrier.
 func (s *sessions) awaitHeld(ctx context.Context, l Link) error {
 	return wait(ctx, "wait until the link comes to the barrier", func() (held bool, err error) {
-		err = s.holder.QueryRow(ctx, `select exists (select from pg_stat_subscription x
+		return sql.Value[bool](ctx, s.holder, "look for what the link waits for",
+			`select exists (select from pg_stat_subscription x
 			join pg_subscription s on s.oid = x.subid join pg_database d on d.oid = s.subdbid
 			where s.subname = $1 and d.datname = current_database()
 			and pg_backend_pid() = any (pg_blocking_pids(x.pid)))`,
-			l.Name).Scan(&held)
-		if err != nil {
-			return false, fmt.Errorf("look for what the link waits for: %w", err)
-		}
-		return held, nil
+			l.Name)
 	})
 }
 

@@ -124,22 +124,16 @@ func (s Subscriber) subscribe(ctx context.Context, conn *pgx.Conn, from starting
 
 // subscribed says whether a database has the subscription. All databases see those of all.
 func (s Subscriber) subscribed(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
-	err = conn.QueryRow(ctx, `select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
-		where d.datname = current_database() and subname = $1)`, s.Name).Scan(&there)
-	if err != nil {
-		return false, fmt.Errorf("look for the subscription: %w", err)
-	}
-	return there, nil
+	return sql.Value[bool](ctx, conn, "look for the subscription",
+		`select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
+		where d.datname = current_database() and subname = $1)`, s.Name)
 }
 
 // runs says whether a database has the subscription, and it is enabled.
 func (s Subscriber) runs(ctx context.Context, conn *pgx.Conn) (runs bool, err error) {
-	err = conn.QueryRow(ctx, `select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
-		where d.datname = current_database() and subname = $1 and subenabled)`, s.Name).Scan(&runs)
-	if err != nil {
-		return false, fmt.Errorf("look whether the subscription runs: %w", err)
-	}
-	return runs, nil
+	return sql.Value[bool](ctx, conn, "look whether the subscription runs",
+		`select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
+		where d.datname = current_database() and subname = $1 and subenabled)`, s.Name)
 }
 
 // Enable has the following side begin, or go on.
@@ -195,18 +189,12 @@ func (l Link) catchUp(ctx context.Context, conn, follower *pgx.Conn) error {
 
 // bump changes the barrier, which is known to be ours, and returns its number.
 func bump(ctx context.Context, conn *pgx.Conn) (n int64, err error) {
-	err = conn.QueryRow(ctx, "update toban_sides.barrier set n = n + 1 where id = 1 returning n").Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("change the barrier: %w", err)
-	}
-	return n, nil
+	return sql.Value[int64](ctx, conn, "change the barrier",
+		"update toban_sides.barrier set n = n + 1 where id = 1 returning n")
 }
 
 func barrier(ctx context.Context, conn *pgx.Conn) (n int64, err error) {
-	if err = conn.QueryRow(ctx, "select n from toban_sides.barrier where id = 1").Scan(&n); err != nil {
-		return 0, fmt.Errorf("look at the barrier: %w", err)
-	}
-	return n, nil
+	return sql.Value[int64](ctx, conn, "look at the barrier", "select n from toban_sides.barrier where id = 1")
 }
 
 // ErrAhead says that the following side has what the serving one has lost, because another instance was elected there:
@@ -281,13 +269,9 @@ func (l Link) Behind(ctx context.Context) (bytes int64, err error) {
 		return 0, err
 	}
 	defer sql.HangUp(conn)
-	err = conn.QueryRow(ctx, `select coalesce(max(pg_current_wal_lsn() - confirmed_flush_lsn), 0)::bigint
-		from pg_replication_slots where slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')`, l.Name).
-		Scan(&bytes)
-	if err != nil {
-		return 0, fmt.Errorf("ask how far %s is behind: %w", l.Following.Name, err)
-	}
-	return bytes, nil
+	return sql.Value[int64](ctx, conn, "ask how far "+l.Following.Name+" is behind",
+		`select coalesce(max(pg_current_wal_lsn() - confirmed_flush_lsn), 0)::bigint
+		from pg_replication_slots where slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')`, l.Name)
 }
 
 // Failures is how often the following side has failed to apply what it was sent, since its statistics began. It tries
@@ -298,10 +282,7 @@ func (s Subscriber) Failures(ctx context.Context) (n int64, err error) {
 		return 0, err
 	}
 	defer sql.HangUp(conn)
-	err = conn.QueryRow(ctx, `select coalesce(sum(apply_error_count), 0)::bigint from pg_stat_subscription_stats
-		where subname = $1`, s.Name).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("ask how often %s has failed: %w", s.Following.Name, err)
-	}
-	return n, nil
+	return sql.Value[int64](ctx, conn, "ask how often "+s.Following.Name+" has failed",
+		`select coalesce(sum(apply_error_count), 0)::bigint from pg_stat_subscription_stats
+		where subname = $1`, s.Name)
 }

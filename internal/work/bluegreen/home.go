@@ -63,13 +63,9 @@ func (s Subscriber) Subscribed(ctx context.Context) (bool, error) {
 // awaitIdle waits until nobody applies what the subscription of a database brings: then its progress stays.
 func (s Subscriber) awaitIdle(ctx context.Context, conn *pgx.Conn) error {
 	return wait(ctx, "wait until the subscription is idle", func() (idle bool, err error) {
-		err = conn.QueryRow(ctx, `select not exists (select from pg_stat_subscription x
+		return sql.Value[bool](ctx, conn, "look for who applies", `select not exists (select from pg_stat_subscription x
 			join pg_subscription s on s.oid = x.subid join pg_database d on d.oid = s.subdbid
-			where s.subname = $1 and d.datname = current_database() and x.pid is not null)`, s.Name).Scan(&idle)
-		if err != nil {
-			return false, fmt.Errorf("look for who applies: %w", err)
-		}
-		return idle, nil
+			where s.subname = $1 and d.datname = current_database() and x.pid is not null)`, s.Name)
 	})
 }
 
@@ -127,11 +123,8 @@ func (s Subscriber) left(ctx context.Context, conn *pgx.Conn) (at wal.LSN, then 
 
 // hasProgress says whether a database may have notes of where subscriptions were.
 func hasProgress(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
-	err = conn.QueryRow(ctx, "select to_regclass('toban_sides.progress') is not null").Scan(&there)
-	if err != nil {
-		return false, fmt.Errorf("look for where the subscription was: %w", err)
-	}
-	return there, nil
+	return sql.Value[bool](ctx, conn, "look for where the subscription was",
+		"select to_regclass('toban_sides.progress') is not null")
 }
 
 // forget is the statement that forgets where a subscription was.

@@ -157,9 +157,5 @@ func do(ctx context.Context, conn *pgx.Conn, what string, statements ...string) 
 
 // majorOf is the major version of a server.
 func majorOf(ctx context.Context, conn *pgx.Conn) (major int, err error) {
-	err = conn.QueryRow(ctx, "select current_setting('server_version_num')::int / 10000").Scan(&major)
-	if err != nil {
-		return 0, fmt.Errorf("ask for the version: %w", err)
-	}
-	return major, nil
+	return sql.Value[int](ctx, conn, "ask for the version", "select current_setting('server_version_num')::int / 10000")
 }

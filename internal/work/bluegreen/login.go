@@ -57,11 +57,8 @@ func EnsureRole(ctx context.Context, side Side) error {
 }
 
 func hasRole(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
-	err = conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", Role).Scan(&there)
-	if err != nil {
-		return false, fmt.Errorf("look for the role %s: %w", Role, err)
-	}
-	return there, nil
+	return sql.Value[bool](ctx, conn, "look for the role "+Role,
+		"select exists (select from pg_roles where rolname = $1)", Role)
 }
 
 // SetPassword gives the role of links on a side a password, by its verifier as a statement has it.

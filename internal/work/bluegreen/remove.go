@@ -50,10 +50,7 @@ func (p Publisher) dropSlots(ctx context.Context, conn *pgx.Conn) (gone bool, er
 		}
 		return false, fmt.Errorf("drop the slots: %w", err)
 	}
-	if err := conn.QueryRow(ctx, "select not exists (select "+slotsOfLink+")", p.Name).Scan(&gone); err != nil {
-		return false, fmt.Errorf("look for slots: %w", err)
-	}
-	return gone, nil
+	return sql.Value[bool](ctx, conn, "look for slots", "select not exists (select "+slotsOfLink+")", p.Name)
 }
 
 // Remove removes the subscriptions. The serving side is not asked: its slots are removed by themselves. Each

@@ -8,6 +8,7 @@ import (
 
 	change "toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/work/pod"
 	"toban.dev/internal/work/upgrade"
@@ -132,10 +133,8 @@ func (s *sidesRun) tellChange(ctx context.Context) {
 		!s.Tell(ctx, protocol.BackupProgress{Step: "the work has ended", Sides: &result}) {
 		return
 	}
-	select { // who was told may lose it again, with a write of the status that is refused, and asks once more
-	case <-time.After(change.PausePatience):
-	case <-ctx.Done():
-	}
+	// Who was told may lose it again, with a write of the status that is refused, and asks once more.
+	pause.For(ctx, change.PausePatience)
 }
 
 // mostDifferences is how many tables that differ are told.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -148,8 +149,8 @@ func (d *drill) observe(ctx context.Context) (Result, error) {
 			result.Ended, result.Clients = now, d.seen(now)
 			return result, nil
 		}
-		if err := sleep(ctx, look); err != nil {
-			return result, fmt.Errorf("wait until the clients write steadily, and go on: %w", err)
+		if !pause.For(ctx, look) {
+			return result, fmt.Errorf("wait until the clients write steadily, and go on: %w", ctx.Err())
 		}
 	}
 }
@@ -235,7 +236,7 @@ func (d *drill) retry(ctx context.Context, do func(context.Context, *pgx.Conn) e
 			return nil
 		}
 		d.Log.Warn("tries again", "error", err.Error())
-		if sleep(ctx, time.Second) != nil {
+		if !pause.For(ctx, time.Second) {
 			return err
 		}
 	}
@@ -250,13 +251,4 @@ func (d *drill) once(ctx context.Context, do func(context.Context, *pgx.Conn) er
 	}
 	defer sql.HangUp(conn)
 	return do(ctx, conn)
-}
-
-func sleep(ctx context.Context, long time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(long):
-		return nil
-	}
 }

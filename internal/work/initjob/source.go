@@ -117,12 +117,8 @@ func execute(ctx context.Context, conn *pgx.Conn, s script) error {
 
 // transaction is the number of the open transaction.
 func transaction(ctx context.Context, conn *pgx.Conn) (string, error) {
-	var number string
-	err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text").Scan(&number)
-	if err != nil {
-		return "", fmt.Errorf("ask for the transaction: %w", err)
-	}
-	return number, nil
+	return sql.Value[string](ctx, conn, "ask for the transaction",
+		"SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text")
 }
 
 // where is the source with the line: PostgreSQL's position where the error has

@@ -41,12 +41,9 @@ func columnsOf(ctx context.Context, conn *pgx.Conn, oid uint32) ([]col, error) {
 
 // oidOf is the oid of a table of the primary.
 func (r *run) oidOf(ctx context.Context, name relation) (oid uint32, err error) {
-	err = r.primary.QueryRow(ctx, `select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
-		where n.nspname = $1 and c.relname = $2`, name.Schema, name.Name).Scan(&oid)
-	if err != nil {
-		return 0, fmt.Errorf("look for %s: %w", name, err)
-	}
-	return oid, nil
+	return sql.Value[uint32](ctx, r.primary, "look for "+name.String(),
+		`select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where n.nspname = $1 and c.relname = $2`, name.Schema, name.Name)
 }
 
 // compare counts the rows of what has been loaded, and compares them with those of the present table. It does so as
