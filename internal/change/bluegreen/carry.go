@@ -68,10 +68,10 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 		refuse(SourceTooOld, []string{fmt.Sprintf("PostgreSQL %d", f.From)}, fmt.Sprintf("Before PostgreSQL %d a side "+
 			"can't follow back. Upgrade in place", OldestToFollowBack))
 	}
-	refuse(major.PreparedTransactions, f.Prepared, "There are prepared transactions, which would be open on both sides. "+
-		"Commit them (COMMIT PREPARED) or roll them back (ROLLBACK PREPARED) first")
-	refuse(major.LogicalSlots, f.Slots, "Others read changes by logical replication slots, which the new side does not "+
-		"have. Stop them, drop their slots, and have them begin anew after the upgrade")
+	refuse(major.PreparedTransactions, f.Prepared, "There are prepared transactions, which would be open on both "+
+		"sides. Commit them (COMMIT PREPARED) or roll them back (ROLLBACK PREPARED) first")
+	refuse(major.LogicalSlots, f.Slots, "Others read changes by logical replication slots, which the new side does "+
+		"not have. Stop them, drop their slots, and have them begin anew after the upgrade")
 	f.checkTables(refuse)
 	refuse(LargeObjects, f.pick(func(d CarryDatabase) []string {
 		return d.name(d.LargeObjects > 0, fmt.Sprintf("%s: %d", d.Name, d.LargeObjects))

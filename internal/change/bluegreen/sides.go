@@ -10,11 +10,11 @@ import (
 	"toban.dev/internal/change/window"
 )
 
-// Phase is how far a blue/green upgrade is, Work how far something is that it needs.
-type (
-	Phase = steps.Phase
-	Work  = steps.Work
-)
+// Phase is how far a blue/green upgrade is.
+type Phase = steps.Phase
+
+// Work is how far something is that it needs.
+type Work = steps.Work
 
 // The phases of a blue/green upgrade besides those of one in place, in their order (docs/sides.md). The database
 // serves in all of them but Changing and ChangingBack.
@@ -424,13 +424,13 @@ func (v SidesView) cancel(why string) steps.Decision {
 // failed says that blue serves, and nothing of green is left.
 func (v SidesView) failed() steps.Decision {
 	if v.Failure == "" {
-		return steps.Decision{Phase: major.PhaseFailed, Says: fmt.Sprintf("PostgreSQL %d serves, and nothing is left of the "+
-			"upgrade", v.From)}
+		return steps.Decision{Phase: major.PhaseFailed, Says: fmt.Sprintf("PostgreSQL %d serves, and nothing is left "+
+			"of the upgrade", v.From)}
 	}
 	if v.Failure == wayBackTaken {
-		return steps.Decision{Phase: major.PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves again, "+
-			"with all that was written, because %s. Set spec.version back to %d, or begin anew with the annotation "+
-			"toban.dev/update=now", v.From, v.Failure, v.From)}
+		return steps.Decision{Phase: major.PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves "+
+			"again, with all that was written, because %s. Set spec.version back to %d, or begin anew with the "+
+			"annotation toban.dev/update=now", v.From, v.Failure, v.From)}
 	}
 	return steps.Decision{Phase: major.PhaseFailed, Failure: v.Failure, Says: fmt.Sprintf("PostgreSQL %d serves as "+
 		"before, because %s. When that is mended, try again with the annotation toban.dev/update=now, or set "+

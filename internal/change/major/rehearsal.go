@@ -149,7 +149,8 @@ func ParseRehearsal(text string, from int) (major int, image string, err error) 
 	}
 	major, err = strconv.Atoi(words[0])
 	if err != nil || !upgrade.Known(major) {
-		return 0, "", fmt.Errorf("%q is no major version that a SampleDB may have, as %d is", words[0], upgrade.Newest())
+		return 0, "", fmt.Errorf("%q is no major version that a SampleDB may have, as %d is", words[0],
+			upgrade.Newest())
 	}
 	if major <= from {
 		return 0, "", fmt.Errorf("the data has PostgreSQL %d: %d is not newer", from, major)

@@ -61,8 +61,10 @@ func (d draw) work() steps.Work {
 	}
 	return steps.Work{
 		Started: d.likely(2), Done: d.likely(2), Failed: d.text("", "", "it broke"), Says: d.text("", "30 %"),
-		Silent: []time.Duration{0, major.LostPatience - 1, major.LostPatience, major.AnswerPatience, time.Hour}[d.IntN(5)],
-		Lost:   d.text("", "no node"),
+		Silent: []time.Duration{
+			0, major.LostPatience - 1, major.LostPatience, major.AnswerPatience, time.Hour,
+		}[d.IntN(5)],
+		Lost: d.text("", "no node"),
 	}
 }
 
@@ -91,7 +93,8 @@ func (d draw) phase() steps.Phase {
 
 func (d draw) major() major.MajorView {
 	return major.MajorView{
-		Now: noon, From: 17, To: 18, Phase: d.phase(), Since: d.since(0, major.ClosePatience, major.OpenPatience, time.Hour),
+		Now: noon, From: 17, To: 18, Phase: d.phase(),
+		Since:   d.since(0, major.ClosePatience, major.OpenPatience, time.Hour),
 		Failure: d.text("", "no room"), Tried: d.likely(2), Ready: d.likely(9),
 		Busy:   d.text("", "", "", "", "a restore"),
 		Window: d.window(), Asked: d.likely(2), Pull: d.work(), Check: d.work(), Backup: d.work(), Rehearsal: d.work(),

@@ -2,20 +2,35 @@ package desired
 
 // The names of what the packages below mount where it is mounted in all Pods.
 const (
-	VolumeProgram, VolumeConfig, VolumeAuthority = volumeProgram, volumeConfig, volumeAuthority
-	VolumeRun, VolumeTmp, PathTmp                = volumeRun, volumeTmp, pathTmp
-	InitUser, InstanceUser                       = initUser, instanceUser
+	VolumeProgram   = volumeProgram
+	VolumeConfig    = volumeConfig
+	VolumeAuthority = volumeAuthority
+	VolumeRun       = volumeRun
+	VolumeTmp       = volumeTmp
+	PathTmp         = pathTmp
+	InitUser        = initUser
+	InstanceUser    = instanceUser
 )
 
 // The parts of which the packages below make the objects of annexes, as this one makes those of the core.
 var (
-	Meta, Merged, SettingsConfigMap              = meta, merged, settingsConfigMap
-	OperatorOnly                                 = operatorOnly
-	AskedPod, VerifyPod                          = askedPod, verifyPod
-	InstallContainer, WithWAL, ContainerSecurity = installContainer, withWAL, containerSecurity
-	Requests, ResourcesFor                       = requests, resourcesFor
-	AuthorityVolume, SettingsVolume              = authorityVolume, settingsVolume
-	EmptyVolume, ClaimVolume                     = emptyVolume, claimVolume
-	Annotated, ServerNames                       = annotated, serverNames
-	OfRevision, RevisionOfSecret                 = ofRevision, secretRevision
+	Meta              = meta
+	Merged            = merged
+	SettingsConfigMap = settingsConfigMap
+	OperatorOnly      = operatorOnly
+	AskedPod          = askedPod
+	VerifyPod         = verifyPod
+	InstallContainer  = installContainer
+	WithWAL           = withWAL
+	ContainerSecurity = containerSecurity
+	Requests          = requests
+	ResourcesFor      = resourcesFor
+	AuthorityVolume   = authorityVolume
+	SettingsVolume    = settingsVolume
+	EmptyVolume       = emptyVolume
+	ClaimVolume       = claimVolume
+	Annotated         = annotated
+	ServerNames       = serverNames
+	OfRevision        = ofRevision
+	RevisionOfSecret  = secretRevision
 )

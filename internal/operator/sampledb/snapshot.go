@@ -60,12 +60,17 @@ func (s *deletionTopic) snapshot(ctx context.Context) (waiting string, err error
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return "", world.Refused(err, "DatabaseBackup", name)
 	}
+	s.tellFinal(name)
+	return "the last backup, " + name, nil
+}
+
+// tellFinal tells that the last backup is taken, and what it may lack.
+func (s *deletionTopic) tellFinal(name string) {
 	tell, lacks := s.AddEvent, allSaid(s.all.annexes.Lacks)
 	if lacks != "" {
 		tell = s.AddWarning
 	}
 	tell(world.EventBackup, name+" is taken: the SampleDB is being deleted"+lacks)
-	return "the last backup, " + name, nil
 }
 
 // isLast says that a backup was begun by the operator after the SampleDB was deleted. Anybody may make one of that name

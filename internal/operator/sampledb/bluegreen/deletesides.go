@@ -132,8 +132,8 @@ func (s *greenTopic) lacks() string {
 	if !s.DB.Status.Upgrade.GreenServes() {
 		return ""
 	}
-	return fmt.Sprintf(", and %s, which has served, has left no last backup: what was written there last may be missing",
-		naming.Green(s.DB.Name))
+	return fmt.Sprintf(", and %s, which has served, has left no last backup: what was written there last may be "+
+		"missing", naming.Green(s.DB.Name))
 }
 
 // stays says where the last writes are of a SampleDB that goes and leaves its data, while its second side
