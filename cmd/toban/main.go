@@ -60,8 +60,9 @@ func command(program string) *cobra.Command {
 	if root.IsPlugin(program) {
 		return root.Plugin(toban)
 	}
-	toban.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
+	toban.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(),
 		process.Install(), process.Archive())
+	toban.AddCommand(process.PodAnnexes()...)
 	process.AddWork(toban)
 	return toban
 }

@@ -24,11 +24,21 @@ func ofController(kinds, folder string, more ...string) without {
 	}}
 }
 
+// agentAnnexes has the lines of what agents do without, and other Pods.
+const agentAnnexes = "internal/cli/process/agentannexes.go"
+
 // ofAgents is a package of agents with its line in the list of what they do without.
 func (w without) ofAgents(folder string) without {
 	line, imported := `^\t[A-Z]\w*: +`+folder+`\..*\n`, `^\t"toban.dev/internal/agent/`+folder+`"\n`
-	lines := map[string]string{"internal/cli/process/agentannexes.go": `(?m)` + line + `|` + imported}
-	maps.Copy(lines, w.lines)
+	lines := map[string]string{agentAnnexes: `(?m)` + line + `|` + imported}
+	if own := w.lines[agentAnnexes]; own != "" {
+		lines[agentAnnexes] += `|` + own
+	}
+	for file, own := range w.lines {
+		if file != agentAnnexes {
+			lines[file] = own
+		}
+	}
 	return without{gone: append(w.gone, "internal/agent/"+folder), lines: lines}
 }
 
@@ -122,7 +132,11 @@ var annexes = map[string]without{
 		stays: []string{"internal/cli/process", "internal/cli/root"},
 		lines: map[string]string{"cmd/toban/main.go": `(?m)^.*cli\.Verbs\(version\).*\n|^\t"toban.dev/internal/cli"\n`},
 	},
-	"exporter":   without{}.ofAgents("exporter"),
+	"exporter": without{}.ofAgents("exporter"),
+	"poolers": without{
+		gone:  []string{"internal/front/pooler", "internal/cli/process/pooler.go"},
+		lines: map[string]string{agentAnnexes: `^\t\tPooler\(\),\n`},
+	}.ofAgents("poolers"),
 	"simulation": {gone: []string{"internal/ha/simulation"}},
 }
 

@@ -22,7 +22,6 @@ import (
 	"toban.dev/internal/agent/archive"
 	"toban.dev/internal/agent/identity"
 	"toban.dev/internal/agent/peers"
-	"toban.dev/internal/agent/poolers"
 	"toban.dev/internal/agent/pressure"
 	"toban.dev/internal/agent/publish"
 	"toban.dev/internal/agent/running"
@@ -109,7 +108,6 @@ type Agent struct {
 	members   *members
 	leader    *leader
 	publisher *publish.Publisher
-	poolers   *poolers.Poolers
 	flags     running.Flags
 	idle      running.Idle
 	pressure  *pressure.Gauge
@@ -235,7 +233,6 @@ func (a *Agent) needsNoNewsOf(name string) bool {
 
 // answerOthers puts together what answers the other instances, the operator and the kubelet.
 func (a *Agent) answerOthers() {
-	a.poolers = &poolers.Poolers{Status: a.status, Tells: a.tellsPoolers, Log: a.options.Log}
 	a.api = &serve.API{
 		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.exchange.listen, Major: a.configs.get().Major,
 		Status: a.status, Config: a.configs.get, Certificate: a.identity.Certificate,
@@ -247,7 +244,7 @@ func (a *Agent) answerOthers() {
 			return a.elections.ask(ctx, event)
 		},
 		Configure: a.configure, Complete: a.forOperator, OnStatus: a.peers.OnStatus,
-		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Pooler: a.poolers.Answer,
+		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Poolers: a.options.poolers(a),
 		Publish: func() { a.publisher.Again() }, Break: a.breaker.Do, Log: a.options.Log,
 	}
 	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
@@ -355,7 +352,7 @@ func (a *Agent) operate(life context.Context) {
 		server: a.server, wal: a.server.WAL(), launcher: launcher, data: a.data, demands: a.demands,
 		hardState: a.states.Get, status: a.status, post: a.post, at: a.elections.at,
 		slots:   func() []string { return running.WithArchive(a.configs.get(), a.members.slots()) },
-		hold:    a.poolers.Hold,
+		hold:    a.hold,
 		slack:   a.pressure.Slack,
 		current: &a.current, log: a.options.Log, life: life,
 	}

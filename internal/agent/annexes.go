@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 
 	"toban.dev/internal/agent/running"
 	"toban.dev/internal/agent/serve"
+	"toban.dev/internal/agent/status"
 	"toban.dev/internal/httppath"
 	"toban.dev/internal/protocol"
 )
@@ -18,6 +20,24 @@ type Annexes struct {
 	Metrics func(serve.Measured) http.Handler
 	// Breaker breaks this instance, when a FaultDrill orders it.
 	Breaker func(Breakable) Breaker
+	// Poolers answers the poolers that ask this instance what tells says.
+	Poolers func(board *status.Board, tells func() protocol.InstanceTells, log *slog.Logger) serve.Poolers
+}
+
+// hold has the poolers hold their clients until release.
+func (a *Agent) hold(ctx context.Context) (release func()) {
+	if a.api.Poolers == nil {
+		return func() {}
+	}
+	return a.api.Poolers.Hold(ctx)
+}
+
+// poolers is what answers poolers, nil for nothing.
+func (x *Annexes) poolers(a *Agent) serve.Poolers {
+	if x.Poolers == nil {
+		return nil
+	}
+	return x.Poolers(a.status, a.tellsPoolers, a.options.Log)
 }
 
 // metrics is what answers Prometheus, nil for nothing.

@@ -1,5 +1,6 @@
 // Package poolers is what an instance knows of the poolers that send clients to it: it tells them how it is, and has
-// them hold their clients before it stops (docs/connections.md). It must not know PostgreSQL.
+// them hold their clients before it stops (docs/connections.md). It must not know PostgreSQL. It is an annex
+// (docs/packages.md, "Core and annexes").
 package poolers
 
 import (
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/protocol"
 )
@@ -41,6 +43,11 @@ type Poolers struct {
 type asked struct {
 	at    time.Time
 	holds string
+}
+
+// New are those that ask an instance. tells is what it tells of itself now.
+func New(board *status.Board, tells func() protocol.InstanceTells, log *slog.Logger) serve.Poolers {
+	return &Poolers{Status: board, Tells: tells, Log: log}
 }
 
 // Answer answers a pooler when something else is true than it has heard, or after protocol.PoolerWaits.

@@ -57,8 +57,8 @@ type API struct {
 	Connect database.Connect
 	// GoOnAs takes a program and rehearses it. The agent goes on as it when begin is called.
 	GoOnAs func(ctx context.Context, is protocol.Program, body io.Reader) (begin func(), err error)
-	// Pooler answers a pooler.
-	Pooler func(context.Context, protocol.PoolerAsks) protocol.InstanceTells
+	// Poolers answers them, nil where nobody does.
+	Poolers Poolers
 	// Publish has the role of this instance published once more.
 	Publish func()
 	// Break does a fault to this instance.

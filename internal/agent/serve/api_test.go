@@ -314,6 +314,14 @@ func serving(t *testing.T, ours, operators *pki.Authority) *instance {
 	return servingAs(t, identified(t, ours), operators)
 }
 
+// tellsName tells poolers this name.
+type tellsName string
+
+func (n tellsName) Answer(context.Context, protocol.PoolerAsks) protocol.InstanceTells {
+	return protocol.InstanceTells{Name: string(n)}
+}
+func (tellsName) Hold(context.Context) (release func()) { return func() {} }
+
 // servingAs is serving under an identity.
 func servingAs(t *testing.T, who *identity.Identity, operators *pki.Authority) *instance {
 	t.Helper()
@@ -326,10 +334,8 @@ func servingAs(t *testing.T, who *identity.Identity, operators *pki.Authority) *
 		ClientCAs:   func() (map[string]*x509.CertPool, error) { return who.ClientCAs(i.current().Operator) },
 		Publish:     func() {},
 		Break:       func(protocol.FaultOrder) error { return errors.New("no server runs here") },
-		Pooler: func(context.Context, protocol.PoolerAsks) protocol.InstanceTells {
-			return protocol.InstanceTells{Name: "x-0"}
-		},
-		Log: slog.New(slog.DiscardHandler),
+		Poolers:     tellsName("x-0"),
+		Log:         slog.New(slog.DiscardHandler),
 	}
 	start(t, i.Serve, naming.PortAgent)
 	return i
