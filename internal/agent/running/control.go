@@ -64,8 +64,8 @@ func (c *control) AwaitEnd(ctx context.Context, replayed bool) (postgres.End, er
 			}
 		}
 		if !looks.For(ctx) {
-			return postgres.End{}, fmt.Errorf("wait for the end of the WAL, with %d bytes to replay: %w", end.Unreplayed,
-				ctx.Err())
+			return postgres.End{}, fmt.Errorf("wait for the end of the WAL, with %d bytes to replay: %w",
+				end.Unreplayed, ctx.Err())
 		}
 	}
 }

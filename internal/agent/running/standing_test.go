@@ -63,7 +63,8 @@ func TestTheSettingsOfARole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &role{
-				standing: c.standing, closed: func() bool { return c.closed }, rule: func() ha.Rule { return twoOthers },
+				standing: c.standing, closed: func() bool { return c.closed },
+				rule:      func() ha.Rule { return twoOthers },
 				hardState: func() ha.HardState { return m }, upstream: func(of ha.Ballot) (postgres.Upstream, error) {
 					if of != leader {
 						return postgres.Upstream{}, errors.New("another leader")

@@ -589,8 +589,8 @@ func (w *world) live() {
 
 // scrub looks whether what leaders have written is read as what they wrote, whoever they were.
 func (w *world) scrub() {
-	state, err := scrub.ReadOn(w.t.Context(), scrub.Options{Bucket: w.bucket, Decoder: w.decoder, Secret: []byte("nonce"),
-		Period: time.Hour, Pinned: w.pinned, Now: w.bucket.Clock}, scrub.State{})
+	state, err := scrub.ReadOn(w.t.Context(), scrub.Options{Bucket: w.bucket, Decoder: w.decoder,
+		Secret: []byte("nonce"), Period: time.Hour, Pinned: w.pinned, Now: w.bucket.Clock}, scrub.State{})
 	if err != nil {
 		w.fatal("%v", err)
 	}
