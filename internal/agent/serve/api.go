@@ -67,29 +67,38 @@ type API struct {
 }
 
 // Serve serves peers and the operator over mTLS.
-func (a *API) Serve(ctx context.Context) error {
+func (a *API) Serve(ctx context.Context) error { return a.serveMTLS(ctx, a.routes()) }
+
+// routes are who may ask for what, and who answers.
+func (a *API) routes() *http.ServeMux {
 	mux := http.NewServeMux()
+	instance := func(path string, handle http.HandlerFunc) {
+		mux.Handle("POST "+path, only(naming.IdentityInstance, "another instance", handle))
+	}
+	operator := func(path string, handle http.HandlerFunc) {
+		mux.Handle("POST "+path, only(naming.IdentityOperator, "the operator", handle))
+	}
 	mux.Handle("GET "+protocol.PathStatus, notForPoolers(a.handleStatus))
-	mux.Handle("POST "+protocol.PathPooler, only(naming.IdentityPooler, "a pooler", a.handlePooler))
-	mux.Handle("POST "+protocol.PathNews, only(naming.IdentityInstance, "another instance", a.handleNews))
-	mux.Handle("POST "+protocol.PathVote, only(naming.IdentityInstance, "another instance", a.handleVote))
-	mux.Handle("POST "+protocol.PathRecord, only(naming.IdentityInstance, "another instance", a.handleConfiguration))
-	mux.Handle("POST "+protocol.PathSwitchover, only(naming.IdentityOperator, "the operator", a.handleSwitchover))
-	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
-	mux.Handle("POST "+protocol.PathPublish, only(naming.IdentityOperator, "the operator", a.handlePublish))
-	mux.Handle("POST "+protocol.PathRestart, only(naming.IdentityOperator, "the operator", a.handleRestart))
-	mux.Handle("POST "+protocol.PathDatabase, only(naming.IdentityOperator, "the operator", a.handleDatabase))
-	mux.Handle("POST "+protocol.PathPassword, only(naming.IdentityOperator, "the operator", a.handlePassword))
-	mux.Handle("POST "+protocol.PathProgram, only(naming.IdentityOperator, "the operator", a.handleProgram))
-	mux.Handle("POST "+protocol.PathFault, only(naming.IdentityOperator, "the operator", a.handleFault))
-	return a.serveMTLS(ctx, mux)
+	mux.Handle("POST "+protocol.PathPooler, only(naming.IdentityPooler, "a pooler", reads(readJSON, a.handlePooler)))
+	instance(protocol.PathNews, reads(readJSON, a.handleNews))
+	instance(protocol.PathVote, reads(readKnown, a.handleVote))
+	instance(protocol.PathRecord, reads(readKnown, a.handleConfiguration))
+	operator(protocol.PathSwitchover, reads(readJSON, a.handleSwitchover))
+	operator(protocol.PathSync, reads(readJSON, a.handleSync))
+	operator(protocol.PathPublish, a.handlePublish)
+	operator(protocol.PathRestart, reads(readJSON, a.handleRestart))
+	operator(protocol.PathDatabase, reads(readJSON, a.handleDatabase))
+	operator(protocol.PathPassword, reads(readJSON, a.handlePassword))
+	operator(protocol.PathProgram, a.handleProgram)
+	operator(protocol.PathFault, reads(readKnown, a.handleFault))
+	return mux
 }
 
 // ServeWaiting serves the operator, and nobody else, while the agent waits for its volume.
 func (a *API) ServeWaiting(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+protocol.PathStatus, only(naming.IdentityOperator, "the operator", a.handleStatus))
-	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
+	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", reads(readJSON, a.handleSync)))
 	return a.serveMTLS(ctx, mux)
 }
 
@@ -155,23 +164,13 @@ func notForPoolers(next http.HandlerFunc) http.Handler {
 }
 
 // handleNews takes what another instance says of itself without being asked.
-func (a *API) handleNews(w http.ResponseWriter, r *http.Request) {
-	var status protocol.Status
-	if err := readJSON(w, r, &status); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handleNews(w http.ResponseWriter, _ *http.Request, status protocol.Status) {
 	a.OnStatus(status)
 	writeJSON(w, a.Status.Get())
 }
 
 // handleVote answers a candidate.
-func (a *API) handleVote(w http.ResponseWriter, r *http.Request) {
-	var request ha.VoteRequest
-	if err := readKnown(w, r, &request); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handleVote(w http.ResponseWriter, r *http.Request, request ha.VoteRequest) {
 	answer, err := a.Ask(r.Context(),
 		func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: request} })
 	reply, ok := answer.(machine.ReplyVote)
@@ -186,12 +185,7 @@ func (a *API) handleVote(w http.ResponseWriter, r *http.Request) {
 }
 
 // handleConfiguration takes the configuration of the quorum from a leader.
-func (a *API) handleConfiguration(w http.ResponseWriter, r *http.Request) {
-	var proposal protocol.Proposal
-	if err := readKnown(w, r, &proposal); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handleConfiguration(w http.ResponseWriter, r *http.Request, proposal protocol.Proposal) {
 	offered := machine.Proposal{Leader: proposal.Leader, Voter: proposal.Voter, Configuration: proposal.Configuration}
 	answer, err := a.Ask(r.Context(),
 		func(id uint64) machine.Event { return machine.ConfigurationProposed{ID: id, Proposal: offered} })
@@ -204,12 +198,7 @@ func (a *API) handleConfiguration(w http.ResponseWriter, r *http.Request) {
 }
 
 // handleSwitchover asks the leader to leave the lead to another instance.
-func (a *API) handleSwitchover(w http.ResponseWriter, r *http.Request) {
-	var request protocol.Switchover
-	if err := readJSON(w, r, &request); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handleSwitchover(w http.ResponseWriter, _ *http.Request, request protocol.Switchover) {
 	status := a.Status.Get()
 	isAtIt := status.Resigned || status.HandOver != "" // the request is repeated until another one leads
 	switch {
@@ -228,12 +217,7 @@ func (a *API) handleSwitchover(w http.ResponseWriter, r *http.Request) {
 func (a *API) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status.Get()) }
 
 // handleSync takes a config and answers when it has had its effect, or after a while.
-func (a *API) handleSync(w http.ResponseWriter, r *http.Request) {
-	var config protocol.Config
-	if err := readJSON(w, r, &config); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handleSync(w http.ResponseWriter, r *http.Request, config protocol.Config) {
 	if config.Cluster != a.Config().Cluster || config.Major != a.Major {
 		http.Error(w,
 			fmt.Sprintf("this config is for %s, PostgreSQL %d", config.Cluster, config.Major), http.StatusConflict)
@@ -264,12 +248,7 @@ func (a *API) handlePublish(w http.ResponseWriter, r *http.Request) {
 }
 
 // handleRestart has the server restarted.
-func (a *API) handleRestart(w http.ResponseWriter, r *http.Request) {
-	var request protocol.Restart
-	if err := readJSON(w, r, &request); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handleRestart(w http.ResponseWriter, _ *http.Request, request protocol.Restart) {
 	if status := a.Status.Get(); status.ConfigRevision != request.ConfigRevision {
 		http.Error(w, fmt.Sprintf("the server runs with the config %s, not %s",
 			status.ConfigRevision, request.ConfigRevision), http.StatusConflict)
@@ -293,6 +272,20 @@ func (a *API) restartsElsewhere() bool {
 	status := a.Status.Get()
 	return status.Election.Leading &&
 		len(status.Voters) > 1 && !slices.ContainsFunc(status.PendingRestart, postgres.BoundsStandby)
+}
+
+// reads has a handler answer what a request says, which is read by readJSON or readKnown.
+func reads[T any](
+	read func(http.ResponseWriter, *http.Request, any) error, handle func(http.ResponseWriter, *http.Request, T),
+) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var said T
+		if err := read(w, r, &said); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		handle(w, r, said)
+	}
 }
 
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {

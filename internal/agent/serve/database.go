@@ -15,12 +15,7 @@ const databaseDeadline = time.Minute
 
 // handleDatabase makes a database and its roles as the operator declares them. Only the leader does: what
 // it commits, the others get, and its commits wait for them as a user's do.
-func (a *API) handleDatabase(w http.ResponseWriter, r *http.Request) {
-	var request protocol.DatabaseRequest
-	if err := readJSON(w, r, &request); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handleDatabase(w http.ResponseWriter, r *http.Request, request protocol.DatabaseRequest) {
 	if !a.leads(w) {
 		return
 	}
@@ -43,12 +38,7 @@ func (a *API) handleDatabase(w http.ResponseWriter, r *http.Request) {
 }
 
 // handlePassword gives an application's role another password. As above, only the leader does.
-func (a *API) handlePassword(w http.ResponseWriter, r *http.Request) {
-	var request protocol.PasswordRequest
-	if err := readJSON(w, r, &request); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handlePassword(w http.ResponseWriter, r *http.Request, request protocol.PasswordRequest) {
 	if !a.leads(w) {
 		return
 	}

@@ -8,12 +8,7 @@ import (
 )
 
 // handleFault breaks this instance, for a FaultDrill.
-func (a *API) handleFault(w http.ResponseWriter, r *http.Request) {
-	var order protocol.FaultOrder
-	if err := readKnown(w, r, &order); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handleFault(w http.ResponseWriter, _ *http.Request, order protocol.FaultOrder) {
 	at := time.Now()
 	if err := a.Break(order); err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)

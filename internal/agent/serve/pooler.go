@@ -16,12 +16,7 @@ type Poolers interface {
 }
 
 // handlePooler tells a pooler how this instance is, when that changes.
-func (a *API) handlePooler(w http.ResponseWriter, r *http.Request) {
-	var asks protocol.PoolerAsks
-	if err := readJSON(w, r, &asks); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (a *API) handlePooler(w http.ResponseWriter, r *http.Request, asks protocol.PoolerAsks) {
 	if a.Poolers == nil {
 		http.Error(w, "this agent has no part for poolers", http.StatusNotFound)
 		return

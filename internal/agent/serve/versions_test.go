@@ -2,6 +2,9 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +12,8 @@ import (
 	"testing"
 
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 // Of what a newer release asks, a part must not be taken for the whole: a question whether a vote would be given is not
@@ -18,18 +23,21 @@ func TestARequestThatIsNotUnderstoodIsRefused(t *testing.T) {
 		return nil, errors.New("it was taken for understood")
 	}}
 	for name, c := range map[string]struct {
-		handle http.HandlerFunc
-		body   string
+		path string
+		body string
 	}{
-		"a vote":           {a.handleVote, `{"term":9,"candidate":"db-1.b","voter":"db-0.a","onlyIf":"noon"}`},
-		"a position of it": {a.handleVote, `{"term":9,"position":{"term":8,"lsn":1,"line":2}}`},
-		"a record":         {a.handleConfiguration, `{"leader":"db-1","expires":7}`},
-		"a quorum of it":   {a.handleConfiguration, `{"leader":"db-1","record":{"term":9,"now":{"weights":[3]}}}`},
+		"a vote":           {protocol.PathVote, `{"term":9,"candidate":"db-1.b","voter":"db-0.a","onlyIf":"noon"}`},
+		"a position of it": {protocol.PathVote, `{"term":9,"position":{"term":8,"lsn":1,"line":2}}`},
+		"a record":         {protocol.PathRecord, `{"leader":"db-1","expires":7}`},
+		"a quorum of it":   {protocol.PathRecord, `{"leader":"db-1","record":{"term":9,"now":{"weights":[3]}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := httptest.NewRecorder()
-			c.handle(answer,
-				httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(c.body)))
+			asked := httptest.NewRequestWithContext(t.Context(), http.MethodPost, c.path, strings.NewReader(c.body))
+			asked.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{
+				{Subject: pkix.Name{CommonName: naming.IdentityInstance}},
+			}}
+			a.routes().ServeHTTP(answer, asked)
 			if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "unknown field") {
 				t.Errorf("the answer is %d, %s", answer.Code, answer.Body)
 			}
