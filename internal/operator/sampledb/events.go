@@ -11,6 +11,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/sampledb/archive"
 	"toban.dev/internal/operator/sampledb/fleet"
+	"toban.dev/internal/operator/sampledb/second"
 	"toban.dev/internal/operator/sampledb/secrets"
 	"toban.dev/internal/operator/sampledb/versions"
 	"toban.dev/internal/operator/sampledb/world"
@@ -48,6 +49,7 @@ func changes(old, now v1.SampleDBStatus) []world.Event {
 	out = append(out, storageChanges(old, now)...)
 	out = append(out, roomChanges(old, now)...)
 	out = append(out, archive.ArchiveChanges(old, now)...)
+	out = append(out, second.CopyChanges(old, now)...)
 	out = append(out, archive.BrokenChanges(old, now)...)
 	out = append(out, archive.KeyChanges(old, now)...)
 	if old.Phase != now.Phase && now.Phase == phaseBlocked {

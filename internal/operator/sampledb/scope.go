@@ -8,6 +8,7 @@ import (
 	"toban.dev/internal/operator/sampledb/fleet"
 	"toban.dev/internal/operator/sampledb/front"
 	"toban.dev/internal/operator/sampledb/restore"
+	"toban.dev/internal/operator/sampledb/second"
 	"toban.dev/internal/operator/sampledb/secrets"
 	"toban.dev/internal/operator/sampledb/stop"
 	"toban.dev/internal/operator/sampledb/storage"
@@ -28,6 +29,7 @@ type scope struct {
 	*stopTopics
 	*frontTopics
 	*drillsTopics
+	*secondTopics
 	*deletionTopic
 
 	annexes world.Annexes
@@ -44,6 +46,7 @@ type (
 	stopTopics     = stop.Topics
 	frontTopics    = front.Topics
 	drillsTopics   = drills.Topics
+	secondTopics   = second.Topics
 )
 
 func newScope(w *world.World, h *world.Effects) *scope {
@@ -59,6 +62,7 @@ func newScope(w *world.World, h *world.Effects) *scope {
 		stopTopics:     stop.New(a, s),
 		frontTopics:    front.New(a),
 		drillsTopics:   drills.New(a),
+		secondTopics:   second.New(a),
 		deletionTopic:  &deletionTopic{Act: a, all: s},
 	}
 	for _, add := range annexes {

@@ -76,6 +76,9 @@ func (s *scope) status() v1.SampleDBStatus {
 		InstanceStatuses:   s.InstanceStatuses(),
 		Conditions:         slices.Clone(old.Conditions),
 	}
+	if out.Backup != nil {
+		out.Backup.Copy = s.CopyStatus()
+	}
 	if out.Primary == "" && len(s.Silent()) > 0 {
 		out.Primary = old.Primary // not known is not gone
 	}

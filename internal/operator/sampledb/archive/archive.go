@@ -163,7 +163,7 @@ func (s *archiveTopic) BackupStatus() *v1.BackupStatus {
 		return nil
 	}
 	out := s.Archives() // what is not known any more is not gone
-	out.NextBackupAt, out.Scrub, out.Copy = nil, s.Scrub(), s.all.copyStatus()
+	out.NextBackupAt, out.Scrub, out.Copy = nil, s.Scrub(), nil
 	if state := s.ArchiveState(); state != nil {
 		if state.LSN != "" && state.LSN != out.ArchivedLSN {
 			at := metav1.NewTime(s.Now.Add(-time.Duration(state.LagSeconds * float64(time.Second)))).Rfc3339Copy()

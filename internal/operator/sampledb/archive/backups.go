@@ -183,7 +183,6 @@ func ArchiveChanges(old, now v1.SampleDBStatus) []world.Event {
 		c.Reason != v1.ReasonRetentionHeld {
 		out = append(out, world.Warning(world.EventNotRemoved, fmt.Sprintf("%s: %s", c.Reason, c.Message)))
 	}
-	out = append(out, copyChanges(old, now)...)
 	if c := world.Turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
 		out = append(out, world.Warning(world.ScheduleEvents[c.Reason], c.Message))
 	}

@@ -1,5 +1,5 @@
-// Package archive is about the archive of a SampleDB: its keys, what is kept in it and whether it is intact, when
-// backups are due, and its copy in the second store.
+// Package archive is about the archive of a SampleDB: its keys, what is kept in it and whether it is intact, and when
+// backups are due.
 package archive
 
 import (
@@ -11,7 +11,6 @@ type Topics struct {
 	*world.Act
 	*archiveTopic
 	*backupsTopic
-	*secondTopic
 }
 
 // New are the topics of one reconcile.
@@ -22,7 +21,6 @@ func New(a *world.Act) *Topics {
 		Act:          a,
 		archiveTopic: &archiveTopic{base: b},
 		backupsTopic: &backupsTopic{base: b},
-		secondTopic:  &secondTopic{base: b},
 	}
 	return all
 }

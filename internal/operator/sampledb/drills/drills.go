@@ -21,7 +21,7 @@ import (
 
 // drillsTopic makes FaultDrills when they are due.
 type drillsTopic struct {
-	base
+	*world.Act
 	// DrillPlanned is when a drill is due.
 	DrillPlanned plannedDrill
 }

@@ -24,7 +24,7 @@ import (
 
 // frontTopic makes the poolers.
 type frontTopic struct {
-	base
+	*world.Act
 	// poolerProblem is what keeps them from being made.
 	poolerProblem *world.Problem
 }

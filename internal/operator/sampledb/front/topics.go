@@ -12,18 +12,4 @@ type Topics struct {
 }
 
 // New are the topics of one reconcile.
-func New(a *world.Act) *Topics {
-	all := &Topics{}
-	b := base{a, all}
-	*all = Topics{
-		Act:        a,
-		frontTopic: &frontTopic{base: b},
-	}
-	return all
-}
-
-// base is what each of these topics has: what is known, what it acts with, and the other ones.
-type base struct {
-	*world.Act
-	all *Topics
-}
+func New(a *world.Act) *Topics { return &Topics{a, &frontTopic{Act: a}} }

@@ -1,4 +1,5 @@
-package archive
+// Package second has the archive of a SampleDB copied into a second store.
+package second
 
 import (
 	"context"
@@ -20,9 +21,18 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// Topics are the topics about the second store.
+type Topics struct {
+	*world.Act
+	*secondTopic
+}
+
+// New are the topics of one reconcile.
+func New(a *world.Act) *Topics { return &Topics{a, &secondTopic{Act: a}} }
+
 // secondTopic has the archive copied into the second store.
 type secondTopic struct {
-	base
+	*world.Act
 	// copied is what the Pod of the last Job that copies into the second store has said, nil where there is none, or
 	// none yet.
 	copied *protocol.CopyResult
@@ -80,9 +90,9 @@ func copyResult(run jobs.Run) *protocol.CopyResult {
 		run.Job.Name, run.EndMessage(), run.Job.Name)}
 }
 
-// copyStatus is what the status says of the copy, nil where there is no second store: what is on record of this one,
+// CopyStatus is what the status says of the copy, nil where there is no second store: what is on record of this one,
 // and what the last Job has said.
-func (s *secondTopic) copyStatus() *v1.CopyStatus {
+func (s *secondTopic) CopyStatus() *v1.CopyStatus {
 	place := desired.CopyPlace(s.DB, s.ArchivePath())
 	if place == "" {
 		return nil
@@ -148,8 +158,8 @@ func (s *secondTopic) IsCopied(now *v1.BackupStatus) world.Verdict {
 	return world.Yes(v1.ReasonCopied, "the archive is copied to "+c.Place+" every ten minutes")
 }
 
-// copyChanges is the event that tells of another state of the copy.
-func copyChanges(old, now v1.SampleDBStatus) []world.Event {
+// CopyChanges is the event that tells of another state of the copy.
+func CopyChanges(old, now v1.SampleDBStatus) []world.Event {
 	c := world.Turned(old, now, v1.ConditionCopied)
 	switch {
 	case c == nil || c.Reason == v1.ReasonCopyStarting:

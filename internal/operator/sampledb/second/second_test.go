@@ -1,4 +1,4 @@
-package archive
+package second
 
 import (
 	"strings"
@@ -18,13 +18,18 @@ func copyScope(on *v1.CopyStatus, said *protocol.CopyResult) *Topics {
 	db.Name, db.Namespace, db.UID = "x", "shop", "0b5c"
 	db.Spec.Backup = &v1.BackupSpec{SecondStore: &v1.SecondStoreSpec{
 		S3: &v1.SecondS3Store{Bucket: "copies", Credentials: v1.SecretReference{Name: "copier"}}}}
-	s := topicsOf(world.Core{DB: db, Backup: db.Spec.Backup, Now: worldtest.At("2026-11-20 12:00:00")})
+	s := New(worldtest.Act(world.Core{DB: db, Backup: db.Spec.Backup, Now: worldtest.At("2026-11-20 12:00:00")}))
 	s.copied = said
 	if on != nil {
 		on.Place = "s3://copies/" + s.ArchivePath()
 		db.Status.Backup = &v1.BackupStatus{Archive: s.ArchivePath(), Copy: on}
 	}
 	return s
+}
+
+func moment(text string) *metav1.Time {
+	at := metav1.NewTime(worldtest.At(text))
+	return &at
 }
 
 func TestWhatIsSaidOfACopy(t *testing.T) {
@@ -61,7 +66,7 @@ func TestWhatIsSaidOfACopy(t *testing.T) {
 				Type: v1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1.ReasonRemoved}
 			s.Seen.Backups = []v1.DatabaseBackup{{Status: v1.DatabaseBackupStatus{
 				ID: "gone", Conditions: []metav1.Condition{removed}}}}
-			status := s.copyStatus()
+			status := s.CopyStatus()
 			got := s.IsCopied(&v1.BackupStatus{Copy: status})
 			if (got.Status == metav1.ConditionTrue) != (c.reason == v1.ReasonCopied) ||
 				got.Reason != c.reason || !strings.Contains(got.Message, c.words) {
@@ -78,7 +83,7 @@ func TestWhatIsSaidOfACopy(t *testing.T) {
 func TestWhileADatabaseIsStoppedItsCopyIsNoAlarm(t *testing.T) {
 	s := copyScope(&v1.CopyStatus{Until: moment("2026-11-20 10:30:00"), Problem: "away"}, nil)
 	s.Stop = &v1.StopStatus{Step: v1.StopStopped}
-	if got := s.IsCopied(&v1.BackupStatus{Copy: s.copyStatus()}); got.Reason != v1.ReasonCopyStopped {
+	if got := s.IsCopied(&v1.BackupStatus{Copy: s.CopyStatus()}); got.Reason != v1.ReasonCopyStopped {
 		t.Errorf("it says %+v", got)
 	}
 }
@@ -86,11 +91,11 @@ func TestWhileADatabaseIsStoppedItsCopyIsNoAlarm(t *testing.T) {
 func TestACopyInAnotherStoreBeginsAnew(t *testing.T) {
 	s := copyScope(&v1.CopyStatus{Until: moment("2026-11-20 11:30:00"), LSN: "0/1"}, nil)
 	s.DB.Spec.Backup.SecondStore.S3.Bucket = "another"
-	if got := s.copyStatus(); got.Until != nil || got.LSN != "" || !strings.HasPrefix(got.Place, "s3://another/") {
+	if got := s.CopyStatus(); got.Until != nil || got.LSN != "" || !strings.HasPrefix(got.Place, "s3://another/") {
 		t.Errorf("it says %+v", got)
 	}
 	s.DB.Spec.Backup.SecondStore = nil
-	if got := s.copyStatus(); got != nil || s.IsCopied(&v1.BackupStatus{Copy: got}) != (world.Verdict{}) {
+	if got := s.CopyStatus(); got != nil || s.IsCopied(&v1.BackupStatus{Copy: got}) != (world.Verdict{}) {
 		t.Errorf("without a second store it says %+v", got)
 	}
 }
