@@ -64,7 +64,7 @@ func (g *Gauge) LookNow() {
 
 // Run looks now and then, until ctx ends.
 func (g *Gauge) Run(ctx context.Context) error {
-	return lookEvery(ctx, func() time.Duration {
+	return LookEvery(ctx, func() time.Duration {
 		g.look()
 		return gaugeInterval
 	}, g.poke)
@@ -155,4 +155,19 @@ func (g *Gauge) complain(err error) {
 		g.failed = err.Error()
 		g.log.Warn("the room on the volume is not known, or not remembered", "error", err.Error())
 	}
+}
+
+// fillFile is what a FaultDrill fills a volume with, in the state folder.
+const fillFile = "faultdrill"
+
+// FillPath is the file with which a FaultDrill fills a volume.
+func FillPath(volume string) string { return filepath.Join(StateFolder(volume), fillFile) }
+
+// filled is how much a FaultDrill has filled of a volume, in bytes.
+func filled(volume string) int64 {
+	file, err := os.Stat(FillPath(volume))
+	if err != nil {
+		return 0
+	}
+	return file.Size()
 }

@@ -161,19 +161,26 @@ func TestWhatADrillFillsIsInNoRate(t *testing.T) {
 	volume := emptyVolume(t)
 	g := newGauged(t, volume)
 	g.pass(4*time.Hour, 0)
-	must(t, os.WriteFile(fillPath(volume), nil, 0o600))
+	must(t, os.WriteFile(FillPath(volume), nil, 0o600))
 	for gib := int64(1); gib <= 8; gib++ { // longer than a drill, so that it would be a trend
-		must(t, os.Truncate(fillPath(volume), gib<<30))
+		must(t, os.Truncate(FillPath(volume), gib<<30))
 		g.used += 1 << 30
 		g.pass(time.Hour, 0)
 	}
 	if got := g.last(); got.Drill != 8<<30 || got.Used != 9<<30 || got.Lately != 0 || *got.PerDay != 0 {
 		t.Errorf("it tells %+v, and %d a day", got, *got.PerDay)
 	}
-	must(t, os.Remove(fillPath(volume)))
+	must(t, os.Remove(FillPath(volume)))
 	g.used -= 8 << 30
 	g.pass(time.Minute, 0)
 	if got := g.last(); got.Drill != 0 || got.Used != 1<<30 || got.Lately != 0 {
 		t.Errorf("after it, it tells %+v", got)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -50,6 +50,9 @@ func newMeter(volume string) *meter {
 	}
 }
 
+// Used measures how large a volume is, and how much of that is used or kept for root, in bytes.
+func Used(volume string) func() (size, used int64, err error) { return newMeter(volume).used }
+
 // used is how large the file system is, and how much of that is used or kept for root, in bytes. XFS gives a file that
 // grows as much again as it has, ahead of what will be written, and takes it back when somebody else needs it
 // (xfs(5), allocsize): that counts as free. It is only looked for where it makes a difference.

@@ -81,7 +81,7 @@ func (w *RoomWatch) OfWAL(data string) *RoomWatch {
 }
 
 // Run looks again and again, until ctx ends.
-func (w *RoomWatch) Run(ctx context.Context) error { return lookEvery(ctx, w.look, nil) }
+func (w *RoomWatch) Run(ctx context.Context) error { return LookEvery(ctx, w.look, nil) }
 
 // look looks once, and says when it is to be looked again.
 func (w *RoomWatch) look() time.Duration {
@@ -182,9 +182,9 @@ func Allocate(path string, bytes int64) error {
 	return nil
 }
 
-// lookEvery looks, waits for as long as the look says or until it is poked, and looks again, until ctx ends. A look at
+// LookEvery looks, waits for as long as the look says or until it is poked, and looks again, until ctx ends. A look at
 // a volume that hangs is not waited for then. Only one is under way at a time.
-func lookEvery(ctx context.Context, look func() time.Duration, poke <-chan struct{}) error {
+func LookEvery(ctx context.Context, look func() time.Duration, poke <-chan struct{}) error {
 	for ctx.Err() == nil {
 		looked := make(chan time.Duration, 1)
 		go func() { looked <- look() }()

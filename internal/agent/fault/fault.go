@@ -14,7 +14,6 @@ import (
 	"toban.dev/internal/agent/running"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
-	"toban.dev/internal/volume"
 )
 
 // breakable is what a fault does to a server: a postgres.Process.
@@ -24,7 +23,7 @@ type breakable interface {
 	Continue() error
 }
 
-// fillable is what a fault does to a volume, which is so large: a volume.Filler.
+// fillable is what a fault does to a volume, which is so large: a filler.
 type fillable interface {
 	Fill(volume int64) error
 	Empty() error
@@ -72,7 +71,7 @@ func New(b agent.Breakable) agent.Breaker {
 		b.Die = func() { os.Exit(naming.ExitFaultDrill) } // process 1 can't be killed from inside (pid_namespaces(7))
 	}
 	api, _ := b.Cluster.(cuttable)
-	return &faults{Breakable: b, volume: volume.NewFiller(b.Volume, b.Log), api: api, store: b.Store}
+	return &faults{Breakable: b, volume: newFiller(b.Volume, b.Log), api: api, store: b.Store}
 }
 
 // Do carries an order out.

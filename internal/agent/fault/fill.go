@@ -1,4 +1,4 @@
-package volume
+package fault
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,11 +15,10 @@ import (
 
 	"toban.dev/internal/change/space"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/volume"
 )
 
 const (
-	// fillFile is what a FaultDrill fills a volume with, in the state folder.
-	fillFile = "faultdrill"
 	// fillInterval is how often it is looked whether as much is free as is to be, fillUnit how far that may be from
 	// it.
 	fillInterval = 250 * time.Millisecond
@@ -32,10 +30,10 @@ const (
 	ownPart = 10
 )
 
-// Filler fills a volume for a FaultDrill, with one file, until a primary there takes no writes. As long as it does,
+// filler fills a volume for a FaultDrill, with one file, until a primary there takes no writes. As long as it does,
 // it holds free what is left: what a server writes or removes makes neither more room nor less. So a server never
 // ends for lack of it.
-type Filler struct {
+type filler struct {
 	path    string
 	measure func() (size, used int64, err error)
 	wal     func() (bytes int64, err error)
@@ -48,30 +46,19 @@ type Filler struct {
 	failed string
 }
 
-// NewFiller is that of a volume.
-func NewFiller(volume string, log *slog.Logger) *Filler {
-	return &Filler{
-		path: fillPath(volume), measure: newMeter(volume).used, resize: resize, log: log,
-		wal: func() (int64, error) { return postgres.WALSize(volume) },
+// newFiller is that of a volume.
+func newFiller(folder string, log *slog.Logger) *filler {
+	return &filler{
+		path: volume.FillPath(folder), measure: volume.Used(folder), resize: resize, log: log,
+		wal: func() (int64, error) { return postgres.WALSize(folder) },
 	}
-}
-
-func fillPath(volume string) string { return filepath.Join(StateFolder(volume), fillFile) }
-
-// filled is how much a FaultDrill has filled of a volume, in bytes.
-func filled(volume string) int64 {
-	file, err := os.Stat(fillPath(volume))
-	if err != nil {
-		return 0
-	}
-	return file.Size()
 }
 
 // Fill fills the volume, which is so large, until Empty.
-func (f *Filler) Fill(volume int64) error {
+func (f *filler) Fill(size int64) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if err := f.mayFill(volume); err != nil {
+	if err := f.mayFill(size); err != nil {
 		return err
 	}
 	if err := f.hold(); err != nil {
@@ -79,12 +66,12 @@ func (f *Filler) Fill(volume int64) error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop = stop
-	go func() { _ = lookEvery(ctx, f.look, nil) }()
+	go func() { _ = volume.LookEvery(ctx, f.look, nil) }()
 	return nil
 }
 
 // mayFill says why the volume must not be filled, nil where it may.
-func (f *Filler) mayFill(volume int64) error {
+func (f *filler) mayFill(volume int64) error {
 	size, used, err := f.measure()
 	if err != nil {
 		return err
@@ -105,7 +92,7 @@ func (f *Filler) mayFill(volume int64) error {
 }
 
 // look looks once whether as much is free as is to be.
-func (f *Filler) look() time.Duration {
+func (f *filler) look() time.Duration {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.stop == nil {
@@ -123,7 +110,7 @@ func (f *Filler) look() time.Duration {
 }
 
 // hold makes the file so large that as much is free as is to be.
-func (f *Filler) hold() error {
+func (f *filler) hold() error {
 	size, used, err := f.measure()
 	if err != nil {
 		return err
@@ -136,7 +123,7 @@ func (f *Filler) hold() error {
 }
 
 // Empty ends that, and removes the file, also that of an agent before.
-func (f *Filler) Empty() error {
+func (f *filler) Empty() error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.stop != nil {

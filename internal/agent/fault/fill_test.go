@@ -1,4 +1,4 @@
-package volume
+package fault
 
 import (
 	"errors"
@@ -12,20 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/change/space"
+	"toban.dev/internal/volume"
+)
+
+const (
+	testMiB = int64(1) << 20
+	// blockUnit is what st_blocks counts in, in bytes (stat(2)).
+	blockUnit = 512
 )
 
 // filling is a filler of a volume of 512 MiB on which so much is used besides its own file.
 type filling struct {
-	*Filler
+	*filler
 	used, wal int64
 }
 
 func newFilling(t *testing.T) *filling {
 	t.Helper()
-	volume := emptyVolume(t)
-	f := &filling{Filler: NewFiller(volume, slog.New(slog.DiscardHandler)), used: 100 * testMiB}
-	f.measure = func() (int64, int64, error) { return 512 * testMiB, f.used + filled(volume), nil }
-	f.Filler.wal = func() (int64, error) { return f.wal, nil }
+	folder := t.TempDir()
+	must(t, os.Mkdir(filepath.Dir(volume.FillPath(folder)), 0o700))
+	f := &filling{filler: newFiller(folder, slog.New(slog.DiscardHandler)), used: 100 * testMiB}
+	f.measure = func() (int64, int64, error) { return 512 * testMiB, f.used + f.has(), nil }
+	f.filler.wal = func() (int64, error) { return f.wal, nil }
 	f.resize = func(path string, more int64) error { // what a test fills takes no memory
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 		if err != nil {
