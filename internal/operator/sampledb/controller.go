@@ -296,8 +296,8 @@ func (s *scope) stopPause() time.Duration {
 
 // acts says that something was asked for, or is under way, that takes some steps.
 func (s *scope) acts() bool {
-	return s.Asked() || s.RestartAsked() || s.InPlace() || s.Rotates() || s.ChangesAuthority() ||
-		(s.Upgrading() || s.Upgrade.HasSides()) && !s.RestsOnGreen() ||
+	return s.Asks(world.RequestSwitchover) || s.Asks(world.RequestRestart) || s.InPlace() || s.Rotates() ||
+		s.ChangesAuthority() || (s.Upgrading() || s.Upgrade.HasSides()) && !s.RestsOnGreen() ||
 		s.Replacing.Moves()
 }
 

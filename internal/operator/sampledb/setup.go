@@ -106,20 +106,12 @@ func logs(base logr.Logger) func(*reconcile.Request) logr.Logger {
 	}
 }
 
-// requests are the annotations by which users ask for something.
-var requests = []string{
-	naming.AnnotationSwitchover, naming.AnnotationRotatePassword, naming.AnnotationRotateAuthority,
-	naming.AnnotationLookForUpdates, naming.AnnotationUpdate, naming.AnnotationAcceptUpgrade,
-	naming.AnnotationReindex, naming.AnnotationRehearse, naming.AnnotationReplaceAgents,
-	naming.AnnotationUpgradeBack, naming.AnnotationSide, naming.AnnotationStarted,
-	naming.AnnotationRestart, naming.AnnotationFaultDrills,
-}
-
 // requestChanged lets a request through, which is an annotation and so no new generation.
 func requestChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		return slices.ContainsFunc(requests, func(request string) bool { return was[request] != is[request] })
+		changed := func(r world.Request) bool { return was[string(r)] != is[string(r)] }
+		return slices.ContainsFunc(world.Requests, changed)
 	}}
 }
 

@@ -167,7 +167,7 @@ func (s *drillsTopic) DrillsPassed() world.Verdict {
 		return world.No(v1.ReasonDrillNotAllowed,
 			fmt.Sprintf("spec.drills asks for drills, and the SampleDB does not allow "+
 				"them: kubectl annotate sampledb %s %s=%s",
-				s.DB.Name, naming.AnnotationFaultDrills, naming.FaultDrillsAllowed))
+				s.DB.Name, world.RequestFaultDrills, naming.FaultDrillsAllowed))
 	}
 	for _, d := range slices.Backward(s.Seen.Drills) {
 		if passed := meta.FindStatusCondition(d.Status.Conditions, v1.ConditionPassed); passed != nil {

@@ -106,7 +106,7 @@ func (v *agentView) permitted() bool {
 func (v *agentView) wait() agentDecision {
 	if v.Window == nil || !v.Asked && !v.Automatic {
 		return agentDecision{reason: agentsNotAsked, message: "the agents go on as the operator's program when the " +
-			"annotation " + naming.AnnotationReplaceAgents + "=now asks for it, or in spec.update.window"}
+			"annotation " + string(world.RequestReplaceAgents) + "=now asks for it, or in spec.update.window"}
 	}
 	return agentDecision{"", agentsWindow, "the agents go on as the operator's program in spec.update.window",
 		v.Window.Next(v.now)}
@@ -205,7 +205,7 @@ func (s *exchangeTopic) ApplyAgents(ctx context.Context) error {
 		return s.giveProgram(ctx, d, target)
 	case agentsCurrent, agentsForeign, agentsOlder, agentsFailed:
 		if v.Asked && v.busy == "" {
-			return s.Annotate(ctx, map[string]string{naming.AnnotationReplaceAgents: ""})
+			return s.Settle(ctx, world.RequestReplaceAgents)
 		}
 	}
 	return nil
@@ -248,11 +248,12 @@ func (s *exchangeTopic) agentView(target protocol.Program) (agentView, error) {
 	if err != nil {
 		return agentView{}, err
 	}
-	how := s.DB.Annotations[naming.AnnotationReplaceAgents]
+	how := s.Asked(world.RequestReplaceAgents)
 	permission.Asked, permission.InWindow = how != "", how == naming.UpdateInWindow
 	v := agentView{target: target, Permission: permission, now: s.Now}
 	switch {
-	case s.Decision.Action != world.ActionNone || s.Moving != "" || s.Pulling() || s.RestoreWanted() || s.Asked():
+	case s.Decision.Action != world.ActionNone || s.Moving != "" || s.Pulling() || s.RestoreWanted() ||
+		s.Asks(world.RequestSwitchover):
 		v.busy = "something else is being done with the instances"
 	case s.others.Readiness().Status != metav1.ConditionTrue || !s.Healthy():
 		v.busy = "the SampleDB is not ready"

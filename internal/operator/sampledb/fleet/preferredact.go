@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +24,7 @@ type handoverTopic struct {
 func (s *handoverTopic) preference() preference {
 	p := preference{
 		now: s.Now, policy: s.DB.Spec.Primary.HandOver, primary: s.Primary(),
-		asked: s.DB.Annotations[naming.AnnotationSwitchover], unready: s.notWell(), busy: s.BusyForHandOver(),
+		asked: s.Asked(world.RequestSwitchover), unready: s.notWell(), busy: s.BusyForHandOver(),
 		ready: s.Now, refused: s.DB.Annotations[naming.AnnotationSwitchoverRefused],
 	}
 	if was := world.Condition(s.DB.Status, v1.ConditionReady); was != nil && was.Status == metav1.ConditionTrue {
@@ -97,20 +96,15 @@ func (s *handoverTopic) Preferred() preferredStep {
 	return decidePreferred(s.preference())
 }
 
-// ApplyPreferred asks for a switchover to a preferred instance when its time has come: as a user would, so that it goes
-// on, ends, or is refused in the same way.
+// ApplyPreferred asks for a switchover to a preferred instance when its time has come.
 func (s *handoverTopic) ApplyPreferred(ctx context.Context) error {
 	d := s.Preferred()
 	s.PreferredNext = d.at
 	if d.target == "" {
 		return nil
 	}
-	err := s.Annotate(ctx, map[string]string{
-		naming.AnnotationSwitchover: d.target, naming.AnnotationSwitchoverAt: s.Now.UTC().Format(time.RFC3339),
-		naming.AnnotationSwitchoverRefused: "",
-	})
-	if err != nil {
-		return fmt.Errorf("ask for a switchover to a preferred instance: %w", err)
+	if err := s.AskSwitchover(ctx, d.target, "to a preferred instance"); err != nil {
+		return err
 	}
 	s.AddEvent(world.EventPreferred, d.Message)
 	return nil

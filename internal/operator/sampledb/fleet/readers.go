@@ -66,7 +66,7 @@ func decideReaders(v readersView) readersDecision {
 	case v.old != "":
 		d.replicas = v.have
 		d.reason, d.message = v1.ReasonAgentsTooOld, fmt.Sprintf("the agent of %s is of a release that does not know "+
-			"readers: replace it, with the annotation %s", v.old, naming.AnnotationReplaceAgents)
+			"readers: replace it, with the annotation %s", v.old, world.RequestReplaceAgents)
 	default:
 		d.replicas = min(d.wanted, max(v.have, v.ready+readersAtOnce))
 	}

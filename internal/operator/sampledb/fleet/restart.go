@@ -60,7 +60,7 @@ func (q restartRequest) note() *v1.RestartStatus {
 		switch {
 		case run == "" && q.ready[name]:
 			return q.refuse(fmt.Sprintf("the agent of %s is of an earlier release, which does not say when its server "+
-				"was started: replace the agents first (annotation %s)", name, naming.AnnotationReplaceAgents))
+				"was started: replace the agents first (annotation %s)", name, world.RequestReplaceAgents))
 		case run == "":
 			return &v1.RestartStatus{Step: v1.RestartWaiting, Asked: q.asked,
 				Message: "waits until the server of " + name + " answers"}
@@ -99,7 +99,7 @@ func restartNames(left []v1.ServerRun) string {
 // restartRequest is what the annotation, the status and the agents say of it.
 func (s *fleetTopic) restartRequest() restartRequest {
 	q := restartRequest{
-		asked: s.DB.Annotations[naming.AnnotationRestart], noted: s.DB.Status.Restart,
+		asked: s.Asked(world.RequestRestart), noted: s.DB.Status.Restart,
 		runs: map[string]string{}, ready: map[string]bool{},
 	}
 	for _, m := range s.Config.Members {
@@ -128,7 +128,7 @@ func (s *fleetTopic) ApplyRestart(ctx context.Context) error {
 		return nil
 	}
 	s.Restart.CompletedAt = &at
-	if err := s.Annotate(ctx, map[string]string{naming.AnnotationRestart: ""}); err != nil {
+	if err := s.Settle(ctx, world.RequestRestart); err != nil {
 		s.Restart = before // a record that has ended beside a request that is there would begin it anew
 		return err
 	}

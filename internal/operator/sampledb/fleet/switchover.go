@@ -66,7 +66,7 @@ func (q request) next() (step, string) {
 
 // request is what the SampleDB's annotations and the primary say of it.
 func (s *handoverTopic) request() request {
-	q := request{to: s.DB.Annotations[naming.AnnotationSwitchover], primary: s.Primary()}
+	q := request{to: s.Asked(world.RequestSwitchover), primary: s.Primary()}
 	q.term = s.Seen.Answers[q.primary].Term
 	q.from, q.fromTerm = parseAsked(s.DB.Annotations[naming.AnnotationSwitchoverFrom])
 	for _, m := range s.Config.Members {
@@ -95,7 +95,7 @@ func (s *handoverTopic) ApplySwitchover(ctx context.Context) error {
 	what, sentence := q.next()
 	switch what {
 	case stepForget:
-		return s.Annotate(ctx, map[string]string{naming.AnnotationSwitchoverFrom: ""})
+		return s.Record(ctx, map[string]string{naming.AnnotationSwitchoverFrom: ""})
 	case stepRefuse:
 		return s.refuseSwitchover(ctx, sentence)
 	case stepWait:
@@ -103,7 +103,7 @@ func (s *handoverTopic) ApplySwitchover(ctx context.Context) error {
 	case stepAsk:
 		return s.pursue(ctx, q)
 	case stepDone:
-		if err := s.Annotate(ctx, settled("")); err != nil {
+		if err := s.settle(ctx, ""); err != nil {
 			return err
 		}
 		message := fmt.Sprintf("from %s to %s", q.from, q.primary)
@@ -127,7 +127,7 @@ func (s *handoverTopic) pursue(ctx context.Context, q request) error {
 		if s.DB.Spec.Primary != nil {
 			notes[naming.AnnotationSwitchoverAt] = s.Now.UTC().Format(time.RFC3339)
 		}
-		if err := s.Annotate(ctx, notes); err != nil {
+		if err := s.Record(ctx, notes); err != nil {
 			return err
 		}
 	}
@@ -146,7 +146,7 @@ func (s *handoverTopic) pursue(ctx context.Context, q request) error {
 
 // refuseSwitchover ends a request that can't be fulfilled and says why.
 func (s *handoverTopic) refuseSwitchover(ctx context.Context, sentence string) error {
-	if err := s.Annotate(ctx, settled(sentence)); err != nil {
+	if err := s.settle(ctx, sentence); err != nil {
 		return err
 	}
 	s.Moving = ""
@@ -154,12 +154,11 @@ func (s *handoverTopic) refuseSwitchover(ctx context.Context, sentence string) e
 	return nil
 }
 
-// settled are the annotations when a request is over.
-func settled(refusal string) map[string]string {
-	return map[string]string{
-		naming.AnnotationSwitchover: "", naming.AnnotationSwitchoverFrom: "",
-		naming.AnnotationSwitchoverRefused: refusal,
-	}
+// settle takes a request away that is over.
+func (s *handoverTopic) settle(ctx context.Context, refusal string) error {
+	return s.Record(ctx, map[string]string{
+		naming.AnnotationSwitchoverFrom: "", naming.AnnotationSwitchoverRefused: refusal,
+	}, world.RequestSwitchover)
 }
 
 // askSwitchover asks the primary's agent to hand over. One that does not answer

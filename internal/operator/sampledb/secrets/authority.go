@@ -167,7 +167,7 @@ func (s *authorityTopic) authorityChange() (authorityChange, error) {
 		oldest: a.Oldest, issuer: a.Issuer, epoch: a.Epoch, settled: a.Since != nil,
 	}
 	q.secret, q.app = s.authoritySecretsWritten()
-	if text := s.DB.Annotations[naming.AnnotationRotateAuthority]; text != "" {
+	if text := s.Asked(world.RequestRotateAuthority); text != "" {
 		q.asked = true
 		_, q.wrong = overlapOf(text)
 	}
@@ -196,7 +196,7 @@ func overlapOf(text string) (overlap time.Duration, wrong string) {
 	if err != nil || overlap < 0 || overlap > longestOverlap {
 		return 0, fmt.Sprintf("the annotation %s is %q: it must be for how long both authorities are to be trusted, "+
 			"such as 24h, or 0s where the former one is not to be trusted for longer than it takes",
-			naming.AnnotationRotateAuthority, text)
+			world.RequestRotateAuthority, text)
 	}
 	return overlap, ""
 }
@@ -256,7 +256,7 @@ func (s *authorityTopic) advanceAuthority(
 	count := s.Authorities()
 	switch step {
 	case authorityBegin:
-		count.Overlap, _ = overlapOf(s.DB.Annotations[naming.AnnotationRotateAuthority])
+		count.Overlap, _ = overlapOf(s.Asked(world.RequestRotateAuthority))
 		count.Epoch = s.Credentials.Next(count.Epoch)
 		reason, sentence = v1.ReasonTrustingBoth, "everybody is told to trust both authorities"
 	case authorityIssue:
@@ -278,9 +278,9 @@ func (s *authorityTopic) countAuthorities(ctx context.Context, now credentials.A
 	}
 	record := map[string]string{naming.AnnotationAuthority: s.Credentials.AuthorityRecord(s.DB, now)}
 	if begun {
-		record[naming.AnnotationRotateAuthority] = ""
+		record[string(world.RequestRotateAuthority)] = ""
 	}
-	if err := s.Annotate(ctx, record); err != nil {
+	if err := s.Record(ctx, record); err != nil {
 		return err
 	}
 	s.count(now)

@@ -107,10 +107,8 @@ func (s *passwordTopic) ApplyPassword(ctx context.Context) error {
 // once, whatever fails afterwards.
 func (s *passwordTopic) beginRotation(ctx context.Context) error {
 	epoch := s.Credentials.Next(s.Password.Epoch)
-	if err := s.Annotate(ctx, map[string]string{
-		naming.AnnotationRotatePassword: "",
-		naming.AnnotationCredentials:    s.Credentials.Credentials(s.DB, epoch),
-	}); err != nil {
+	record := map[string]string{naming.AnnotationCredentials: s.Credentials.Credentials(s.DB, epoch)}
+	if err := s.Record(ctx, record, world.RequestRotatePassword); err != nil {
 		return err
 	}
 	s.Password.Epoch = epoch

@@ -85,10 +85,10 @@ func (u rootUse) verdict() world.Verdict {
 	}
 	var why []string
 	if u.password != "" && u.password != newest {
-		why = append(why, "its password ("+naming.AnnotationRotatePassword+" replaces it)")
+		why = append(why, "its password ("+string(world.RequestRotatePassword)+" replaces it)")
 	}
 	if slices.ContainsFunc(u.authorities, func(name string) bool { return name != newest }) {
-		why = append(why, "its authority ("+naming.AnnotationRotateAuthority+" replaces it)")
+		why = append(why, "its authority ("+string(world.RequestRotateAuthority)+" replaces it)")
 	}
 	if len(u.behind) > 0 {
 		why = append(why, "what "+strings.Join(u.behind, ", ")+

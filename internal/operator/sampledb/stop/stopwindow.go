@@ -9,7 +9,6 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/window"
-	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/sampledb/world"
 )
 
@@ -74,14 +73,14 @@ func (s *stopTopic) planStop() (stopPlan, error) {
 // database after it.
 func (s *stopTopic) startedAt() (time.Time, error) {
 	created := s.DB.CreationTimestamp.Time
-	text := s.DB.Annotations[naming.AnnotationStarted]
+	text := s.Asked(world.RequestStarted)
 	if text == "" {
 		return created, nil
 	}
 	started, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("the annotation %s is %q: it must be a time such as %s, or go",
-			naming.AnnotationStarted, text, s.Now.UTC().Format(time.RFC3339))
+			world.RequestStarted, text, s.Now.UTC().Format(time.RFC3339))
 	}
 	if started.Before(created) {
 		return created, nil

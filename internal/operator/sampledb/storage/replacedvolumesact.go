@@ -98,7 +98,7 @@ func (s *volumesTopic) busyForReplacing() string {
 		return "another instance to take over: " + s.Moving
 	case s.Decision.Action != "" && s.Decision.Action != world.ActionNone:
 		return "a restart: " + cmp.Or(s.Decision.Message, s.Decision.Reason)
-	case s.RestartAsked():
+	case s.Asks(world.RequestRestart):
 		return "the restart that was asked for"
 	case s.RestoreWanted():
 		return "the restore"
@@ -171,20 +171,13 @@ func (s *volumesTopic) lookAgain(ctx context.Context, d replacingStep) (replacin
 	return d, nil
 }
 
-// handOverForReplacing asks for a switchover, as a user would: so it goes on, ends, or is refused in the same way.
+// handOverForReplacing asks for a switchover.
 func (s *volumesTopic) handOverForReplacing(ctx context.Context, d replacingStep) error {
 	to := naming.SwitchoverAny
 	if order := s.PreferredOrder(s.Instances()); order != nil {
 		to = order[slices.IndexFunc(order, func(name string) bool { return name != d.target })]
 	}
-	err := s.Annotate(ctx, map[string]string{
-		naming.AnnotationSwitchover: to, naming.AnnotationSwitchoverAt: s.Now.UTC().Format(time.RFC3339),
-		naming.AnnotationSwitchoverRefused: "",
-	})
-	if err != nil {
-		return fmt.Errorf("ask for a switchover before the volume of the primary is made anew: %w", err)
-	}
-	return nil
+	return s.AskSwitchover(ctx, to, "before the volume of the primary is made anew")
 }
 
 // replaceVolume deletes the claim and the Pod of an instance. The claim goes when the Pod is gone; then both are made

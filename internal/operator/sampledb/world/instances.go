@@ -80,14 +80,11 @@ func (s *fleetFacts) Present() int {
 	return count
 }
 
-// RestartAsked says that a user asks for a restart.
-func (s *fleetFacts) RestartAsked() bool { return s.DB.Annotations[naming.AnnotationRestart] != "" }
-
 // restartDue says that a server is in the run that is on record as the one to end. What is on record is what the API
 // server has, and not what this reconcile is about to write.
 func (s *fleetFacts) restartDue(name string) bool {
 	noted := s.DB.Status.Restart
-	if noted == nil || noted.Step != v1.RestartRestarting || noted.Asked != s.DB.Annotations[naming.AnnotationRestart] {
+	if noted == nil || noted.Step != v1.RestartRestarting || noted.Asked != s.Asked(RequestRestart) {
 		return false
 	}
 	return slices.Contains(noted.Left, v1.ServerRun{Instance: name, Run: s.Seen.Answers[name].Started})

@@ -2,12 +2,7 @@ package world
 
 import (
 	"cmp"
-	"context"
-	"fmt"
-	"maps"
 	"slices"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -94,33 +89,4 @@ func (s *fleetFacts) BusyForHandOver() string {
 		return "the rotation"
 	}
 	return s.BusyForStop()
-}
-
-// Asked says that a user's request for a switchover is there.
-func (s *fleetFacts) Asked() bool { return s.DB.Annotations[naming.AnnotationSwitchover] != "" }
-
-// Annotate sets annotations of the SampleDB, and removes those that are "". It
-// fails where the SampleDB has changed since it was read: a request may be another one.
-func (s *Act) Annotate(ctx context.Context, annotations map[string]string) error {
-	changed := s.DB.DeepCopy()
-	if changed.Annotations == nil {
-		changed.Annotations = map[string]string{}
-	}
-	for key, value := range annotations {
-		if value == "" {
-			delete(changed.Annotations, key)
-		} else {
-			changed.Annotations[key] = value
-		}
-	}
-	if maps.Equal(changed.Annotations, s.DB.Annotations) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(s.DB, client.MergeFromWithOptimisticLock{})
-	if err := s.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
-		return fmt.Errorf("note how far a request is: %w", err)
-	}
-	changed.Spec = s.DB.Spec // with the size in force, which the API server does not have
-	s.DB = changed
-	return nil
 }

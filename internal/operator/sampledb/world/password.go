@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/credentials"
 	"toban.dev/internal/operator/desired"
 )
@@ -31,9 +30,8 @@ func (s *secretFacts) TrustedEpochs() string {
 
 // ChangesAuthority says that a rotation is asked for or under way, and does not only take its time.
 func (s *secretFacts) ChangesAuthority() bool {
-	asked := s.DB.Annotations[naming.AnnotationRotateAuthority] != ""
 	underWay := s.Authority.Epoch > 0 && (s.Authority.Oldest < s.Authority.Epoch || s.Authority.Since == nil)
-	return (asked || underWay) && !s.AuthorityWaits
+	return (s.Asks(RequestRotateAuthority) || underWay) && !s.AuthorityWaits
 }
 
 // WantedTrust identifies the authorities that NAME-app is to tell clients besides the SampleDB's own: "" for none.
@@ -76,7 +74,7 @@ const (
 func (s *secretFacts) Rotation() Rotation {
 	p, primary := s.Password, s.Primary()
 	return Rotation{
-		Asked:     s.DB.Annotations[naming.AnnotationRotatePassword] != "",
+		Asked:     s.Asks(RequestRotatePassword),
 		Foreign:   !desired.Initialises(s.DB),
 		Starting:  s.Starting(),
 		Restoring: s.RestoreWanted(),

@@ -69,7 +69,7 @@ func (s *fleetFacts) AllClosed() bool {
 }
 
 // UpdateAsked says that somebody asks for an update.
-func (s *upgradeFacts) UpdateAsked() bool { return s.DB.Annotations[naming.AnnotationUpdate] != "" }
+func (s *upgradeFacts) UpdateAsked() bool { return s.Asks(RequestUpdate) }
 
 // Pulling says that nodes pull the image of an update.
 func (s *upgradeFacts) Pulling() bool { return s.Update != nil && s.Update.Step == v1.UpdatePulling }
@@ -77,7 +77,7 @@ func (s *upgradeFacts) Pulling() bool { return s.Update != nil && s.Update.Step 
 // Permission is when the spec and a request let an update begin. An error is of the window, and for the user.
 func (s *upgradeFacts) Permission() (upgrade.Permission, error) {
 	p := upgrade.Permission{
-		Asked: s.UpdateAsked(), InWindow: s.DB.Annotations[naming.AnnotationUpdate] == naming.UpdateInWindow,
+		Asked: s.UpdateAsked(), InWindow: s.Asked(RequestUpdate) == naming.UpdateInWindow,
 	}
 	spec := s.DB.Spec.Update
 	if spec == nil || spec.Window == nil {
