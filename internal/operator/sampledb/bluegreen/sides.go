@@ -126,7 +126,7 @@ func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
 // sidesView is what is known without a Job of it.
 func (s *bluegreenTopic) sidesView() (bluegreen.SidesView, error) {
 	u, x := s.Upgrade, s.Upgrade.Sides
-	permission, err := s.Permission()
+	permission, err := s.Permission(world.RequestUpdate)
 	if err != nil {
 		return bluegreen.SidesView{}, err
 	}
@@ -136,8 +136,8 @@ func (s *bluegreenTopic) sidesView() (bluegreen.SidesView, error) {
 		Repeat: !s.inPlace.TriedUpgrade(), Ready: s.rest.Unready() == nil, Busy: s.busyBeforeSides(),
 		Window: permission.Window, Asked: permission.Asked && !permission.InWindow,
 		Serves:   bluegreen.Colour(x.Serves),
-		Accepted: u.Accepted || s.DB.Annotations[naming.AnnotationAcceptUpgrade] != "",
-		Back:     s.DB.Annotations[naming.AnnotationUpgradeBack] != "" || s.DB.Spec.Version < u.To,
+		Accepted: u.Accepted || s.Asks(world.RequestAcceptUpgrade),
+		Back:     s.Asks(world.RequestUpgradeBack) || s.DB.Spec.Version < u.To,
 	}
 	if exact, err := time.Parse(time.RFC3339, u.ClosedAt); err == nil && pausing(x.Step) {
 		view.Since = exact

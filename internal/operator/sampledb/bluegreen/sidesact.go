@@ -309,7 +309,7 @@ func (s *bluegreenTopic) forgetAsked(ctx context.Context) error {
 	if x := s.Upgrade.Sides; x.Serves == v1.SideBlue && x.Tried < bluegreen.Tries {
 		return nil
 	}
-	return s.Annotate(ctx, map[string]string{naming.AnnotationUpdate: ""})
+	return s.Settle(ctx, world.RequestUpdate)
 }
 
 // cancelSides removes all that there is of the links on blue, and then green.
@@ -393,9 +393,8 @@ func (s *greenTopic) bequeath(ctx context.Context, green *v1.SampleDB) error {
 
 // removeSides removes what is left when a blue/green upgrade is over.
 func (s *bluegreenTopic) removeSides(ctx context.Context) error {
-	if err := s.Annotate(ctx, map[string]string{
-		naming.AnnotationUpdate: "", naming.AnnotationUpgradeBack: "", naming.AnnotationAcceptUpgrade: "",
-	}); err != nil {
+	err := s.Settle(ctx, world.RequestUpdate, world.RequestUpgradeBack, world.RequestAcceptUpgrade)
+	if err != nil {
 		return err
 	}
 	if err := s.keepSidesJobs(ctx, sidesWork{}); err != nil {
@@ -416,7 +415,7 @@ func (s *bluegreenTopic) keepSidesJobs(ctx context.Context, w sidesWork) error {
 
 // sideClosed is the condition of a second side: whether it lets no client in.
 func (s *bluegreenTopic) sideClosed() world.Verdict {
-	if s.DB.Annotations[naming.AnnotationSide] == "" {
+	if !s.Asks(world.RequestSide) {
 		return world.Verdict{}
 	}
 	switch {

@@ -244,12 +244,10 @@ func (s *exchangeTopic) noteTried(ctx context.Context, pod *corev1.Pod, tried st
 
 // agentView is what the scope knows of the agents' programs.
 func (s *exchangeTopic) agentView(target protocol.Program) (agentView, error) {
-	permission, err := s.Permission()
+	permission, err := s.Permission(world.RequestReplaceAgents)
 	if err != nil {
 		return agentView{}, err
 	}
-	how := s.Asked(world.RequestReplaceAgents)
-	permission.Asked, permission.InWindow = how != "", how == naming.UpdateInWindow
 	v := agentView{target: target, Permission: permission, now: s.Now}
 	switch {
 	case s.Decision.Action != world.ActionNone || s.Moving != "" || s.Pulling() || s.RestoreWanted() ||

@@ -39,7 +39,7 @@ func (s *handoverTopic) preference() preference {
 		p.candidates = append(p.candidates, c)
 	}
 	if p.policy == v1.HandOverInWindow {
-		permission, err := s.Permission()
+		permission, err := s.Permission(world.RequestUpdate)
 		if p.window = permission.Window; err != nil || p.window == nil {
 			p.unready = cmp.Or(p.unready, "spec.update.window can't be read")
 		}

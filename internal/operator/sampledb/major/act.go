@@ -176,7 +176,7 @@ func (s *upgradeTopic) stillUpgrades(ctx context.Context) error {
 // giveUpUpgrade removes the Jobs of an upgrade that has failed. The instances start as before; the one whose volume was
 // worked on undoes that first.
 func (s *upgradeTopic) giveUpUpgrade(ctx context.Context) error {
-	if err := s.Annotate(ctx, map[string]string{naming.AnnotationUpdate: ""}); err != nil {
+	if err := s.Settle(ctx, world.RequestUpdate); err != nil {
 		return err
 	}
 	return s.EndUpgrade(ctx)
@@ -214,7 +214,7 @@ func (s *upgradeTopic) keepUpgradeJobs(ctx context.Context, names ...string) err
 // KeepFormer keeps the data of the former version for its time, or until it is not wanted any more.
 func (s *upgradeTopic) KeepFormer(ctx context.Context) error {
 	u := s.Upgrade
-	asked := s.DB.Annotations[naming.AnnotationAcceptUpgrade] != ""
+	asked := s.Asks(world.RequestAcceptUpgrade)
 	if until := u.CompletedAt.Add(upgrades.KeepFormer(s.DB)); !u.Accepted && (asked || !s.Now.Before(until)) {
 		u.Accepted = true
 		s.AddEvent(world.EventUpgradeAccepted, fmt.Sprintf("the data of PostgreSQL %d is removed", u.From))
@@ -223,7 +223,7 @@ func (s *upgradeTopic) KeepFormer(ctx context.Context) error {
 	}
 	u.WayBack = s.wayBack()
 	s.Upgraded = s.upgradeVerdict()
-	return s.Annotate(ctx, map[string]string{naming.AnnotationAcceptUpgrade: ""})
+	return s.Settle(ctx, world.RequestAcceptUpgrade)
 }
 
 // askUpgrade asks the Pod that upgrades the data how far it is, and notes for how long it has not answered.

@@ -299,7 +299,7 @@ func (s *upgradeTopic) upgradeJob(job *batchv1.Job) (major.Work, *protocol.Upgra
 // MajorView is what a decision about an upgrade is made of.
 func (s *upgradeTopic) MajorView(w Work) (major.MajorView, error) {
 	u := s.Upgrade
-	permission, err := s.Permission()
+	permission, err := s.Permission(world.RequestUpdate)
 	if err != nil {
 		return major.MajorView{}, err
 	}
@@ -325,7 +325,7 @@ func (s *upgradeTopic) WantedUpgrade() string {
 
 // TriedUpgrade says that what the spec wants has been tried, and nobody asks for another try.
 func (s *upgradeTopic) TriedUpgrade() bool {
-	return s.Upgrade.FailedWith == s.WantedUpgrade() && !s.UpdateAsked()
+	return s.Upgrade.FailedWith == s.WantedUpgrade() && !s.Asks(world.RequestUpdate)
 }
 
 // BusyBesides is what else is under way that an upgrade does not begin beside, "" for nothing.

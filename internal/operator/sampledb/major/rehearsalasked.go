@@ -11,7 +11,6 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/major"
-	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/sampledb/world"
@@ -19,7 +18,7 @@ import (
 
 // look is soon while a rehearsal is asked for alone.
 func (s *rehearsalTopic) look() time.Duration {
-	if s.DB.Annotations[naming.AnnotationRehearse] == "" {
+	if !s.Asks(world.RequestRehearse) {
 		return 0
 	}
 	return world.PauseStuck
@@ -27,7 +26,7 @@ func (s *rehearsalTopic) look() time.Duration {
 
 // applyRehearsal does the next step of a rehearsal that is asked for alone: nothing is upgraded after it.
 func (s *rehearsalTopic) applyRehearsal(ctx context.Context) error {
-	asked := s.DB.Annotations[naming.AnnotationRehearse]
+	asked := s.Asked(world.RequestRehearse)
 	switch {
 	case asked == "" && s.Rehearsal != nil && !s.Rehearsal.Ended(): // it was given up
 		s.Rehearsal = nil
@@ -47,7 +46,7 @@ func (s *rehearsalTopic) applyRehearsal(ctx context.Context) error {
 		if err := s.Jobs().Remove(ctx, job); err != nil {
 			return err
 		}
-		return s.Annotate(ctx, map[string]string{naming.AnnotationRehearse: ""})
+		return s.Settle(ctx, world.RequestRehearse)
 	}
 	out := rehearsed{backup: s.LastBackup()}
 	s.rehearse(ctx, x, major.RehearsalView{Always: true}, &out)
@@ -81,12 +80,12 @@ func (s *rehearsalTopic) rehearsalAsked(text string) (upgrades.Upgrade, error) {
 	to, image, err := major.ParseRehearsal(text, from)
 	switch {
 	case err != nil:
-		return upgrades.Upgrade{}, fmt.Errorf("the annotation %s: %w", naming.AnnotationRehearse, err)
+		return upgrades.Upgrade{}, fmt.Errorf("the annotation %s: %w", world.RequestRehearse, err)
 	case s.Upgrading():
 		return upgrades.Upgrade{}, errors.New("an upgrade is wanted or under way, which is rehearsed by itself")
 	case image == "" && s.DB.Spec.Image != "":
 		return upgrades.Upgrade{}, fmt.Errorf("spec.image is of PostgreSQL %d: name the image of %d too, in the "+
-			"annotation %s: \"%d IMAGE\"", from, to, naming.AnnotationRehearse, to)
+			"annotation %s: \"%d IMAGE\"", from, to, world.RequestRehearse, to)
 	}
 	image = cmp.Or(image, fmt.Sprintf("%s:%d", s.OperatorSettings.PostgreSQL, to))
 	return upgrades.Upgrade{ID: upgrades.RehearsalID, From: from, To: to, Image: image}, nil
@@ -100,7 +99,7 @@ func (s *rehearsalTopic) refuseRehearsal(ctx context.Context, why error) error {
 	if err := s.endRehearsals(ctx); err != nil {
 		return err
 	}
-	return s.Annotate(ctx, map[string]string{naming.AnnotationRehearse: ""})
+	return s.Settle(ctx, world.RequestRehearse)
 }
 
 // endRehearsals removes the Jobs of rehearsals, while no upgrade has one.

@@ -134,7 +134,7 @@ func (s *imageTopic) ApplyImage(ctx context.Context) error {
 
 // endLook takes the request and the Jobs away.
 func (s *imageTopic) endLook(ctx context.Context, ended ...*batchv1.Job) error {
-	if err := s.Annotate(ctx, map[string]string{naming.AnnotationLookForUpdates: ""}); err != nil {
+	if err := s.Settle(ctx, world.RequestLookForUpdates); err != nil {
 		return err
 	}
 	for _, job := range ended {
@@ -167,7 +167,7 @@ func (s *imageTopic) lookDue() bool {
 	if s.Starting() || s.Primary() == "" {
 		return false
 	}
-	if s.DB.Annotations[naming.AnnotationLookForUpdates] != "" || s.UpdateAsked() && s.lookStale() {
+	if s.Asks(world.RequestLookForUpdates) || s.Asks(world.RequestUpdate) && s.lookStale() {
 		return true
 	}
 	spread := s.spread(lookSpread)

@@ -82,12 +82,10 @@ func (s *maintenanceTopic) ApplyFinish(ctx context.Context) error {
 	}
 	s.noteLibraries()
 	s.noteSorting()
-	permission, err := s.Permission()
+	permission, err := s.Permission(world.RequestReindex)
 	if err != nil {
 		return nil //nolint:nilerr // the phase of the update says so
 	}
-	permission.Asked = s.DB.Annotations[naming.AnnotationReindex] != ""
-	permission.InWindow = s.DB.Annotations[naming.AnnotationReindex] == naming.UpdateInWindow
 	job := s.Job(naming.FinishJob(s.DB.Name))
 	if job != nil && job.DeletionTimestamp != nil {
 		return nil // what it has left is taken over already; its end is watched
@@ -199,7 +197,7 @@ func (s *maintenanceTopic) endFinish(ctx context.Context, run jobs.Run) error {
 		s.takeFinish(run)
 		did := strings.Split(run.Job.Annotations[naming.AnnotationFinish], ",")
 		if slices.Contains(did, string(v1.FinishIndexes)) {
-			if err := s.Annotate(ctx, map[string]string{naming.AnnotationReindex: ""}); err != nil {
+			if err := s.Settle(ctx, world.RequestReindex); err != nil {
 				return err
 			}
 		}

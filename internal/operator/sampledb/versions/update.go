@@ -27,7 +27,7 @@ func (s *imageTopic) ApplyUpdate(ctx context.Context) error {
 	if s.Starting() || s.Image == nil || s.Upgrading() || s.Upgrade.HasSides() {
 		return nil
 	}
-	permission, err := s.Permission()
+	permission, err := s.Permission(world.RequestUpdate)
 	if err != nil {
 		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
 	}
@@ -64,7 +64,7 @@ func (s *imageTopic) tellUpdate(ctx context.Context, d upgrade.Decision) error {
 	}
 	switch d.Step {
 	case upgrade.StepReplace, upgrade.StepDone, upgrade.StepFail, upgrade.StepRefuse:
-		return s.Annotate(ctx, map[string]string{naming.AnnotationUpdate: ""})
+		return s.Settle(ctx, world.RequestUpdate)
 	default: // the request is still needed
 		return nil
 	}
@@ -93,7 +93,7 @@ func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) 
 // noteUpdate says in the status how far an update is. What waits only because there is nothing newer is none.
 func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 	before := s.Update
-	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.UpdateAsked()
+	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.Asks(world.RequestUpdate)
 	if !awaited || d.Step == upgrade.StepAdopt || d.Step == upgrade.StepDone {
 		s.Update = nil
 		return

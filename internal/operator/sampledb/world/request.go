@@ -74,9 +74,6 @@ func (s *Act) AskSwitchover(ctx context.Context, to, why string) error {
 	return nil
 }
 
-// Annotate is Record, without a request.
-func (s *Act) Annotate(ctx context.Context, annotations map[string]string) error { return s.Record(ctx, annotations) }
-
 // Record sets annotations of the SampleDB, removes those that are "", and with the same write takes requests away. It
 // fails where the SampleDB has changed since it was read: a request may be another one.
 func (s *Act) Record(ctx context.Context, annotations map[string]string, settled ...Request) error {

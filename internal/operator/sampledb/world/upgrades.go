@@ -68,17 +68,13 @@ func (s *fleetFacts) AllClosed() bool {
 	return s.Seen.Answers[s.Primary()].Closed
 }
 
-// UpdateAsked says that somebody asks for an update.
-func (s *upgradeFacts) UpdateAsked() bool { return s.Asks(RequestUpdate) }
-
 // Pulling says that nodes pull the image of an update.
 func (s *upgradeFacts) Pulling() bool { return s.Update != nil && s.Update.Step == v1.UpdatePulling }
 
-// Permission is when the spec and a request let an update begin. An error is of the window, and for the user.
-func (s *upgradeFacts) Permission() (upgrade.Permission, error) {
-	p := upgrade.Permission{
-		Asked: s.UpdateAsked(), InWindow: s.Asked(RequestUpdate) == naming.UpdateInWindow,
-	}
+// Permission is when the spec and a request let an update begin, or what else is asked for like one. An error is of the
+// window, and for the user.
+func (s *upgradeFacts) Permission(r Request) (upgrade.Permission, error) {
+	p := upgrade.Permission{Asked: s.Asks(r), InWindow: s.Asked(r) == naming.UpdateInWindow}
 	spec := s.DB.Spec.Update
 	if spec == nil || spec.Window == nil {
 		return p, nil
