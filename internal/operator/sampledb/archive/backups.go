@@ -107,7 +107,7 @@ func (s *backupsTopic) backupPlan() backupPlan {
 	}
 	if c := meta.FindStatusCondition(s.DB.Status.Conditions, v1.ConditionArchiving); c != nil &&
 		archiveWorks(c) && !s.Starting() && !s.ArchiveLeft() {
-		out.working = s.all.workingSince(c.LastTransitionTime.Time)
+		out.working = s.All.workingSince(c.LastTransitionTime.Time)
 		if c.Reason == v1.ReasonArchiveGap {
 			out.anew, out.why = c.LastTransitionTime.Time, "the archive has a gap"
 		}
@@ -129,7 +129,7 @@ func (s *backupsTopic) backupPlan() backupPlan {
 
 // beginAnew has a backup be needed at once where what there is does not do any more.
 func (s *backupsTopic) beginAnew(a *backupPlan) {
-	broken, key, moved := s.all.newestBroken(), s.all.keyChanged(), s.all.storeChanged()
+	broken, key, moved := s.All.newestBroken(), s.All.keyChanged(), s.All.storeChanged()
 	// Else it would be the change from what can't be restored, need the former key, or lack WAL of the time between.
 	a.full = !broken.IsZero() || !key.IsZero() || !moved.IsZero()
 	a.since(s.leftBranch(), "the database was restored in place")

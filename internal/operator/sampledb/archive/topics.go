@@ -15,18 +15,12 @@ type Topics struct {
 
 // New are the topics of one reconcile.
 func New(a *world.Act) *Topics {
-	all := &Topics{}
-	b := base{a, all}
-	*all = Topics{
-		Act:          a,
-		archiveTopic: &archiveTopic{base: b},
-		backupsTopic: &backupsTopic{base: b},
-	}
+	all := &Topics{Act: a}
+	b := base{Act: a, All: all}
+	all.archiveTopic = &archiveTopic{base: b}
+	all.backupsTopic = &backupsTopic{base: b}
 	return all
 }
 
-// base is what each of these topics has: what is known, what it acts with, and the other ones.
-type base struct {
-	*world.Act
-	all *Topics
-}
+// base is what each of these topics has.
+type base = world.Base[Topics, any]

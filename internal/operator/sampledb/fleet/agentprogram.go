@@ -253,7 +253,7 @@ func (s *exchangeTopic) agentView(target protocol.Program) (agentView, error) {
 	case s.Decision.Action != world.ActionNone || s.Moving != "" || s.Pulling() || s.RestoreWanted() ||
 		s.Asks(world.RequestSwitchover):
 		v.busy = "something else is being done with the instances"
-	case s.others.Readiness().Status != metav1.ConditionTrue || !s.Healthy():
+	case s.Others.Readiness().Status != metav1.ConditionTrue || !s.Healthy():
 		v.busy = "the SampleDB is not ready"
 	}
 	leader := s.Leader()

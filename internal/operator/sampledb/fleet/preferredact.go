@@ -76,7 +76,7 @@ func (s *handoverTopic) behindPrimary(name string) int64 {
 // notWell is why the database is not as it should be, "" where it is: it is ready, and a commit is on as many disks as
 // the spec wants.
 func (s *handoverTopic) notWell() string {
-	if v := s.others.Readiness(); v.Status != metav1.ConditionTrue {
+	if v := s.Others.Readiness(); v.Status != metav1.ConditionTrue {
 		return v.Reason
 	}
 	if v := s.Durable(); v.Status != metav1.ConditionTrue && v.Reason != v1.ReasonAsynchronous {

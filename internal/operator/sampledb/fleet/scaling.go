@@ -183,7 +183,7 @@ func (s *fleetTopic) settleTemplate(ctx context.Context) error {
 // until it has; why it can't is what the status says.
 func (s *fleetTopic) moveAway(ctx context.Context) {
 	s.Moving = s.Scaling.Message
-	answer, err := s.all.askSwitchover(ctx, s.Scaling.Successor, "its instance is to be removed")
+	answer, err := s.All.askSwitchover(ctx, s.Scaling.Successor, "its instance is to be removed")
 	if err == nil && answer.SwitchoverError != "" {
 		s.Scaling.Message += ": " + answer.SwitchoverError
 	}

@@ -18,25 +18,18 @@ type Topics struct {
 
 // New are the topics of one reconcile, with the others.
 func New(a *world.Act, others Others) *Topics {
-	all := &Topics{}
-	b := base{a, all, others}
-	*all = Topics{
-		Act:           a,
-		fleetTopic:    &fleetTopic{base: b},
-		exchangeTopic: &exchangeTopic{base: b},
-		machinesTopic: &machinesTopic{base: b},
-		handoverTopic: &handoverTopic{base: b},
-		readersTopic:  &readersTopic{base: b},
-	}
+	all := &Topics{Act: a}
+	b := base{Act: a, All: all, Others: others}
+	all.fleetTopic = &fleetTopic{base: b}
+	all.exchangeTopic = &exchangeTopic{base: b}
+	all.machinesTopic = &machinesTopic{base: b}
+	all.handoverTopic = &handoverTopic{base: b}
+	all.readersTopic = &readersTopic{base: b}
 	return all
 }
 
-// base is what each of these topics has: what is known, what it acts with, and whom it asks for something.
-type base struct {
-	*world.Act
-	all    *Topics
-	others Others
-}
+// base is what each of these topics has.
+type base = world.Base[Topics, Others]
 
 // Others is what these topics ask other topics for.
 type Others interface {

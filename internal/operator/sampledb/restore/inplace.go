@@ -53,7 +53,7 @@ func (s *restoreTopic) holdsRestore(wanted *v1.InPlaceRestore) bool {
 // leaves the database as it is.
 func (s *restoreTopic) applyInPlace(ctx context.Context) error {
 	if s.Loss.Reason == world.LossRestores && (s.Restore == nil || s.IsRestored(s.Restore.ID)) {
-		s.all.beginAgain()
+		s.All.beginAgain()
 	}
 	wanted := s.InPlaceWanted()
 	if s.holdsRestore(wanted) {
@@ -87,7 +87,7 @@ func (s *restoreTopic) continueInPlace(ctx context.Context, wanted *v1.InPlaceRe
 	case !s.Config.Prepares:
 		s.Restored = world.No(v1.ReasonRestoring, "it begins when the instances are told")
 	case wanted.Survivor:
-		s.all.promoteSurvivor()
+		s.All.promoteSurvivor()
 	default:
 		return s.prepare(ctx, *wanted)
 	}
@@ -122,7 +122,7 @@ func (s *restoreTopic) prepare(ctx context.Context, wanted v1.InPlaceRestore) er
 	if errors.As(err, &stop) {
 		s.Restored = world.No(stop.Reason, stop.Message)
 		if stop.Reason == v1.ReasonRestoreFailed {
-			s.Restored.Message += s.all.hint()
+			s.Restored.Message += s.All.hint()
 		}
 		return nil
 	}
@@ -136,7 +136,7 @@ func (s *restoreTopic) takeOver(ctx context.Context) error {
 		s.Stopped = &world.Problem{Reason: v1.ReasonRestoring, Message: s.Restored.Message, Wait: world.WaitGone}
 		return nil
 	}
-	known, err := s.others.Known()
+	known, err := s.Others.Known()
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *restoreTopic) takeOver(ctx context.Context) error {
 	}
 	s.Config = desired.Config(s.DB, known)
 	s.AddEvent(world.EventRestoring, "the instances start with "+s.newData())
-	return s.others.ApplyConfig(ctx)
+	return s.Others.ApplyConfig(ctx)
 }
 
 // newData names the data that the instances are to start with.

@@ -18,22 +18,15 @@ type Topics struct {
 
 // New are the topics of one reconcile, with the others.
 func New(a *world.Act, others Others) *Topics {
-	all := &Topics{}
-	b := base{a, all, others}
-	*all = Topics{
-		Act:          a,
-		restoreTopic: &restoreTopic{base: b},
-		lossTopic:    &lossTopic{base: b},
-	}
+	all := &Topics{Act: a}
+	b := base{Act: a, All: all, Others: others}
+	all.restoreTopic = &restoreTopic{base: b}
+	all.lossTopic = &lossTopic{base: b}
 	return all
 }
 
-// base is what each of these topics has: what is known, what it acts with, and whom it asks for something.
-type base struct {
-	*world.Act
-	all    *Topics
-	others Others
-}
+// base is what each of these topics has.
+type base = world.Base[Topics, Others]
 
 // Others is what these topics ask other topics for.
 type Others interface {

@@ -39,7 +39,7 @@ func (s *authorityTopic) BeginsWith() map[string]string {
 
 // TakeBeginning takes over what BeginsWith has put on record. There is no former authority that anybody trusts.
 func (s *authorityTopic) TakeBeginning() error {
-	s.all.ObservePassword()
+	s.All.ObservePassword()
 	if err := s.ObserveAuthority(""); err != nil {
 		return err
 	}

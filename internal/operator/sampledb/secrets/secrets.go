@@ -15,7 +15,7 @@ type secretsTopic struct{ base }
 // read nor change them, so it can't know whether they are there: it tries
 // as long as some instance is not ready, less and less often, and seldom at rest, where somebody may have deleted one.
 func (s *secretsTopic) ApplySecrets(ctx context.Context) error {
-	authority, app := s.all.authoritySecretsWritten()
+	authority, app := s.All.authoritySecretsWritten()
 	resting := s.Healthy() && s.Rotation().Written && authority && app && s.PoolSecretWritten()
 	if !s.Attempts.Due(s.DB.UID, s.Now, resting) {
 		return nil
@@ -27,10 +27,10 @@ func (s *secretsTopic) ApplySecrets(ctx context.Context) error {
 	}
 	more := []func(context.Context) (bool, error){}
 	if desired.Initialises(s.DB) {
-		more = append(more, s.all.createAppSecret)
+		more = append(more, s.All.createAppSecret)
 	}
 	if s.PoolerWanted() {
-		more = append(more, s.others.CreatePoolSecret)
+		more = append(more, s.Others.CreatePoolSecret)
 	}
 	for _, create := range more {
 		one, err := create(ctx)

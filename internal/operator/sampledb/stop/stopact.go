@@ -46,7 +46,7 @@ func (s *stopTopic) ApplyStop(ctx context.Context) error {
 	if _, err := s.KeepJob(ctx, naming.ComponentImage, ""); err != nil {
 		return err
 	}
-	return s.others.StopArchive(ctx)
+	return s.Others.StopArchive(ctx)
 }
 
 // stopView is what is known of a stop.

@@ -196,7 +196,7 @@ func (s *storageTopic) StorageStatus() *v1.StorageStatus {
 	old := s.DB.Status.Storage
 	size := s.DB.Spec.Storage.Size
 	switch {
-	case s.all.Replacing.reason == replacingDecided:
+	case s.All.Replacing.reason == replacingDecided:
 		size = s.Wrote.Size
 	case s.Wrote.Grow == nil && old == nil && size == s.Wrote.Size:
 		return nil

@@ -244,7 +244,7 @@ func (s *spaceTopic) cannotGrow(of desired.Volume, known []volumeSeen, was strin
 		return world.Verdict{}
 	}
 	fullest := slices.MaxFunc(known, func(a, b volumeSeen) int { return cmp.Compare(a.UsedPercent, b.UsedPercent) })
-	g := s.all.growthOf(of)
+	g := s.All.growthOf(of)
 	stays := was == v1.ReasonGrowthLimitReached && g.Answer == space.Enough &&
 		fullest.UsedPercent >= limitNoMore && s.atLimit(of)
 	switch {
@@ -274,10 +274,10 @@ func (s *spaceTopic) rateCounts(v volumeSeen) bool {
 
 // moreRoom is what to do about a volume without room.
 func (s *spaceTopic) moreRoom(of desired.Volume) string {
-	g := s.all.growthOf(of)
+	g := s.All.growthOf(of)
 	switch {
 	case g.Answer == space.Grows || g.Answer == space.Pending:
-		return "It is being enlarged to " + s.all.sizeOf(of)
+		return "It is being enlarged to " + s.All.sizeOf(of)
 	case s.DB.Spec.Storage.Grow != nil:
 		return "It grows by itself when it gets short"
 	case of == desired.WALVolume:

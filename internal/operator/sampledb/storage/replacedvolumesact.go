@@ -55,7 +55,7 @@ func (s *volumesTopic) anewView(missing string) replacingView {
 	}
 	for ordinal, is := range s.Fleet().Instances {
 		claim, i := s.Seen.Claims[ordinal], replacingInstance{name: is.Name, exists: is.Exists, ready: is.Ready}
-		i.due, i.counts, i.aside = s.AsksAnother(claim), s.counts(is.Name), s.all.dataAside(ordinal)
+		i.due, i.counts, i.aside = s.AsksAnother(claim), s.counts(is.Name), s.All.dataAside(ordinal)
 		i.going = claim != nil && claim.DeletionTimestamp != nil
 		i.bound = claim != nil && claim.Status.Phase == corev1.ClaimBound
 		v.instances = append(v.instances, i)
@@ -81,7 +81,7 @@ func (s *volumesTopic) fitAnew(v replacingView) space.Fit {
 	if err != nil {
 		return space.Fit{Answer: space.NotKnown, Message: err.Error()}
 	}
-	counting := slices.DeleteFunc(s.all.volumes(), func(r space.Volume) bool {
+	counting := slices.DeleteFunc(s.All.volumes(), func(r space.Volume) bool {
 		return slices.ContainsFunc(v.instances, func(i replacingInstance) bool {
 			return naming.ClaimOf(i.name) == r.Name && !i.counts
 		})
@@ -116,7 +116,7 @@ func (s *volumesTopic) ApplyReplacing(ctx context.Context) error {
 	}
 	missing := ""
 	if s.Wrote.StorageClassName != nil {
-		class, err := s.all.storageClass(ctx, s.Wrote.StorageClassName)
+		class, err := s.All.storageClass(ctx, s.Wrote.StorageClassName)
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (s *volumesTopic) replaceVolume(ctx context.Context, d replacingStep) error
 	claim, pod := s.Seen.Claims[ordinal], s.Seen.Pods[ordinal]
 	if claim.DeletionTimestamp == nil {
 		why := strings.Join(s.AsksAnother(claim), " and ")
-		if err := s.all.DeleteClaim(ctx, claim); err != nil {
+		if err := s.All.DeleteClaim(ctx, claim); err != nil {
 			return err
 		}
 		s.AddEvent(world.EventReplacingVolume, fmt.Sprintf("%s: storage.%s changed, and %s copies its data anew",

@@ -164,13 +164,13 @@ func (s *storageTopic) ApplyClaim(
 		claim.Spec.Resources.Requests = sized.Spec.Resources.Requests
 	}
 	if v == desired.DataVolume && ordinal == 0 {
-		if err := s.others.MadeOf(ctx, claim); err != nil {
+		if err := s.Others.MadeOf(ctx, claim); err != nil {
 			return err
 		}
 	}
 	s.markSetAside(claim, ordinal)
 	if v == desired.DataVolume {
-		s.all.noteStorage(claim, ordinal)
+		s.All.noteStorage(claim, ordinal)
 	}
 	return s.Apply(ctx, s.DB, claim)
 }

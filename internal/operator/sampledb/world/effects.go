@@ -20,6 +20,14 @@ type Act struct {
 	*Effects
 }
 
+// Base is what each topic of a folder has: what is known, what it acts with, all topics of the folder, and whom it asks
+// for something else.
+type Base[Topics, Others any] struct {
+	*Act
+	All    *Topics
+	Others Others
+}
+
 // Effects are what topics act with.
 type Effects struct {
 	Client      client.Client
