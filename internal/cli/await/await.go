@@ -87,14 +87,20 @@ func Until(
 
 // Lines tells each line once.
 type Lines struct {
-	Out  io.Writer
+	Out io.Writer
+	// Of is what each line is about, and begins with; "" for nothing.
+	Of   string
 	last string
 }
 
 // Tell tells a line, unless it is the last one again, or empty.
 func (l *Lines) Tell(line string) {
-	if line != "" && line != l.last {
-		fmt.Fprintln(l.Out, line)
-		l.last = line
+	if line == "" || line == l.last {
+		return
 	}
+	l.last = line
+	if l.Of != "" {
+		line = l.Of + ": " + line
+	}
+	fmt.Fprintln(l.Out, line)
 }

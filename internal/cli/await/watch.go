@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
@@ -21,8 +22,16 @@ const StatusPatience = 10 * time.Second
 // Watched is the cluster for a verb that watches a SampleDB until something has ended there.
 type Watched struct {
 	cluster.Cluster
-	// Timeout is how long the verb watches.
+	// Wait is whether the verb watches, Timeout how long.
+	Wait    bool
 	Timeout time.Duration
+}
+
+// Flags adds those of the cluster, and those that say whether the verb watches, until what, and how long.
+func (o *Watched) Flags(f *pflag.FlagSet, until string, timeout time.Duration) {
+	o.Cluster.Flags(f)
+	f.BoolVar(&o.Wait, "wait", true, until)
+	f.DurationVar(&o.Timeout, "timeout", timeout, "how long to wait")
 }
 
 // Watch shows a SampleDB again and again, until that says that it is over. Late is what is told when it takes too long.

@@ -42,9 +42,7 @@ func Backup() *cobra.Command {
 		Long: "Creates a DatabaseBackup, and shows the progress of the backup. To stop " +
 			"the backup, set its spec.cancel.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
-		},
+		RunE: o.Acts(o.run),
 	}
 	f := c.Flags()
 	o.Flags(f)

@@ -45,6 +45,15 @@ func (c *Cluster) Act(cmd *cobra.Command, run func(out io.Writer) error) error {
 	return c.Output.Write(cmd.OutOrStdout(), answer)
 }
 
+// Acts is what a verb runs that does something to what its first argument names.
+func (c *Cluster) Acts(
+	run func(ctx context.Context, out io.Writer, name string) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return c.Act(cmd, func(out io.Writer) error { return run(cmd.Context(), out, args[0]) })
+	}
+}
+
 // result reads the object of a verb as it is now.
 func (c *Cluster) result(ctx context.Context, message string) (result, error) {
 	api, err := c.Connect()

@@ -134,8 +134,13 @@ func (c Cluster) In(namespace string) Cluster {
 	return Cluster{Kubeconfig: c.Kubeconfig, Context: c.Context, Namespace: namespace}
 }
 
-// PatchDB changes a SampleDB by a merge patch.
-func PatchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {
-	return api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch),
-		client.FieldOwner("toban-cli"))
+// Patch changes an object by a merge patch.
+func Patch(ctx context.Context, api client.Client, object client.Object, patch []byte) error {
+	copied := object.DeepCopyObject().(client.Object) //nolint:errcheck,forcetypeassert // a copy has the type
+	return api.Patch(ctx, copied, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("toban-cli"))
+}
+
+// Request asks for something by an annotation of an object.
+func Request(ctx context.Context, api client.Client, object client.Object, annotation, value string) error {
+	return Patch(ctx, api, object, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotation, value))
 }

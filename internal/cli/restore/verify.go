@@ -36,9 +36,7 @@ func Verify() *cobra.Command {
 			"what was found. The command fails if the backup can't be restored. It sets the annotation\n" +
 			naming.AnnotationVerify + " of the DatabaseBackup, which the operator reads.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
-		},
+		RunE: o.Acts(o.run),
 	}
 	f := c.Flags()
 	o.Flags(f)
@@ -57,10 +55,7 @@ func (o *verifyOptions) run(ctx context.Context, out io.Writer, name string) err
 	}
 	o.Subject = backup
 	asked := time.Now().UTC().Format(time.RFC3339Nano)
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, naming.AnnotationVerify, asked)
-	err = api.Patch(ctx, backup.DeepCopy(), client.RawPatch(types.MergePatchType, patch),
-		client.FieldOwner("toban-cli"))
-	if err != nil {
+	if err := cluster.Request(ctx, api, backup, naming.AnnotationVerify, asked); err != nil {
 		return fmt.Errorf("ask for the verification of %s: %w", backup.Name, err)
 	}
 	if !o.wait {

@@ -23,7 +23,6 @@ import (
 
 type rebuildOptions struct {
 	await.Watched
-	wait     bool
 	instance string
 	// former is the claim that is deleted.
 	former types.UID
@@ -44,10 +43,7 @@ func Rebuild() *cobra.Command {
 			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out) })
 		},
 	}
-	f := c.Flags()
-	o.Flags(f)
-	f.BoolVar(&o.wait, "wait", true, "wait until the instance is ready and has its vote again")
-	f.DurationVar(&o.Timeout, "timeout", 30*time.Minute, "how long to wait")
+	o.Flags(c.Flags(), "wait until the instance is ready and has its vote again", 30*time.Minute)
 	return c
 }
 
@@ -68,7 +64,7 @@ func (o *rebuildOptions) run(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%s: the volume claim %s and the Pod are deleted; they are made anew\n", o.instance,
 		naming.ClaimOf(o.instance))
-	if !o.wait {
+	if !o.Wait {
 		return nil
 	}
 	return o.await(ctx, out, api, db)

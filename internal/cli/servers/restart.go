@@ -21,7 +21,6 @@ import (
 type restartOptions struct {
 	await.Watched
 	instance string
-	wait     bool
 }
 
 // Restart is `toban restart`: it restarts the servers of a SampleDB in order.
@@ -34,15 +33,11 @@ func Restart() *cobra.Command {
 			"second or two no writes are possible. The Pods stay. The command sets the annotation\n" +
 			naming.AnnotationRestart + ", which the operator reads.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
-		},
+		RunE: o.Acts(o.run),
 	}
 	f := c.Flags()
-	o.Flags(f)
+	o.Flags(f, "wait for the outcome", 10*time.Minute)
 	f.StringVar(&o.instance, "instance", "", "restart only the server of this instance")
-	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
-	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long to wait")
 	return c
 }
 
@@ -63,11 +58,10 @@ func (o *restartOptions) run(ctx context.Context, out io.Writer, name string) er
 			"kubectl annotate sampledb %s %s-", name, name, name, naming.AnnotationRestart)
 	}
 	asked := cmp.Or(o.instance, naming.RestartAll)
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, naming.AnnotationRestart, asked)
-	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.Request(ctx, api, db, naming.AnnotationRestart, asked); err != nil {
 		return fmt.Errorf("ask for the restart: %w", err)
 	}
-	if !o.wait {
+	if !o.Wait {
 		fmt.Fprintf(out, "%s: a restart of %s is asked for\n", name, asked)
 		return nil
 	}
@@ -76,7 +70,7 @@ func (o *restartOptions) run(ctx context.Context, out io.Writer, name string) er
 
 // await shows how far the restart is until it has ended, which is when the request is gone.
 func (o *restartOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
-	shown, gone := "", time.Time{}
+	told, gone := await.Lines{Out: out, Of: before.Name}, time.Time{}
 	late := fmt.Sprintf("the restart has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
 		o.Timeout, before.Name)
 	return o.Watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
@@ -96,10 +90,7 @@ func (o *restartOptions) await(ctx context.Context, out io.Writer, api client.Cl
 		case r.Step == v1.RestartRefused:
 			return true, errors.New("the restart is refused: " + r.Message)
 		}
-		if r.Message != shown {
-			shown = r.Message
-			fmt.Fprintf(out, "%s: %s\n", db.Name, r.Message)
-		}
+		told.Tell(r.Message)
 		return r.Ended(), nil
 	})
 }

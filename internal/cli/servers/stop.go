@@ -16,29 +16,24 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// stopPoll is how often it is looked how far a stop or a start is.
-const stopPoll = 300 * time.Millisecond
-
 type stopOptions struct {
-	cluster.Cluster
-	wait    bool
-	timeout time.Duration
+	await.Watched
+	// stop is what is asked for; otherwise it is a start.
+	stop bool
 }
 
 // Stop is `toban stop`: it stops a SampleDB, which keeps its data.
 func Stop() *cobra.Command {
-	var o stopOptions
+	o := stopOptions{stop: true}
 	c := &cobra.Command{
 		Use:   "stop NAME",
 		Short: "Stop a SampleDB, which keeps its data and costs nothing but its volumes",
 		Long: "Sets spec.stopped, and shows each step. Clients are sent away, the standbys and the archive get the\n" +
 			"last of the WAL, and then the Pods end. The volumes, the Secrets, the Services and the archive stay.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0], true) })
-		},
+		RunE: o.Acts(o.run),
 	}
-	o.add(c)
+	o.Flags(c.Flags(), "wait for the outcome", 10*time.Minute)
 	return c
 }
 
@@ -52,34 +47,25 @@ func Start() *cobra.Command {
 			"is open, it starts the database before that ends; the next window stops it again. One that sleeps\n" +
 			"(spec.sleepAfter) is woken.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0], false) })
-		},
+		RunE: o.Acts(o.run),
 	}
-	o.add(c)
+	o.Flags(c.Flags(), "wait for the outcome", 10*time.Minute)
 	return c
 }
 
-func (o *stopOptions) add(c *cobra.Command) {
-	f := c.Flags()
-	o.Flags(f)
-	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to wait")
-}
-
-func (o *stopOptions) run(ctx context.Context, out io.Writer, name string, stop bool) error {
+func (o *stopOptions) run(ctx context.Context, out io.Writer, name string) error {
 	api, before, err := o.Find(ctx, name)
 	if err != nil {
 		return err
 	}
-	if err := cluster.PatchDB(ctx, api, before, stopPatch(before, stop, time.Now())); err != nil {
+	if err := cluster.Patch(ctx, api, before, stopPatch(before, o.stop, time.Now())); err != nil {
 		return fmt.Errorf("set spec.stopped: %w", err)
 	}
-	if !o.wait {
-		fmt.Fprintf(out, "%s: spec.stopped is %t\n", name, stop)
+	if !o.Wait {
+		fmt.Fprintf(out, "%s: spec.stopped is %t\n", name, o.stop)
 		return nil
 	}
-	return o.await(ctx, out, api, before, stop)
+	return o.await(ctx, out, api, before)
 }
 
 // stopPatch sets spec.stopped. A start also says that what is open now of spec.stopWindows does not count, and wakes a
@@ -93,28 +79,16 @@ func stopPatch(db *v1.SampleDB, stop bool, now time.Time) []byte {
 }
 
 // await shows each step until nothing runs any more, or an instance takes writes.
-func (o *stopOptions) await(
-	ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB, stop bool,
-) error {
-	limit, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	late := func(error) error {
-		return fmt.Errorf("it has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
-			o.timeout, before.Name)
-	}
+func (o *stopOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
+	late := fmt.Sprintf("it has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
+		o.Timeout, before.Name)
 	told := await.Lines{Out: out}
-	return await.Until(limit, stopPoll, late, func() (bool, error) {
-		db, err := o.Read(limit, api, before.Name)
-		switch {
-		case err != nil:
-			return false, await.Again(err)
-		case db.UID != before.UID:
-			return false, await.MadeAnew(db)
-		case db.Spec.Stopped != stop:
+	return o.Watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
+		if db.Spec.Stopped != o.stop {
 			return false, errors.New("somebody has changed spec.stopped meanwhile")
 		}
 		told.Tell(stopLine(db))
-		return stopEnded(db, stop), nil
+		return stopEnded(db, o.stop), nil
 	})
 }
 

@@ -24,10 +24,8 @@ const (
 )
 
 type switchoverOptions struct {
-	cluster.Cluster
-	to      string
-	wait    bool
-	timeout time.Duration
+	await.Watched
+	to string
 }
 
 // Switchover is `toban switchover`: it asks for another primary.
@@ -39,21 +37,17 @@ func Switchover() *cobra.Command {
 		Long: "Asks the primary to hand over to another instance. For a second or two no writes are possible.\n" +
 			"The command sets the annotation " + naming.AnnotationSwitchover + ", which the operator reads.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
-		},
+		RunE: o.Acts(o.run),
 	}
 	f := c.Flags()
-	o.Flags(f)
+	o.Flags(f, "wait for the outcome", time.Minute)
 	f.StringVar(&o.to, "to", "", "the instance that should be primary (default: any)")
-	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
-	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait")
 	return c
 }
 
 // AskSwitchover asks for another primary, "" for any, and does not wait.
 func AskSwitchover(ctx context.Context, at cluster.Cluster, out io.Writer, name, to string) error {
-	return (&switchoverOptions{Cluster: at, to: to}).run(ctx, out, name)
+	return (&switchoverOptions{Watched: await.Watched{Cluster: at}, to: to}).run(ctx, out, name)
 }
 
 func (o *switchoverOptions) run(ctx context.Context, out io.Writer, name string) error {
@@ -65,7 +59,7 @@ func (o *switchoverOptions) run(ctx context.Context, out io.Writer, name string)
 	if err := ask(ctx, api, before, to); err != nil {
 		return err
 	}
-	if !o.wait {
+	if !o.Wait {
 		fmt.Fprintf(out, "%s: a switchover to %s is asked for\n", name, to)
 		return nil
 	}
@@ -76,9 +70,7 @@ func (o *switchoverOptions) run(ctx context.Context, out io.Writer, name string)
 func ask(ctx context.Context, api client.Client, db *v1.SampleDB, to string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:null,%q:null}}}`,
 		naming.AnnotationSwitchover, to, naming.AnnotationSwitchoverFrom, naming.AnnotationSwitchoverRefused)
-	err := api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch),
-		client.FieldOwner("toban-cli"))
-	if err != nil {
+	if err := cluster.Patch(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("ask for the switchover: %w", err)
 	}
 	return nil
@@ -87,7 +79,7 @@ func ask(ctx context.Context, api client.Client, db *v1.SampleDB, to string) err
 // await looks until the operator has taken the annotation away and its status
 // shows who leads.
 func (o *switchoverOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
-	limit, cancel := context.WithTimeout(ctx, o.timeout)
+	limit, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	late := func(last error) error { return o.late(before.Name, last) }
 	return await.Until(limit, switchoverPoll, late, func() (bool, error) {
@@ -132,9 +124,9 @@ func (o *switchoverOptions) outcome(before, now *v1.SampleDB) (bool, error) {
 
 func (o *switchoverOptions) late(name string, last error) error {
 	if last != nil {
-		return fmt.Errorf("the outcome is not known after %s: %w", o.timeout, last)
+		return fmt.Errorf("the outcome is not known after %s: %w", o.Timeout, last)
 	}
 	return fmt.Errorf("the switchover is not over after %s; `kubectl describe sampledb %s` says how far it is. "+
-		"To take the request back: kubectl annotate sampledb %s %s-", o.timeout, name, name,
+		"To take the request back: kubectl annotate sampledb %s %s-", o.Timeout, name, name,
 		naming.AnnotationSwitchover)
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
 	"toban.dev/internal/naming"
 )
@@ -24,11 +25,10 @@ func (o *upgradeToOptions) rehearseUpgrade(
 			"-o jsonpath='{.status.rehearsal}'` says how far it is", db.Name, db.Name)
 	}
 	asked := strings.TrimSpace(fmt.Sprintf("%d %s", o.to, o.image))
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, naming.AnnotationRehearse, asked)
-	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.Request(ctx, api, db, naming.AnnotationRehearse, asked); err != nil {
 		return fmt.Errorf("ask for the rehearsal: %w", err)
 	}
-	if !o.wait {
+	if !o.Wait {
 		fmt.Fprintf(out, "%s: the rehearsal of an upgrade to PostgreSQL %d is asked for\n", db.Name, o.to)
 		return nil
 	}
@@ -39,20 +39,20 @@ func (o *upgradeToOptions) rehearseUpgrade(
 func (o *upgradeToOptions) awaitRehearsal(
 	ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB,
 ) error {
-	shown := ""
+	told := await.Lines{Out: out, Of: before.Name}
 	late := fmt.Sprintf("the rehearsal has not ended after %s; it goes on, and its result will be in status.rehearsal "+
 		"of %s", o.Timeout, before.Name)
 	return o.Watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
 		if r := db.Status.Rehearsal; r.Ended() && equality.Semantic.DeepEqual(r, before.Status.Rehearsal) {
 			return false, nil // that of before
 		}
-		return showRehearsal(out, db, &shown)
+		return showRehearsal(out, db, &told)
 	})
 }
 
 // showRehearsal prints what is new of a rehearsal, and says whether it has ended; with an error where it has not
 // passed.
-func showRehearsal(out io.Writer, db *v1.SampleDB, shown *string) (over bool, err error) {
+func showRehearsal(out io.Writer, db *v1.SampleDB, told *await.Lines) (over bool, err error) {
 	r, asked := db.Status.Rehearsal, db.Annotations[naming.AnnotationRehearse] != ""
 	switch {
 	case asked && (r == nil || r.Ended()): // it is about to begin, or to be over
@@ -67,9 +67,6 @@ func showRehearsal(out io.Writer, db *v1.SampleDB, shown *string) (over bool, er
 	case !asked && r.Ended():
 		return true, errors.New(r.Message)
 	}
-	if r.Message != *shown {
-		*shown = r.Message
-		fmt.Fprintf(out, "%s: %s\n", db.Name, r.Message)
-	}
+	told.Tell(r.Message)
 	return false, nil
 }

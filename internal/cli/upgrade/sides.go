@@ -75,15 +75,14 @@ func (o *upgradeToOptions) goBack(ctx context.Context, out io.Writer, api client
 	if err := whyNoWayBack(db); err != nil {
 		return err
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"yes"}}}`, naming.AnnotationUpgradeBack)
-	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.Request(ctx, api, db, naming.AnnotationUpgradeBack, "yes"); err != nil {
 		return fmt.Errorf("ask for the way back: %w", err)
 	}
-	if !o.wait {
+	if !o.Wait {
 		fmt.Fprintf(out, "%s: the way back to PostgreSQL %d is asked for\n", db.Name, db.Status.Upgrade.From)
 		return nil
 	}
-	shown, gone := "", time.Time{}
+	told, gone := await.Lines{Out: out, Of: db.Name}, time.Time{}
 	late := fmt.Sprintf("the way back has not ended after %s; it goes on. `kubectl toban status %s` says how far it "+
 		"is", o.Timeout, db.Name)
 	return o.Watch(ctx, api, db, late, func(db *v1.SampleDB) (bool, error) {
@@ -95,7 +94,7 @@ func (o *upgradeToOptions) goBack(ctx context.Context, out io.Writer, api client
 		} else if time.Since(gone) >= await.StatusPatience {
 			return true, errors.New("the way back was not taken: " + u.Message)
 		}
-		return o.showBack(out, db, &shown)
+		return o.showBack(db, &told)
 	})
 }
 
@@ -149,12 +148,12 @@ func tellWayBackInPlace(out io.Writer, db *v1.SampleDB) error {
 func hasFailed(u *v1.UpgradeStatus) bool { return u.FullStep() == v1.UpgradeFailed }
 
 // showBack prints a step on the way back to the former side that is new, and says whether it has ended.
-func (o *upgradeToOptions) showBack(out io.Writer, db *v1.SampleDB, shown *string) (over bool, err error) {
+func (o *upgradeToOptions) showBack(db *v1.SampleDB, told *await.Lines) (over bool, err error) {
 	u := db.Status.Upgrade
 	if u == nil {
-		fmt.Fprintf(out, "%s: it runs PostgreSQL %s\n", db.Name, db.Status.Version)
+		told.Tell("it runs PostgreSQL " + db.Status.Version)
 		return true, nil
 	}
-	tell(out, db, shown)
+	told.Tell(u.FullStep() + ": " + u.Message)
 	return hasFailed(u), nil
 }

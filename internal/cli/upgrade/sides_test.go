@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster/clustertest"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/scheme"
@@ -107,8 +108,7 @@ func TestWhenTheStepsOfTwoSidesAreOver(t *testing.T) {
 			"shop: Upgraded: so it is\n", true, ""},
 	} {
 		var out strings.Builder
-		shown := ""
-		over, err := test.o.show(&out, test.db, &shown)
+		over, err := test.o.show(test.db, &await.Lines{Out: &out, Of: test.db.Name})
 		if out.String() != test.told || over != test.over || (err == nil) != (test.err == "") {
 			t.Errorf("%s: it tells %q, is over: %t, %v", name, out.String(), over, err)
 		}
@@ -205,8 +205,8 @@ func TestTheWayBackIsWatched(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			o := &upgradeToOptions{back: true, wait: true}
-			o.Namespace, o.Timeout = db.Namespace, time.Hour
+			o := &upgradeToOptions{back: true}
+			o.Namespace, o.Wait, o.Timeout = db.Namespace, true, time.Hour
 			err = o.goBack(t.Context(), io.Discard, api, db)
 			if (err == nil) != (test.says == "") || err != nil && err.Error() != test.says {
 				t.Errorf("%s: it says %v", name, err)

@@ -26,7 +26,6 @@ type upgradeToOptions struct {
 	now, back, accept bool
 	rehearse          bool
 	image             string
-	wait              bool
 }
 
 // UpgradeTo is `toban upgrade`: it moves a SampleDB on to another major version.
@@ -45,12 +44,10 @@ func UpgradeTo() *cobra.Command {
 			"With --rehearse nothing is upgraded but a copy, which is restored from the last backup: that shows how\n" +
 			"long clients would be away, and whether there are problems.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.Act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
-		},
+		RunE: o.Acts(o.run),
 	}
 	f := c.Flags()
-	o.Flags(f)
+	o.Flags(f, "wait for the outcome", time.Hour)
 	f.Int32Var(&o.to, "to", 0, "the major version to move on to")
 	f.StringVar(&o.strategy, "strategy", "", "how: in-place or blue-green (default: as spec.upgrade.strategy says)")
 	// It fails only for a flag that is not there.
@@ -63,8 +60,6 @@ func UpgradeTo() *cobra.Command {
 	f.BoolVar(&o.accept, "accept", false, "end the way back: remove the data of the former version")
 	f.BoolVar(&o.rehearse, "rehearse", false, "upgrade only a copy, and say what came of it")
 	f.StringVar(&o.image, "image", "", "with --rehearse: the image of the new version, if spec.image is set")
-	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
-	f.DurationVar(&o.Timeout, "timeout", time.Hour, "how long to wait")
 	return c
 }
 
@@ -92,10 +87,10 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 		return err
 	}
 	o.tellWayBack(out, db)
-	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.Patch(ctx, api, db, patch); err != nil {
 		return fmt.Errorf("ask for the upgrade: %w", err)
 	}
-	if !o.wait {
+	if !o.Wait {
 		fmt.Fprintf(out, "%s: the upgrade to PostgreSQL %d is asked for\n", name, o.to)
 		return nil
 	}
@@ -148,8 +143,7 @@ func (o *upgradeToOptions) acceptUpgrade(ctx context.Context, out io.Writer, api
 	if u == nil || u.FullStep() != v1.UpgradeUpgraded && !sides {
 		return fmt.Errorf("there is no upgrade of %s to accept", db.Name)
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"yes"}}}`, naming.AnnotationAcceptUpgrade)
-	if err := cluster.PatchDB(ctx, api, db, patch); err != nil {
+	if err := cluster.Request(ctx, api, db, naming.AnnotationAcceptUpgrade, "yes"); err != nil {
 		return fmt.Errorf("accept the upgrade: %w", err)
 	}
 	if !sides {
@@ -157,7 +151,7 @@ func (o *upgradeToOptions) acceptUpgrade(ctx context.Context, out io.Writer, api
 		return nil
 	}
 	fmt.Fprintf(out, "%s: the upgrade is accepted. There is no way back to PostgreSQL %d any more\n", db.Name, u.From)
-	if !o.wait {
+	if !o.Wait {
 		return nil
 	}
 	o.to = u.To
@@ -166,41 +160,32 @@ func (o *upgradeToOptions) acceptUpgrade(ctx context.Context, out io.Writer, api
 
 // await shows each step until the upgrade has ended.
 func (o *upgradeToOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
-	shown := ""
+	told := await.Lines{Out: out, Of: before.Name}
 	late := fmt.Sprintf("the upgrade has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
 		o.Timeout, before.Name)
 	return o.Watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
-		return o.show(out, db, &shown)
+		return o.show(db, &told)
 	})
 }
 
 // show prints a step that is new, and says whether the upgrade has ended; with an error where it has failed. What is on
 // record of a try before this one is none of it.
-func (o *upgradeToOptions) show(out io.Writer, db *v1.SampleDB, shown *string) (over bool, err error) {
+func (o *upgradeToOptions) show(db *v1.SampleDB, told *await.Lines) (over bool, err error) {
 	u := db.Status.Upgrade
 	switch {
 	case u != nil && u.Sides != nil && u.From == o.to:
-		return o.showBack(out, db, shown)
+		return o.showBack(db, told)
 	case u == nil && db.Status.Major == o.to:
-		fmt.Fprintf(out, "%s: it runs PostgreSQL %s already\n", db.Name, db.Status.Version)
+		told.Tell(fmt.Sprintf("it runs PostgreSQL %s already", db.Status.Version))
 		return true, nil
 	case u == nil || u.To != o.to || hasFailed(u) && db.Annotations[naming.AnnotationUpdate] != "":
 		return false, nil
 	case hasFailed(u):
 		return true, errors.New(u.Message)
 	}
-	tell(out, db, shown)
+	told.Tell(u.FullStep() + ": " + u.Message)
 	if u.Sides != nil { // clients have moved, or all has come home
 		return u.FullStep() == v1.UpgradeUpgraded || !o.accept && u.Sides.Step == v1.SidesChanged, nil
 	}
 	return u.Step == v1.UpgradeUpgraded, nil
-}
-
-// tell prints the step of an upgrade if it is new.
-func tell(out io.Writer, db *v1.SampleDB, shown *string) {
-	u := db.Status.Upgrade
-	if text := u.FullStep() + ": " + u.Message; text != *shown {
-		*shown = text
-		fmt.Fprintf(out, "%s: %s\n", db.Name, text)
-	}
 }
