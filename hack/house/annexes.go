@@ -95,9 +95,9 @@ var annexes = map[string]without{
 		withWork("tableRestore", "internal/work/tablerestore"),
 	"FaultDrill": ofController("FaultDrills", "internal/operator/order/faultdrill").
 		withWork("faultDrill", "internal/work/drill").ofAgents("fault"),
-	"blue/green": ofSampleDB("bluegreen", "internal/operator/desired/sides").
+	"blue/green": ofSampleDB("bluegreen", "internal/change/bluegreen", "internal/operator/desired/sides").
 		withWork("blueGreen", "internal/work/bluegreen").under("plan", "upgrade"),
-	"major upgrades": ofSampleDB("major", "internal/operator/desired/upgrades").
+	"major upgrades": ofSampleDB("major", "internal/change/major", "internal/operator/desired/upgrades").
 		withWork("majorUpgrade", "internal/work/former", "internal/work/major", "internal/work/upgrade").
 		under("blue/green", "plan", "upgrade"),
 	"second store": without{}.withWork("secondStore", "internal/archive/second", "internal/work/second"),
