@@ -31,10 +31,11 @@ func sides() (all []kind) {
 		{protocol.SidesCancel, "Remove all that there is of the links"},
 	} {
 		name := "sides " + string(x.step)
-		all = append(all, kind{name, x.short, name, does(bluegreen.Sides, func(f *pflag.FlagSet, o *bluegreen.SidesOptions) {
+		flags := func(f *pflag.FlagSet, o *bluegreen.SidesOptions) {
 			o.Work = x.step
 			sidesFlags(f, o)
-		})})
+		}
+		all = append(all, kind{name, x.short, name, does(bluegreen.Sides, flags)})
 	}
 	return all
 }

@@ -46,20 +46,20 @@ func (x *nemesis) refuseReplication() {
 	lasts := time.Second + time.Duration(x.w.volumes.Int64N(int64(7*time.Second)))
 	x.w.after(at, func() {
 		for _, n := range x.w.nodes {
-			if n.refuseReplication(lasts) {
+			if x.refusesNow(n, lasts) {
 				n.later(lasts/2, func() { n.disk.oldest = max(n.disk.oldest, len(n.disk.wal)) })
 			}
 		}
 	})
 }
 
-// refuseReplication has a leader take no replication for a while.
-func (n *node) refuseReplication(lasts time.Duration) bool {
-	if !n.up || n.lead() == nil || n.w.op.healing {
+// refusesNow has a leader take no replication for a while.
+func (x *nemesis) refusesNow(n *node, lasts time.Duration) bool {
+	if !n.up || n.lead() == nil || x.w.op.healing {
 		return false
 	}
 	n.log("takes no replication for %s", lasts)
-	n.deafUntil = n.w.now + lasts
+	n.deafUntil = x.w.now + lasts
 	n.hangUp()
 	n.lead().conns = [maxNodes]*downstreamConn{}
 	return true
@@ -73,7 +73,7 @@ func (x *nemesis) blockReplication() {
 	x.w.after(at, func() {
 		for _, n := range x.w.nodes {
 			quorum := n.disk.mem.Configuration.Now
-			if !n.refuseReplication(lasts) || len(quorum.Voters) < 3 || !strong(quorum) {
+			if !x.refusesNow(n, lasts) || len(quorum.Voters) < 3 || !strong(quorum) {
 				continue
 			}
 			term := n.disk.mem.Won

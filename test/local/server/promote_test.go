@@ -9,7 +9,8 @@ import (
 	"toban.dev/internal/wal"
 )
 
-// endOfWAL waits until the end of WAL is known, and all of it is replayed. At no moment before, another is said to be it.
+// endOfWAL waits until the end of WAL is known, and all of it is replayed. At no moment before, another is said to be
+// it.
 func (n *node) endOfWAL() (lsn wal.LSN) {
 	n.Helper()
 	s := n.session()
@@ -92,7 +93,7 @@ func TestTheEndOfWALIsKnownBeforeItIsReplayed(t *testing.T) {
 		"insert into t (t) select 'last'; select pg_switch_wal()",
 	} {
 		t.Run(write[:20], func(t *testing.T) {
-			standby.follow(primary, uint64(term)+1) //nolint:gosec // small
+			standby.follow(primary, uint64(term)+1)
 			standby.streams()
 			standby.do("select pg_wal_replay_pause()")
 			standby.eventually("replay is paused", func() bool {
@@ -112,7 +113,7 @@ func TestTheEndOfWALIsKnownBeforeItIsReplayed(t *testing.T) {
 			standby.eventually("it has received it", func() bool {
 				return standby.ask("select pg_last_wal_receive_lsn() >= "+until) == "true"
 			})
-			must(t, standby.Revoke(uint64(term)+2)) //nolint:gosec // small
+			must(t, standby.Revoke(uint64(term)+2))
 			standby.follow(nil, 0)
 			must(t, standby.process.StopReceiving(within(t, deadline)))
 			stop()

@@ -291,7 +291,7 @@ prepare transaction 'open'`)
 		change.UnloggedTables:       "shop: public.fleeting",
 		change.ForcedRowSecurity:    "shop: public.guarded",
 		change.AlwaysTriggers:       "shop: always on public.guarded",
-		change.LargeObjects:      "shop: 1",
+		change.LargeObjects:         "shop: 1",
 		major.LogicalSlots:          "others",
 		change.Subscriptions:        "shop: elsewhere",
 		change.NameTaken:            "shop",

@@ -63,8 +63,8 @@ const muchToReplay = 256 << 20
 // behindSentence has no figure, so that it seldom changes.
 func behindSentence(behind []string) string {
 	return fmt.Sprintf("of the WAL that is received, much is to be replayed yet on %s, which can't lead before that: "+
-		"if no other can, a failover waits for it. Look for what holds replay up: a slow disk, long queries, or a pause",
-		strings.Join(behind, ", "))
+		"if no other can, a failover waits for it. Look for what holds replay up: a slow disk, long queries, or a "+
+		"pause", strings.Join(behind, ", "))
 }
 
 // stillLate is the condition as it was, while some are not heard; nothing where it was about others alone, which are on

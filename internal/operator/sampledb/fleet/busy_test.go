@@ -83,7 +83,8 @@ func TestWhetherThingsComeOnTimeOnTheMachines(t *testing.T) {
 			"to be replayed yet on x-1, which can't lead",
 		},
 		"one has much to replay, and another machine is busy": {
-			three(worldtest.Slack(time.Second), behind(1<<30), worldtest.Slack(0)), "False", v1.ReasonMachineBusy, "x-0",
+			three(worldtest.Slack(time.Second), behind(1<<30), worldtest.Slack(0)), "False", v1.ReasonMachineBusy,
+			"x-0",
 		},
 		"not on one, and another is not heard": {
 			three(nil, worldtest.Slack(time.Second), worldtest.Slack(0)), "False", v1.ReasonMachineBusy, "x-1",
