@@ -22,8 +22,8 @@ const completeDeadline = 3 * time.Second
 // Names are those that a cluster has of something, and begin the word that a person types.
 type Names func(ctx context.Context, api client.Reader, namespace string) ([]string, error)
 
-// Verbs has a shell complete the words of verbs, and of those below them, with names from the cluster: its argument, and
-// the values of its flags.
+// Verbs has a shell complete the words of verbs, and of those below them, with names from the cluster: its argument,
+// and the values of its flags.
 // A cluster that does not answer completes nothing.
 func Verbs(verbs ...*cobra.Command) {
 	for _, c := range verbs {
