@@ -59,10 +59,11 @@ func PlanQuorum(e Electorate) (*Quorum, string) {
 
 // KeepsMajority says that a leader hears a majority of the next quorum, or has not been without one for longer than
 // without one of the present quorum. Else the change would leave it without a majority, and it would have to stop. The
-// witness does not count: it is not asked while all is well.
+// witness does not count: it is not asked while all is well. But where it has no vote in the next quorum, it may be by
+// its word alone that the leader goes on now.
 func KeepsMajority(e Electorate, next Quorum) bool {
-	then := e.unheard(next)
-	return then <= AnswerLimit || then <= e.unheard(e.Now)
+	then, loses := e.unheard(next), e.Now.Witness != "" && next.Witness == ""
+	return then <= AnswerLimit || then <= e.unheard(e.Now) && !loses
 }
 
 // unheard is for how long the leader has not heard a majority of a quorum.

@@ -122,3 +122,30 @@ func TestPlanQuorumOfTwo(t *testing.T) {
 		})
 	}
 }
+
+// A leader hears a majority of the next quorum, or has as little of the present one.
+func TestAChangeKeepsAMajority(t *testing.T) {
+	t.Parallel()
+	two := Quorum{Voters: []Voter{"db-0.a", "db-1.b"}, Acknowledgements: 2}
+	witnessed, three := two, two
+	witnessed.Witness, three.Voters = "uid", []Voter{"db-0.a", "db-1.b", "db-2.c"}
+	heard := map[string]Standby{"db-2": {Voter: "db-2.c", Answers: true, Age: AnswerLimit}}
+	long := map[string]Standby{"db-2": {Voter: "db-2.c", Answers: true, Age: AnswerLimit + 1}}
+	for name, c := range map[string]struct {
+		now, next Quorum
+		standbys  map[string]Standby
+		keeps     bool
+	}{
+		"one of the next is heard": {two, three, heard, true},
+		"of neither":               {two, three, long, true},
+		"the leader may go on by the word of the witness":      {witnessed, three, long, false},
+		"and goes on by that of another":                       {witnessed, three, heard, true},
+		"the witness stays":                                    {witnessed, witnessed, long, true},
+		"alone it needs nobody":                                {witnessed, Quorum{Voters: two.Voters[:1]}, nil, true},
+		"to add one that has not answered lately to one alone": {Quorum{Voters: two.Voters[:1]}, two, nil, false},
+	} {
+		if keeps := KeepsMajority(Electorate{Self: "db-0.a", Now: c.now, Standbys: c.standbys}, c.next); keeps != c.keeps {
+			t.Errorf("%s: %v", name, keeps)
+		}
+	}
+}

@@ -97,6 +97,7 @@ var kept = map[uint64]string{
 	236310: "data is given up because one has it that is no member any more, and is removed at that moment",
 	// None of the program, but of the simulation: the operator removed an instance before it had told the others.
 	42661:  "data is given up because one has it that is no member any more, as the operator alone knows",
+	342389: "a leader that goes on by the witness adds one that has just gone, and hears no majority any more",
 	266980: "a leader that comes back is frozen as it is about to let clients in, and does so seconds later",
 	298157: "the same",
 	// None of the program, but of the simulation: by a clock that has gone back, what confirms a leader is young.
