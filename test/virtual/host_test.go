@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/exporter"
+	"toban.dev/internal/agent/fault"
+	"toban.dev/internal/agent/poolers"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/work/major"
 )
@@ -188,6 +191,7 @@ func (h *host) options() agent.Options {
 		Name: h.name, ConfigFile: h.w.configFile(h.name), Authority: h.w.authority, Volume: h.volume, Run: h.run,
 		Cluster: cluster, Log: slog.New(&logHandler{w: h.w, who: h.name}), ServerLog: io.Discard,
 		GiveUp: major.GiveUp, GiveUpOthers: major.GiveUpOthers,
+		Annexes: agent.Annexes{Metrics: exporter.New, Breaker: fault.New, Poolers: poolers.New},
 		Surroundings: agent.Surroundings{
 			Server: h.server, ListenAt: h.listen, Dial: h.dial, WriteFile: h.writeFile,
 			Allocate: func(string, int64) error { return nil }, // a thousand volumes are on this machine's disk
