@@ -144,7 +144,8 @@ func TestAChangeKeepsAMajority(t *testing.T) {
 		"alone it needs nobody":                                {witnessed, Quorum{Voters: two.Voters[:1]}, nil, true},
 		"to add one that has not answered lately to one alone": {Quorum{Voters: two.Voters[:1]}, two, nil, false},
 	} {
-		if keeps := KeepsMajority(Electorate{Self: "db-0.a", Now: c.now, Standbys: c.standbys}, c.next); keeps != c.keeps {
+		e := Electorate{Self: "db-0.a", Now: c.now, Standbys: c.standbys}
+		if keeps := KeepsMajority(e, c.next); keeps != c.keeps {
 			t.Errorf("%s: %v", name, keeps)
 		}
 	}

@@ -48,7 +48,8 @@ func TestAVoterThatHasMuchToReplay(t *testing.T) {
 				behind := w.standby(before)
 				p := w.holdReplay(behind)
 				time.Sleep(5 * time.Second)
-				// Else it may be the only one that has the last commit: then nobody could lead before it has replayed all.
+				// Else it may be the only one that has the last commit: then nobody could lead before it has replayed
+				// all.
 				w.change(func() {
 					for d := range before.downstream {
 						if strings.HasPrefix(d.name, behind.name+".") {
