@@ -40,7 +40,8 @@ type Records struct {
 // Near is the last position at or before flushed, and after low, at which a record is seen to end without reading all
 // in between; low where there is none. One ends at low, and everything up to flushed is there.
 func (r *Records) Near(low, flushed LSN) (LSN, error) {
-	for limit := flushed; limit > low; {
+	// whole is up to where records count: one that goes on over a page that overwrites it does not.
+	for limit, whole := flushed, flushed; limit > low; {
 		page, err := r.lastPage(low, r.Pages.start(limit-1))
 		if err != nil || page <= low {
 			return low, err
@@ -53,9 +54,11 @@ func (r *Records) Near(low, flushed LSN) (LSN, error) {
 			return low, nil
 		}
 		switch end := head.continuesTo(r.Pages, page); {
-		case end == 0 && head.overwrites(), end > 0 && head.remaining < recordHeader:
+		case end == 0 && head.overwrites():
+			limit, whole = page, page // what began before is not whole, wherever it would have ended
+		case end > 0 && head.remaining < recordHeader:
 			limit = page // where what goes on here ended its segment, it counts up to the end of that
-		case end <= flushed:
+		case end <= whole:
 			return max(low, page, end), nil
 		default: // what goes on here is not whole: it begins on the page before the first on which it goes on
 			first, err := r.firstPage(low, page, end)
