@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,16 +25,6 @@ import (
 	"toban.dev/internal/wal"
 	"toban.dev/internal/work/pod"
 )
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // openVolume opens the archive's server as somebody with an identity does.
 func openVolume(t *testing.T, authority, address, identity string) bucket.Bucket {
@@ -64,7 +53,7 @@ func openVolume(t *testing.T, authority, address, identity string) bucket.Bucket
 // An instance and a backup write to the SampleDB's own archive, and only read what else lies on the volume.
 func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
 	authority := agenttest.Folder(t, agenttest.NewAuthority(t))
-	address, probe, folder := freeAddress(t), freeAddress(t), t.TempDir()
+	address, probe, folder := agenttest.FreeAddress(t), agenttest.FreeAddress(t), t.TempDir()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

@@ -4,6 +4,7 @@ package agenttest
 
 import (
 	"crypto/tls"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -57,4 +58,15 @@ func Client(t *testing.T, own, ours *pki.Authority, identity string) *protocol.C
 	c := protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent)
 	t.Cleanup(c.Close)
 	return c
+}
+
+// FreeAddress is an address of this machine at which nobody listens.
+func FreeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }

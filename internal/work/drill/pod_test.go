@@ -2,7 +2,6 @@ package drill
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,19 +14,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // The Pod becomes ready when its clients write steadily, and not before: then the operator breaks something.
 func TestThePodOfADrillIsReadyWhenItsClientsWrite(t *testing.T) {
-	probe := freeAddress(t)
+	probe := agenttest.FreeAddress(t)
 	var steady atomic.Bool
 	stop, err := serveSteady(t.Context(), probe, steady.Load)
 	if err != nil {
