@@ -31,6 +31,8 @@ func (s *rehearsalTopic) applyRehearsal(ctx context.Context) error {
 	case asked == "" && s.Rehearsal != nil && !s.Rehearsal.Ended(): // it was given up
 		s.Rehearsal = nil
 		return s.endRehearsals(ctx)
+	case asked == "" && s.Rehearsal.Ended(): // its Job could not be removed when it was settled
+		return s.endRehearsals(ctx)
 	case asked == "" || s.Starting():
 		return nil
 	}
@@ -43,10 +45,11 @@ func (s *rehearsalTopic) applyRehearsal(ctx context.Context) error {
 		return nil // it begins after the start
 	}
 	if job != nil && s.Rehearsal.Ended() && s.Rehearsal.ID == string(job.UID) { // it is on record
-		if err := s.Jobs().Remove(ctx, job); err != nil {
+		// A request without its Job would begin another.
+		if err := s.Settle(ctx, world.RequestRehearse); err != nil {
 			return err
 		}
-		return s.Settle(ctx, world.RequestRehearse)
+		return s.Jobs().Remove(ctx, job)
 	}
 	out := rehearsed{backup: s.LastBackup()}
 	s.rehearse(ctx, x, major.RehearsalView{Always: true}, &out)

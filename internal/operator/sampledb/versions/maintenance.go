@@ -194,13 +194,13 @@ func (s *maintenanceTopic) watchFinish(parts string, run jobs.Run) {
 // endFinish takes over what the Job has left, once, and removes it, and the request that it has fulfilled.
 func (s *maintenanceTopic) endFinish(ctx context.Context, run jobs.Run) error {
 	if s.Finish == nil || s.Finishing() {
-		s.takeFinish(run)
 		did := strings.Split(run.Job.Annotations[naming.AnnotationFinish], ",")
-		if slices.Contains(did, string(v1.FinishIndexes)) {
+		if slices.Contains(did, string(v1.FinishIndexes)) { // first: a record of the end beside it would begin it anew
 			if err := s.Settle(ctx, world.RequestReindex); err != nil {
 				return err
 			}
 		}
+		s.takeFinish(run)
 	}
 	return s.Jobs().Remove(ctx, run.Job)
 }
