@@ -277,12 +277,28 @@ func (v View) streaming() (voters []Voter) {
 	return voters
 }
 
-// ready says whether another voter could lead at once: it has nothing to do first.
+// ready says whether another voter could lead at once: it has nothing to do first, and of the others so many have no
+// more WAL than it that they would elect it without this one.
 func (v View) ready() bool {
-	return slices.ContainsFunc(v.Local.HardState.Configuration.Voters(), func(voter Voter) bool {
-		peer := v.Peers[voter.Instance()]
-		return voter.Instance() != v.Self && peer.Voter == voter && peer.Eligible && !peer.Replaying && !peer.Rebuilding
+	m := v.Local.HardState
+	return slices.ContainsFunc(m.Configuration.Voters(), func(candidate Voter) bool {
+		c := v.Peers[candidate.Instance()]
+		able := candidate != m.Voter && c.Voter == candidate && c.Eligible && !c.Replaying && !c.Rebuilding
+		votes := v.votesOfOthers(func(p Peer) bool { return !c.Position.Before(p.Position) })
+		return able && m.Configuration.Elects(votes, v.Local.WitnessReachable)
 	})
+}
+
+// votesOfOthers are the votes in the next term that other voters could give, of those which would.
+func (v View) votesOfOthers(would func(Peer) bool) map[Voter]bool {
+	m, votes := v.Local.HardState, map[Voter]bool{}
+	for _, voter := range m.Configuration.Voters() {
+		peer, ok := v.Peers[voter.Instance()]
+		if ok && voter != m.Voter && peer.canVote(voter) && peer.Ballot.Term <= m.Ballot.Term && would(peer) {
+			votes[voter] = true
+		}
+	}
+	return votes
 }
 
 // followed says whether another that may lead by the configuration streams from this
@@ -339,14 +355,8 @@ func (v View) othersElect() bool { return v.canElect(false) }
 // canElect says whether the voters could elect another instance, with the vote of this one or without. It gives none
 // while its volume stalls: a vote must be on disk.
 func (v View) canElect(withOwn bool) bool {
-	m := v.Local.HardState
-	votes := map[Voter]bool{m.Voter: withOwn && !v.Local.Stalls()}
-	for _, voter := range m.Configuration.Voters() {
-		peer, ok := v.Peers[voter.Instance()]
-		if ok && voter != m.Voter && peer.canVote(voter) && peer.Ballot.Term <= m.Ballot.Term {
-			votes[voter] = true
-		}
-	}
+	m, votes := v.Local.HardState, v.votesOfOthers(func(Peer) bool { return true })
+	votes[m.Voter] = withOwn && !v.Local.Stalls()
 	return v.successor("", false) && m.Configuration.Elects(votes, v.Local.WitnessReachable)
 }
 

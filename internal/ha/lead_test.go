@@ -145,6 +145,16 @@ func TestDecideAsLeader(t *testing.T) {
 		"nor where nobody else could lead at once": {three("db-0", primary("db-0", 4), longUnacknowledged,
 			hears("db-1", replays(full(without(follower("db-1", 4, "db-0"))), 1<<30)),
 			hears("db-2", rebuilt(without(follower("db-2", 4, "db-0"))))), Lead, "", "Leader"},
+		"nor where the one that could has less than another, which would not elect it": {
+			three("db-0", primary("db-0", 4), longUnacknowledged,
+				hears("db-1", at(full(without(follower("db-1", 4, "db-0"))), 101)),
+				hears("db-2", without(follower("db-2", 4, "db-0")))), Lead, "", "Leader",
+		},
+		"but where the other, which can't lead, has no more": {
+			three("db-0", primary("db-0", 4), longUnacknowledged,
+				hears("db-1", full(without(follower("db-1", 4, "db-0")))),
+				hears("db-2", without(follower("db-2", 4, "db-0")))), Resign, "", "Unacknowledged",
+		},
 		"it makes way for who can't follow": {
 			three("db-0", primary("db-0", 4), both, hears("db-1", promised("db-1", 5))), Resign, "", "TermOutdated",
 		},

@@ -148,8 +148,11 @@ func (i *Instance) stopInOrder(then func()) {
 	}
 	action := i.last.Action
 	i.do(Command{Kind: Checkpoint}, func(Done) { // a stop without one takes longer
-		if action == ha.Resign && i.rules.Decide(i.View()).Action != ha.Resign {
-			return
+		if d := i.rules.Decide(i.View()); action == ha.Resign {
+			if d.Action != ha.Resign {
+				return
+			}
+			i.noteYield(d) // before the stop: one that fails would follow again at once
 		}
 		i.stop(then)
 	})
@@ -159,6 +162,10 @@ func (i *Instance) stopInOrder(then func()) {
 func (i *Instance) resign(d ha.Decision) {
 	i.watch.resigned, i.watch.resignedTerm, i.successor = i.now, d.Ballot.Term, d.Target
 	i.watch.failed = ""
+}
+
+// noteYield notes that this instance makes way because nobody acknowledges its commits.
+func (i *Instance) noteYield(d ha.Decision) {
 	if d.Reason == ha.ReasonUnacknowledged {
 		i.watch.yielded = i.now
 	}
