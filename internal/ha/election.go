@@ -21,7 +21,9 @@ func (v View) LeaderLost() bool {
 	case m.Ballot.Leader == "" && m.Ballot.Term == 0:
 		return true
 	case m.Ballot.Leader == v.Self:
-		return !v.leads() || v.Local.Server != ServerPrimary
+		// Who is elected is about to lead, and gives its vote to nobody for as long as it may be silent then.
+		promoting := v.Local.Server == ServerStandby && v.Local.Leaderless <= limit+v.Local.OwnSlack
+		return !v.leads() || v.Local.Server != ServerPrimary && !promoting
 	case !slices.Contains(v.Members, m.Ballot.Leader) && !heard:
 		return v.Local.Leaderless > limit+v.Local.Slack
 	case heard && leader.Ballot.Term == m.Ballot.Term &&
@@ -237,9 +239,9 @@ func failing(fails bool, reason, format string, args ...any) *Check {
 // position is how far the instance's WAL goes, as far as is seen without stopping anything.
 func (v View) position() Position { return v.Local.Position() }
 
-// electable says whether a majority answers that could vote for this instance,
+// Electable says whether a majority answers that could vote for this instance,
 // whatever terms it has promised.
-func (v View) electable() bool {
+func (v View) Electable() bool {
 	m := v.Local.HardState
 	votes := map[Voter]bool{m.Voter: true}
 	for _, voter := range m.Configuration.Voters() {

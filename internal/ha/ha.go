@@ -151,7 +151,8 @@ type Local struct {
 	// long nobody has listened at its address, Idle how long it has answered without leading.
 	Silence, Refused, Idle time.Duration
 	// Leaderless is how long this instance has been without a leader, Lost how long it has known that its leader is
-	// lost: shorter where a leader took its time to stop in order.
+	// lost, and heard a majority that could elect another: shorter where a leader took its time to stop in order, or
+	// where this instance was cut off.
 	Leaderless, Lost time.Duration
 	// Slack is by how much longer than its limits the leader may be silent or idle, because its machine or this one is
 	// busy. OwnSlack is that for the sake of this one alone: a better candidate may take that much longer, too.

@@ -77,7 +77,7 @@ func renewed(v View) *Decision {
 // written. It waits for a successor that streams, unless none that may lead by
 // the configuration streams: then waiting would be in vain.
 func outdated(v View) *Decision {
-	if !v.leads() || v.Local.Server != ServerPrimary || !v.promisedLater() || !v.electable() ||
+	if !v.leads() || v.Local.Server != ServerPrimary || !v.promisedLater() || !v.Electable() ||
 		v.followed() && !v.successor("", true) {
 		return nil
 	}
@@ -100,7 +100,7 @@ func lead(v View) *Decision {
 func (v View) comesBack() bool {
 	electing := v.missed() && v.othersElect()
 	return !v.Wish.Leaving && v.Local.Unconfirmed <= v.Local.limits().Fence &&
-		!electing && (!v.promisedLater() || !v.electable())
+		!electing && (!v.promisedLater() || !v.Electable())
 }
 
 // missed says whether a voter has lost this leader, and has not heard yet that it is back.
@@ -119,7 +119,7 @@ func late(v View) *Decision {
 		v.Local.Leaderless >= IdleLimit+v.Local.Slack {
 		return nil
 	}
-	if !v.promisedLater() || !v.electable() || !v.successor("", false) {
+	if !v.promisedLater() || !v.Electable() || !v.successor("", false) {
 		return nil
 	}
 	return decide(Fence, "TermOutdated", "an instance has promised a later term meanwhile: resigns")

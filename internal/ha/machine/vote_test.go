@@ -98,6 +98,27 @@ func TestACandidateThatPromisesALaterTermDoesNotWin(t *testing.T) {
 	}
 }
 
+// Who is elected leads in a moment, when nobody of an earlier term can serve any more. A vote that it gives until then
+// makes that election vain.
+func TestAWinnerThatIsAboutToLeadGivesNoVote(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.api = ha.HardState{Voter: "uid", Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, ReadLease: 4}
+	r.elect(func() { r.away = false })
+	if !r.Leads() || r.server.role != ha.ServerStandby {
+		t.Fatalf("it is not about to lead: %s", r)
+	}
+	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{
+		Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 9, LSN: 100},
+	}})
+	if got := wants[ReplyVote](r); len(got) != 1 || got[0].Reply.Granted || got[0].Reply.Reason != ha.RefusedLeaderAlive {
+		t.Errorf("it answers %+v", got)
+	}
+	if r.Peer().LeaderLost {
+		t.Error("it says that it has lost its leader, which is itself")
+	}
+}
+
 // How far the WAL goes decides who is elected: one that has lost its leader is looked at more
 // often than one that follows.
 func TestAStandbyThatHasLostItsLeaderIsLookedAt(t *testing.T) {

@@ -15,8 +15,9 @@ type watch struct {
 	since, led time.Duration
 	// leads is since when somebody leads without a break, or never.
 	leads time.Duration
-	// lost is since when the leader of the ballot is known to be lost, or never.
-	lost time.Duration
+	// lost is since when the leader of the ballot is known to be lost, elects since when a majority has been heard that
+	// could elect another, or never.
+	lost, elects time.Duration
 	// idle is since when the leader has answered without leading, stalled since when a standby has not streamed though
 	// it leads, streams since when it has, or never.
 	idle, stalled, streams time.Duration
@@ -49,8 +50,8 @@ type watch struct {
 
 func newWatch(m ha.HardState, now time.Duration) watch {
 	return watch{
-		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, idle: never, stalled: never, streams: never,
-		unacknowledged: never, yielded: never, rests: never, resigned: never, preempts: m.Won,
+		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, elects: never, idle: never, stalled: never,
+		streams: never, unacknowledged: never, yielded: never, rests: never, resigned: never, preempts: m.Won,
 	}
 }
 
@@ -60,7 +61,7 @@ func (i *Instance) observe() {
 	w, ballot := &i.watch, i.hardState.Ballot
 	if ballot != w.ballot {
 		w.ballot, w.since, w.led = ballot, i.now, i.now
-		w.leads, w.lost, w.idle, w.stalled, w.streams = never, never, never, never, never
+		w.leads, w.lost, w.elects, w.idle, w.stalled, w.streams = never, never, never, never, never, never
 	}
 	leader, present := i.news.present[ballot.Leader]
 	led := present && leader.Leading && leader.Ballot.Term == ballot.Term
@@ -127,6 +128,7 @@ func (i *Instance) loseLeader() {
 		w.leads = never
 	}
 	w.lost = since(w.lost, i.now, lost)
+	w.elects = since(w.elects, i.now, lost && i.View().Electable())
 }
 
 // streamsLimit is how long a stalled standby must have streamed to count as one that does: a receiver that begins and
@@ -209,7 +211,7 @@ func (i *Instance) hasResigned() bool {
 // viewLeader is for how long the leader of the ballot has been what it is.
 func (i *Instance) viewLeader(local *ha.Local) {
 	w, leader := &i.watch, i.hardState.Ballot.Leader
-	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.lost)
+	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.elects)
 	local.Idle, local.Stalled = i.ago(w.idle), i.ago(w.stalled)
 	local.Unacknowledged = i.ago(w.unacknowledged)
 	local.Yielded = w.yielded != never && i.now-w.yielded < ha.YieldPause
