@@ -136,6 +136,16 @@ func (s *Session) Standbys(ctx context.Context) ([]string, error) {
 		RoleReplication, []string{"pg_basebackup", nameClone, nameRewind})
 }
 
+// EndImpostors ends the sessions of other roles that have the application_name of a standby whose acknowledgement counts,
+// and says whose they were. PostgreSQL goes by that name alone, whatever its case, and counts logical replication too
+// (PostgreSQL 17 documentation, 19.6.2): a commit that such a session acknowledges is on no standby.
+func (s *Session) EndImpostors(ctx context.Context) ([]string, error) {
+	const query = `select who from (select usename || ' as ' || application_name as who, pg_terminate_backend(pid)
+		from pg_stat_replication where usename is distinct from $1 and application_name <> ''
+		and strpos(lower(current_setting('synchronous_standby_names')), lower('"' || application_name || '"')) > 0) ended`
+	return sql.Column[string](ctx, s.conn, "end replication that passes for a standby's", query, RoleReplication)
+}
+
 // EnsureReplication makes the role of the standbys, and that of base backups, which sees besides
 // whether a standby streams, and may begin a backup by SQL, for a snapshot of the volume. They have no password.
 func (s *Session) EnsureReplication(ctx context.Context) error {

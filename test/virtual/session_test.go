@@ -166,6 +166,9 @@ func (s *session) Standbys(ctx context.Context) ([]string, error) {
 	})
 }
 
+// EndImpostors is postgres.Session's. The model has none.
+func (s *session) EndImpostors(ctx context.Context) ([]string, error) { return nil, s.query(ctx) }
+
 // EnsureReplication and the next ones are postgres.Session's. The model has no roles and no slots.
 func (s *session) EnsureReplication(ctx context.Context) error       { return s.query(ctx) }
 func (s *session) EnsurePooler(ctx context.Context, _ bool) error    { return s.query(ctx) }

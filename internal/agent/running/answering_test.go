@@ -70,6 +70,8 @@ func (s *answering) Standbys(ctx context.Context) ([]string, error) {
 	return s.standbys, nil
 }
 
+func (s *answering) EndImpostors(context.Context) ([]string, error) { return nil, nil }
+
 func (s *answering) EnsureSlots(context.Context, []string) error { return nil }
 func (s *answering) KeepLinkSlots(context.Context) (bool, error) { return false, nil }
 func (s *answering) GiveUpLink(context.Context, int64) ([]string, error) {

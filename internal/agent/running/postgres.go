@@ -88,6 +88,7 @@ type Session interface {
 	Checkpoint(ctx context.Context) error
 	ProveWrite(ctx context.Context) error
 	Standbys(ctx context.Context) ([]string, error)
+	EndImpostors(ctx context.Context) ([]string, error)
 	EnsureReplication(ctx context.Context) error
 	EnsurePooler(ctx context.Context, wanted bool) error
 	CloseMaintenance(ctx context.Context) error

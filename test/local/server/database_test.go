@@ -67,13 +67,19 @@ func (n *node) login(role, password, database string) (*pgx.Conn, error) {
 	return n.loginWithin(within(n, deadline), role, password, database)
 }
 
-func (n *node) loginWithin(ctx context.Context, role, password, database string) (*pgx.Conn, error) {
+// loginConfig is how a client connects over the network.
+func (n *node) loginConfig(role, password, database string) *pgx.ConnConfig {
+	n.Helper()
 	config, err := pgx.ParseConfig("sslmode=disable")
 	must(n, err)
 	config.Host, config.Port, config.User, config.Password, config.Database = n.Listen, uint16(n.Port),
 		role, password, database
 	config.TLSConfig = &tls.Config{InsecureSkipVerify: true}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	return config
+}
+
+func (n *node) loginWithin(ctx context.Context, role, password, database string) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, n.loginConfig(role, password, database))
 	if err == nil {
 		n.Cleanup(func() { _ = conn.Close(context.Background()) })
 	}

@@ -1,0 +1,46 @@
+package server_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A role that may replicate takes the name of a standby whose acknowledgement counts: PostgreSQL would believe it. Its
+// session is ended; a standby's, and one of the same role with a name of its own, stay.
+func TestReplicationThatPassesForAStandbyIsEnded(t *testing.T) {
+	primary, standbys := pair(t, 1)
+	name := primary.ask("select string_agg(application_name, ',') from pg_stat_replication")
+	primary.obey(`ANY 1 ("` + name + `")`)
+	primary.ensure(foodb())
+	primary.do("create role capture login replication password 'mypassword'; grant connect on database foo to capture")
+	connect := func(as string) *pgconn.PgConn {
+		config := primary.loginConfig("capture", "mypassword", "foo")
+		config.RuntimeParams = map[string]string{"replication": "database", "application_name": as}
+		conn, err := pgconn.ConnectConfig(t.Context(), &config.Config)
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		return conn
+	}
+	honest, impostor := connect("capture"), connect(strings.ToUpper(name))
+	s := primary.session()
+	defer s.Close()
+	ended, err := s.EndImpostors(t.Context())
+	if want := "capture as " + strings.ToUpper(name); err != nil || len(ended) != 1 || ended[0] != want {
+		t.Errorf("it ends %q, %v; want %q", ended, err, want)
+	}
+	if _, err := impostor.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll(); err == nil {
+		t.Error("the impostor is still there")
+	}
+	if _, err := honest.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll(); err != nil {
+		t.Errorf("the other one is ended too: %v", err)
+	}
+	if ended, err = s.EndImpostors(t.Context()); err != nil || len(ended) > 0 {
+		t.Errorf("then it ends %q, %v", ended, err)
+	}
+	if names, err := s.Standbys(t.Context()); err != nil || len(names) != len(standbys) {
+		t.Errorf("the standbys are %q, %v", names, err)
+	}
+}
