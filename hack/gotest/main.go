@@ -272,11 +272,13 @@ func (r *report) tellSlowest() {
 // complaint is the first line of what a test says by itself, with where it says it. More is in what was printed before.
 var complaint = regexp.MustCompile(`(?m)^ +\w+\.go:\d+: .{0,300}`)
 
-// complaints is what a test has said, without the lines that only belong to others of it.
+// complaints is what a test has said, without the lines that only belong to others of it, and what it shows at its end.
 func complaints(said string) string {
 	var lines strings.Builder
 	for _, line := range complaint.FindAllString(said, -1) {
-		lines.WriteString(line + "\n")
+		if !strings.Contains(line, ": what is left: ") {
+			lines.WriteString(line + "\n")
+		}
 	}
 	return lines.String()
 }

@@ -118,7 +118,8 @@ func TestWhatFailedIsToldAtTheEnd(t *testing.T) {
 	r := newReport(&out, nil, false)
 	long := strings.Repeat("x", 400)
 	err := r.read(strings.NewReader(said("fail", "=== RUN TestX", "    x_test.go:7: not within 6 min: "+long,
-		"        a log of many lines", "    y_test.go:9: and this") + said("pass", "    x_test.go:8: nothing")))
+		"        a log of many lines", "    y_test.go:9: and this",
+		"    y_test.go:10: what is left: nothing") + said("pass", "    x_test.go:8: nothing")))
 	if err != nil {
 		t.Fatal(err)
 	}

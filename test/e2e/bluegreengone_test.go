@@ -57,7 +57,7 @@ func TestLongBlueGreenDeleted(t *testing.T) {
 	must(t, clients.AwaitMore(s.ctx, patience, 50))
 	must(t, clients.LoseNothing(s.ctx))
 	t.Logf("%d rows acknowledged", clients.Written())
-	must(t, again.Do(s.ctx, "CREATE TABLE later (n int)"))
+	must(t, again.Patient().Do(s.ctx, "CREATE TABLE later (n int)"))
 	s.sql("shop", "DROP TABLE later")
 	if after := s.traces("shop", database); after != before {
 		t.Errorf("the databases listed\n%s\nand now\n%s", before, after)

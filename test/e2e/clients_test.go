@@ -126,8 +126,7 @@ func TestLongClientsPeopleUse(t *testing.T) {
 	s.apply(bare("shop", 3, "pooler: {}"))
 	s.ready("shop")
 	s.condition("shop", v1.ConditionPoolerReady, "True", v1.ReasonPoolerServes)
-	access := s.access("shop", naming.ReadWriteService("shop"))
-	must(t, access.Do(s.ctx, "CREATE TABLE written (client text, row int)"))
+	s.sql("shop", "CREATE TABLE written (client text, row int)")
 	clients, logs := s.startClients("shop"), s.followLogs("shop", 3)
 	act := func(name string, change func()) {
 		t.Helper()

@@ -146,10 +146,10 @@ func (s *story) tell() {
 		{"logs", "--selector=" + naming.LabelMyApp, "--prefix", "--tail=30"},
 	} {
 		out, err := s.Kubectl(s.ctx, args...)
-		s.Logf("kubectl %s (%v)\n%s", strings.Join(args, " "), err, out)
+		s.Logf("what is left: kubectl %s (%v)\n%s", strings.Join(args, " "), err, out)
 	}
 	out, _ := system.Kubectl(s.ctx, "logs", operator, "--tail=60")
-	s.Logf("the operator's log\n%s", out)
+	s.Logf("what is left: the operator's log\n%s", out)
 }
 
 // must ends the story where there is an error.

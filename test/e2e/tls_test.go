@@ -55,7 +55,7 @@ func TestLongClientsKnowTheServer(t *testing.T) {
 	must(t, s.Get(s.ctx, "service/shop", &service))
 	outside = outside.At("worker0", "worker0")
 	outside.Port = uint16(service.Spec.Ports[0].NodePort)
-	if _, err := outside.Ask(s.ctx, "SELECT 1"); err == nil || !strings.Contains(err.Error(), "worker0") {
+	if _, err := outside.Patient().Ask(s.ctx, "SELECT 1"); err == nil || !strings.Contains(err.Error(), "worker0") {
 		t.Errorf("by a name that it does not have: %v", err)
 	}
 	open, err := s.access("shop", "shop").Patient().Connect(s.ctx)
