@@ -33,18 +33,15 @@ func (s *Session) AdvanceSlot(ctx context.Context, slot, lsn string) error {
 			case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end))
 		from pg_replication_slots where slot_name = $1 and not active and restart_lsn < least($2::pg_lsn,
 			case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end)`
-	if _, err := s.conn.Exec(ctx, query, slot, lsn); err != nil {
-		return fmt.Errorf("advance the replication slot %s: %w", slot, err)
-	}
-	return nil
+	return sql.Do(ctx, s.conn, "advance the replication slot "+slot, query, slot, lsn)
 }
 
 // FlushedWAL is the end of the WAL that is on disk (primary).
 func (s *Session) FlushedWAL(ctx context.Context) (wal.LSN, error) {
-	var text string
-	err := s.conn.QueryRow(ctx, "select pg_current_wal_flush_lsn()::text").Scan(&text)
+	text, err := sql.Value[string](ctx, s.conn, "ask how far the WAL is on disk",
+		"select pg_current_wal_flush_lsn()::text")
 	if err != nil {
-		return 0, fmt.Errorf("ask how far the WAL is on disk: %w", err)
+		return 0, err
 	}
 	return wal.ParseLSN(text)
 }
@@ -52,10 +49,9 @@ func (s *Session) FlushedWAL(ctx context.Context) (wal.LSN, error) {
 // InsertedWAL is the end of all WAL that there is (primary), also of that which is not written yet: a commit that waits
 // for no disk is acknowledged before.
 func (s *Session) InsertedWAL(ctx context.Context) (wal.LSN, error) {
-	var text string
-	err := s.conn.QueryRow(ctx, "select pg_current_wal_insert_lsn()::text").Scan(&text)
+	text, err := sql.Value[string](ctx, s.conn, "ask where the WAL ends", "select pg_current_wal_insert_lsn()::text")
 	if err != nil {
-		return 0, fmt.Errorf("ask where the WAL ends: %w", err)
+		return 0, err
 	}
 	return wal.ParseLSN(text)
 }

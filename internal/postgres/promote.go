@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // promoteInterval is how often Promote looks whether the server is a primary, wakeInterval how often it wakes the
@@ -23,18 +25,18 @@ const (
 // receiver's end, and then waits for wal_retrieve_retry_interval before it looks for a promotion
 // (WaitForWALToBecomeAvailable in xlogrecovery.c, PostgreSQL 17). So it is woken.
 func (s *Session) Promote(ctx context.Context) error {
-	var told bool
-	if err := s.conn.QueryRow(ctx, "select pg_promote(wait => false)").Scan(&told); err != nil {
-		return fmt.Errorf("promote the server: %w", err)
+	told, err := sql.Value[bool](ctx, s.conn, "promote the server", "select pg_promote(wait => false)")
+	if err != nil {
+		return err
 	}
 	if !told {
 		return errors.New("promote the server: it could not be told to")
 	}
 	woken := time.Now()
 	for {
-		var recovers bool
-		if err := s.conn.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&recovers); err != nil {
-			return fmt.Errorf("wait for the promotion: %w", err)
+		recovers, err := sql.Value[bool](ctx, s.conn, "wait for the promotion", "select pg_is_in_recovery()")
+		if err != nil {
+			return err
 		}
 		if !recovers {
 			return nil
@@ -54,9 +56,9 @@ func (s *Session) Promote(ctx context.Context) error {
 // wakeIdle wakes the startup process where it waits for WAL.
 func (s *Session) wakeIdle(ctx context.Context) error {
 	const query = "select coalesce((select wait_event from pg_stat_activity where backend_type = 'startup'), '')"
-	var wait string
-	if err := s.conn.QueryRow(ctx, query).Scan(&wait); err != nil {
-		return fmt.Errorf("ask for what the startup process waits: %w", err)
+	wait, err := sql.Value[string](ctx, s.conn, "ask for what the startup process waits", query)
+	if err != nil {
+		return err
 	}
 	if !isForWAL(wait) {
 		return nil

@@ -104,10 +104,7 @@ func (s *Session) PendingRestart(ctx context.Context) ([]string, error) {
 // ProveWrite commits something and waits until it is on disk: a message in the
 // WAL that nobody reads (PostgreSQL 17 documentation, 9.28.6), so no table is needed.
 func (s *Session) ProveWrite(ctx context.Context) error {
-	if _, err := s.conn.Exec(ctx, "select pg_logical_emit_message(true, 'toban', 'alive')"); err != nil {
-		return fmt.Errorf("write to the WAL: %w", err)
-	}
-	return nil
+	return sql.Do(ctx, s.conn, "write to the WAL", "select pg_logical_emit_message(true, 'toban', 'alive')")
 }
 
 // OldestWAL is where the oldest WAL file begins that there is. The server is asked, and the folder not read: who looks
@@ -172,18 +169,12 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 
 // withoutMembers lets nobody be a member of our own roles that are made late.
 func withoutMembers(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, sql.WithoutMembers); err != nil {
-		return fmt.Errorf("keep others from being members of our own roles: %w", err)
-	}
-	return nil
+	return sql.Do(ctx, conn, "keep others from being members of our own roles", sql.WithoutMembers)
 }
 
 // withoutTriggers lets no event trigger at login keep our roles out.
 func withoutTriggers(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, sql.WithoutTriggers); err != nil {
-		return fmt.Errorf("keep event triggers at login from our own roles: %w", err)
-	}
-	return nil
+	return sql.Do(ctx, conn, "keep event triggers at login from our own roles", sql.WithoutTriggers)
 }
 
 // CloseMaintenance lets nobody connect to the databases postgres and template1 but superusers, our own roles and those
@@ -201,10 +192,7 @@ func (s *Session) CloseMaintenance(ctx context.Context) error {
 			revoke all on database template1 from public;
 		end if;
 	end $$`
-	if _, err := s.conn.Exec(ctx, statement); err != nil {
-		return fmt.Errorf("close the databases postgres and template1 to applications: %w", err)
-	}
-	return nil
+	return sql.Do(ctx, s.conn, "close the databases postgres and template1 to applications", statement)
 }
 
 // ownRoles are those that are no clients. What applies the changes of another side has no client at all.
@@ -237,9 +225,10 @@ func (s *Session) Idle(ctx context.Context) (idle time.Duration, known bool, err
 		and (a.query_start is not null or a.state is distinct from 'idle')
 		and not exists (select from pg_auth_members m where m.member = a.usesysid
 			and m.roleid = 'pg_monitor'::regrole)`
-	var seconds *float64
-	if err := s.conn.QueryRow(ctx, query, application).Scan(&seconds); err != nil {
-		return 0, false, fmt.Errorf("look for how long no client has done anything: %w", err)
+	seconds, err := sql.Value[*float64](ctx, s.conn, "look for how long no client has done anything",
+		query, application)
+	if err != nil {
+		return 0, false, err
 	}
 	if seconds == nil {
 		return 0, false, nil
@@ -317,10 +306,7 @@ func (s *Session) Checkpoint(ctx context.Context) error {
 	if _, err := s.conn.Exec(ctx, "set statement_timeout = 0"); err != nil {
 		return fmt.Errorf("write a checkpoint: %w", err)
 	}
-	if _, err := s.conn.Exec(ctx, "checkpoint"); err != nil {
-		return fmt.Errorf("write a checkpoint: %w", err)
-	}
-	return nil
+	return sql.Do(ctx, s.conn, "write a checkpoint", "checkpoint")
 }
 
 // Broken says whether an error means that the connection is of no use any more.

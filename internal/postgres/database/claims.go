@@ -78,29 +78,21 @@ func (w *work) claimOf(ctx context.Context, kind, name string) (claim, error) {
 
 // claim puts a claim on record. Made says that the thing is not there yet, and will be ours.
 func (w *work) claim(ctx context.Context, kind, name string, made bool) error {
-	_, err := w.super.Exec(ctx, `INSERT INTO toban.claim (kind, name, claimant, made) VALUES ($1, $2, $3, $4)
+	return sql.Do(ctx, w.super, fmt.Sprintf("claim the %s %q", kind, name),
+		`INSERT INTO toban.claim (kind, name, claimant, made) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (kind, name) DO UPDATE SET claimant = EXCLUDED.claimant, made = toban.claim.made OR EXCLUDED.made`,
 		kind, name, w.Claimant, made)
-	if err != nil {
-		return fmt.Errorf("claim the %s %q: %w", kind, name, err)
-	}
-	return nil
 }
 
 func (w *work) release(ctx context.Context, kind, name string) error {
-	if _, err := w.super.Exec(ctx, "DELETE FROM toban.claim WHERE kind = $1 AND name = $2", kind, name); err != nil {
-		return fmt.Errorf("release the %s %q: %w", kind, name, err)
-	}
-	return nil
+	return sql.Do(ctx, w.super, fmt.Sprintf("release the %s %q", kind, name),
+		"DELETE FROM toban.claim WHERE kind = $1 AND name = $2", kind, name)
 }
 
 func (w *work) recordGrant(ctx context.Context, role, granted string) error {
-	_, err := w.super.Exec(ctx, "UPDATE toban.claim SET granted = $3 WHERE kind = $1 AND name = $2",
+	return sql.Do(ctx, w.super, fmt.Sprintf("note what %q was granted", role),
+		"UPDATE toban.claim SET granted = $3 WHERE kind = $1 AND name = $2",
 		kindRole, role, granted)
-	if err != nil {
-		return fmt.Errorf("note what %q was granted: %w", role, err)
-	}
-	return nil
 }
 
 // claimed are the roles of the claimant, the last made first.

@@ -32,12 +32,9 @@ func SetPassword(ctx context.Context, connect Connect, role, verifier string) er
 		if verifier == "" {
 			return nil
 		}
-		_, err = w.super.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", sql.Quote(role), verifier),
+		return sql.Do(ctx, w.super, fmt.Sprintf("set the password of the role %q", role),
+			fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", sql.Quote(role), verifier),
 			pgx.QueryExecModeSimpleProtocol)
-		if err != nil {
-			return fmt.Errorf("set the password of the role %q: %w", role, err)
-		}
-		return nil
 	})
 }
 

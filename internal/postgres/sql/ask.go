@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Asked is who can be asked: a connection, or a transaction.
@@ -36,4 +37,14 @@ func Value[T any](ctx context.Context, of interface {
 		return value, fmt.Errorf("%s: %w", what, err)
 	}
 	return value, nil
+}
+
+// Do runs a statement whose answer nobody needs. what says in an error what was being done.
+func Do(ctx context.Context, in interface {
+	Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error)
+}, what, statement string, args ...any) error {
+	if _, err := in.Exec(ctx, statement, args...); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }

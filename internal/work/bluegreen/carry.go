@@ -70,12 +70,8 @@ func setSequences(ctx context.Context, conn *pgx.Conn, all []sequence) error {
 	for i, s := range all {
 		names[i], last[i], called[i] = s.Name, s.Last, s.Called
 	}
-	_, err := conn.Exec(ctx, `select setval(name::regclass, last, called)
+	return sql.Do(ctx, conn, "set sequences", `select setval(name::regclass, last, called)
 		from unnest($1::text[], $2::bigint[], $3::bool[]) as s (name, last, called)`, names, last, called)
-	if err != nil {
-		return fmt.Errorf("set sequences: %w", err)
-	}
-	return nil
 }
 
 // ownRoles are Toban's, which differ from side to side. All others are users', whatever they are called.

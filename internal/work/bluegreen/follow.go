@@ -22,11 +22,10 @@ var ErrMissing = errors.New("the link is broken")
 // those of the other side, and are forgotten.
 func (s Subscriber) Adopt(ctx context.Context) error {
 	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
-		var adopted bool
-		err := conn.QueryRow(ctx, "select not exists (select from pg_publication where pubname = $1)", s.Name).
-			Scan(&adopted)
+		adopted, err := sql.Value[bool](ctx, conn, "look for the publication of the copy",
+			"select not exists (select from pg_publication where pubname = $1)", s.Name)
 		if err != nil {
-			return fmt.Errorf("look for the publication of the copy: %w", err)
+			return err
 		}
 		if adopted {
 			return nil

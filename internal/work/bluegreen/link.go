@@ -148,11 +148,7 @@ func do(ctx context.Context, conn *pgx.Conn, what string, statements ...string) 
 	if len(statements) == 0 {
 		return nil
 	}
-	_, err := conn.Exec(ctx, strings.Join(statements, ";\n"), pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return sql.Do(ctx, conn, what, strings.Join(statements, ";\n"), pgx.QueryExecModeSimpleProtocol)
 }
 
 // majorOf is the major version of a server.

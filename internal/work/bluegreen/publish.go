@@ -146,9 +146,10 @@ func (p Publisher) beginAnew(ctx context.Context) error {
 		return err
 	}
 	defer sql.HangUp(conn)
-	var read bool
-	if err := conn.QueryRow(ctx, "select exists (select "+slotsOfLink+" and active)", p.Name).Scan(&read); err != nil {
-		return fmt.Errorf("look for who reads the slots: %w", err)
+	read, err := sql.Value[bool](ctx, conn, "look for who reads the slots",
+		"select exists (select "+slotsOfLink+" and active)", p.Name)
+	if err != nil {
+		return err
 	}
 	if read {
 		return InTheWay{TablesDiffer, "a table is not published, and the other side follows already"}
@@ -171,10 +172,10 @@ func (p Publisher) publish(ctx context.Context, conn *pgx.Conn, d database) erro
 	if err != nil {
 		return err
 	}
-	var published bool
-	err = conn.QueryRow(ctx, "select exists (select from pg_publication where pubname = $1)", p.Name).Scan(&published)
+	published, err := sql.Value[bool](ctx, conn, "look for the publication",
+		"select exists (select from pg_publication where pubname = $1)", p.Name)
 	if err != nil {
-		return fmt.Errorf("look for the publication: %w", err)
+		return err
 	}
 	if !noted {
 		statements := fmt.Sprintf(notes, sql.Literal(markPrefix+p.Mark), fmt.Sprintf(noting, ""))

@@ -12,10 +12,11 @@ import (
 // Remove removes what the serving side has of a link: its publications and slots. Whoever reads a slot is ended.
 func (p Publisher) Remove(ctx context.Context) error {
 	err := each(ctx, p.Serving, func(conn *pgx.Conn, _ database) error {
-		var ours bool
-		if err := conn.QueryRow(ctx, `select exists (select from pg_publication where pubname = $1
-			and pg_get_userbyid(pubowner) = current_user)`, p.Name).Scan(&ours); err != nil {
-			return fmt.Errorf("look for the publication: %w", err)
+		ours, err := sql.Value[bool](ctx, conn, "look for the publication",
+			`select exists (select from pg_publication where pubname = $1
+			and pg_get_userbyid(pubowner) = current_user)`, p.Name)
+		if err != nil {
+			return err
 		}
 		if !ours {
 			return nil
@@ -79,11 +80,11 @@ func drop(ctx context.Context, conn *pgx.Conn, subscription string) error {
 // RemoveNotes removes what notices changes of the schema. It takes nothing along that somebody has made depend on it.
 func RemoveNotes(ctx context.Context, side Side) error {
 	return each(ctx, side, func(conn *pgx.Conn, _ database) error {
-		var ours bool
-		if err := conn.QueryRow(ctx, `select exists (select from pg_namespace n where n.nspname = $1
-			and `+isOwn+` and obj_description(n.oid, 'pg_namespace') ~ ('^' || $2))`, schema, markPrefix).
-			Scan(&ours); err != nil {
-			return fmt.Errorf("look for the notes: %w", err)
+		ours, err := sql.Value[bool](ctx, conn, "look for the notes",
+			`select exists (select from pg_namespace n where n.nspname = $1
+			and `+isOwn+` and obj_description(n.oid, 'pg_namespace') ~ ('^' || $2))`, schema, markPrefix)
+		if err != nil {
+			return err
 		}
 		if !ours {
 			return nil

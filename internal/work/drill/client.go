@@ -94,10 +94,10 @@ func (c *client) read(ctx context.Context, conn *pgx.Conn, _ int64) error {
 	c.mutex.Lock()
 	newest := c.record.newest()
 	c.mutex.Unlock()
-	var answer int64
-	err := conn.QueryRow(ctx, "SELECT coalesce(max(n), 0) FROM "+c.table+" WHERE way = $1", c.way.Name).Scan(&answer)
+	answer, err := sql.Value[int64](ctx, conn, "read the newest row",
+		"SELECT coalesce(max(n), 0) FROM "+c.table+" WHERE way = $1", c.way.Name)
 	if err != nil {
-		return fmt.Errorf("read the newest row: %w", err)
+		return err
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -189,12 +189,9 @@ func (d *drill) all(is func(*client) bool) bool {
 
 // create makes the schema and the table. An earlier try may have made them.
 func (d *drill) create(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+d.Schema+"; CREATE TABLE IF NOT EXISTS "+d.table()+
-		" (way text NOT NULL, n bigint NOT NULL, PRIMARY KEY (way, n))")
-	if err != nil {
-		return fmt.Errorf("make the table of the drill: %w", err)
-	}
-	return nil
+	return sql.Do(ctx, conn, "make the table of the drill",
+		"CREATE SCHEMA IF NOT EXISTS "+d.Schema+"; CREATE TABLE IF NOT EXISTS "+d.table()+
+			" (way text NOT NULL, n bigint NOT NULL, PRIMARY KEY (way, n))")
 }
 
 // judge looks which acknowledged writes are there.
@@ -219,10 +216,8 @@ func (d *drill) judge(ctx context.Context, result *Result) error {
 
 func (d *drill) drop(ctx context.Context) error {
 	return d.retry(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+d.Schema+" CASCADE"); err != nil {
-			return fmt.Errorf("remove the schema %s of the drill: %w", d.Schema, err)
-		}
-		return nil
+		return sql.Do(ctx, conn, fmt.Sprintf("remove the schema %s of the drill", d.Schema),
+			"DROP SCHEMA IF EXISTS "+d.Schema+" CASCADE")
 	})
 }
 

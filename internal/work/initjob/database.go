@@ -52,8 +52,5 @@ func (j *Job) prepareDatabase(ctx context.Context, primary []string) error {
 func makeRecord(ctx context.Context, super *pgx.Conn, owner string) error {
 	grants := fmt.Sprintf("GRANT USAGE ON SCHEMA toban TO %[1]s; GRANT SELECT, INSERT ON toban.init_step TO %[1]s;",
 		sql.Quote(owner))
-	if _, err := super.Exec(ctx, record+grants, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return fmt.Errorf("make the table toban.init_step: %w", err)
-	}
-	return nil
+	return sql.Do(ctx, super, "make the table toban.init_step", record+grants, pgx.QueryExecModeSimpleProtocol)
 }

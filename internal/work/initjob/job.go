@@ -133,9 +133,9 @@ func (j *Job) unlink(ctx context.Context, primary []string) error {
 // when the first one's node is lost; keepalives then end its session.
 func lock(ctx context.Context, conn *pgx.Conn) error {
 	const key = 0x746f62616e // "toban"
-	var held bool
-	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(key)).Scan(&held); err != nil {
-		return fmt.Errorf("lock out other init Jobs: %w", err)
+	held, err := sql.Value[bool](ctx, conn, "lock out other init Jobs", "SELECT pg_try_advisory_lock($1)", int64(key))
+	if err != nil {
+		return err
 	}
 	if !held {
 		return errBusy

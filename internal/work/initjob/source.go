@@ -79,10 +79,11 @@ func claim(ctx context.Context, conn *pgx.Conn, s script) (bool, error) {
 	if tag.RowsAffected() == 1 {
 		return true, nil
 	}
-	var digest string
-	if err := conn.QueryRow(ctx, "SELECT digest FROM toban.init_step WHERE source = $1",
-		s.name).Scan(&digest); err != nil {
-		return false, fmt.Errorf("read toban.init_step: %w", err)
+	digest, err := sql.Value[string](ctx, conn, "read toban.init_step",
+		"SELECT digest FROM toban.init_step WHERE source = $1",
+		s.name)
+	if err != nil {
+		return false, err
 	}
 	if digest != s.digest {
 		return false, refuse("this source has been run already, and its SQL has changed since then: " +

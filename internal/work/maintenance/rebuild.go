@@ -159,11 +159,8 @@ func checkWith(ctx context.Context, conn *pgx.Conn, i index, installed *string) 
 		pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("make amcheck: %w", err)
 	}
-	_, err = tx.Exec(ctx, "select "+sql.Quote(schema, "bt_index_check")+"($1::oid::regclass, true)", i.oid)
-	if err != nil {
-		return fmt.Errorf("check index %s: %w", i.name, err)
-	}
-	return nil
+	return sql.Do(ctx, tx, "check index "+i.name,
+		"select "+sql.Quote(schema, "bt_index_check")+"($1::oid::regclass, true)", i.oid)
 }
 
 // leftover is the name of an index that a rebuild leaves when it is cut off (PostgreSQL 18 documentation, REINDEX).

@@ -68,10 +68,7 @@ func (w *work) makeStatistics(ctx context.Context) error {
 		}
 	}
 	w.result.Analyzed += len(all)
-	if _, err := w.main.Exec(ctx, "delete from toban.analyzed"); err != nil {
-		return fmt.Errorf("forget what was analyzed: %w", err)
-	}
-	return nil
+	return sql.Do(ctx, w.main, "forget what was analyzed", "delete from toban.analyzed")
 }
 
 // findMissing notes the tables of a database that have no statistics, and reads which ones were noted before.

@@ -3,7 +3,6 @@ package maintenance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -157,9 +156,9 @@ var errBusy = errors.New("another Job of the same kind is at work")
 // lock keeps a second Job out while this session lasts.
 func lock(ctx context.Context, conn *pgx.Conn) error {
 	const key = 0x746f62616e66 // "tobanf"
-	var held bool
-	if err := conn.QueryRow(ctx, "select pg_try_advisory_lock($1)", int64(key)).Scan(&held); err != nil {
-		return fmt.Errorf("lock out other Jobs: %w", err)
+	held, err := sql.Value[bool](ctx, conn, "lock out other Jobs", "select pg_try_advisory_lock($1)", int64(key))
+	if err != nil {
+		return err
 	}
 	if !held {
 		return errBusy
@@ -182,11 +181,8 @@ func (w *work) in(ctx context.Context, database string) (*pgx.Conn, error) {
 
 // tell says how far the work is, in the name of its session: the agent sees it there, and it ends with the session.
 func (w *work) tell(ctx context.Context, p Progress) error {
-	if _, err := w.main.Exec(ctx, "select set_config('application_name', $1, false)",
-		application+p.String()); err != nil {
-		return fmt.Errorf("say how far the work is: %w", err)
-	}
-	return nil
+	return sql.Do(ctx, w.main, "say how far the work is", "select set_config('application_name', $1, false)",
+		application+p.String())
 }
 
 func (w *work) passed(point string) {

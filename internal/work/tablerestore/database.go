@@ -237,10 +237,11 @@ func (r *run) prepareDatabase(ctx context.Context, d *dumped) error {
 
 // open gives the database its rights, its limit and its name.
 func (d *database) open(ctx context.Context) error {
-	var settings int
-	if err := d.run.copy.QueryRow(ctx, `select count(*) from pg_db_role_setting s
-		join pg_database d on d.oid = s.setdatabase where d.datname = current_database()`).Scan(&settings); err != nil {
-		return fmt.Errorf("look for settings of the database: %w", err)
+	settings, err := sql.Value[int](ctx, d.run.copy, "look for settings of the database",
+		`select count(*) from pg_db_role_setting s
+		join pg_database d on d.oid = s.setdatabase where d.datname = current_database()`)
+	if err != nil {
+		return err
 	}
 	if settings > 0 {
 		d.object.say("It had settings by ALTER DATABASE … SET or ALTER ROLE … IN DATABASE: they do not come along.")

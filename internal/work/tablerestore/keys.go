@@ -122,9 +122,10 @@ func checkKeys(ctx context.Context, conn *pgx.Conn, oids []uint32) error {
 	}
 	var broken []string
 	for _, k := range keys {
-		var n int64
-		if err := conn.QueryRow(ctx, k.orphans()).Scan(&n); err != nil {
-			return fmt.Errorf("check the foreign key %s of %s: %w", k.Name, k.From, err)
+		n, err := sql.Value[int64](ctx, conn, fmt.Sprintf("check the foreign key %s of %s", k.Name, k.From),
+			k.orphans())
+		if err != nil {
+			return err
 		}
 		if n > 0 {
 			broken = append(broken,

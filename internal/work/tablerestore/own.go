@@ -2,12 +2,12 @@ package tablerestore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres/sql"
 )
 
 // ofOurs is a mark as far as it counts: every owner can write a comment on what is his. So it counts on what belongs to
@@ -38,10 +38,10 @@ type owners struct {
 
 // heir is who owns on the primary a schema or the database that somebody has owned in the copy.
 func (own *owners) heir(ctx context.Context, owner string) (string, error) {
-	var there bool
-	err := own.primary.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", owner).Scan(&there)
+	there, err := sql.Value[bool](ctx, own.primary, "look for the role "+owner,
+		"select exists (select from pg_roles where rolname = $1)", owner)
 	if err != nil {
-		return "", fmt.Errorf("look for the role %s: %w", owner, err)
+		return "", err
 	}
 	if !there {
 		return own.database, nil

@@ -84,9 +84,9 @@ func (r *run) dropPlanted(ctx context.Context, d *dumped, lent []string) error {
 
 // awaitLent waits until nobody can commit any more what he has made in a schema that was lent to him.
 func awaitLent(ctx context.Context, conn *pgx.Conn, lent []string) error {
-	var since time.Time
-	if err := conn.QueryRow(ctx, "select clock_timestamp()").Scan(&since); err != nil {
-		return fmt.Errorf("ask for the time: %w", err)
+	since, err := sql.Value[time.Time](ctx, conn, "ask for the time", "select clock_timestamp()")
+	if err != nil {
+		return err
 	}
 	for end := time.Now().Add(lentPatience); ; {
 		var busy bool

@@ -56,10 +56,7 @@ func (l *loader) create(ctx context.Context, name, login string) error {
 }
 
 func (l *loader) exec(ctx context.Context, what, statements string) error {
-	if _, err := l.admin.Exec(ctx, statements, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return sql.Do(ctx, l.admin, what, statements, pgx.QueryExecModeSimpleProtocol)
 }
 
 // names are those of the roles of this restore that are there.
@@ -131,12 +128,9 @@ func (l *loader) dropRole(ctx context.Context, name string) error {
 }
 
 func (l *loader) endSessions(ctx context.Context, name string) error {
-	_, err := l.admin.Exec(ctx, `select pg_terminate_backend(pid, 10000) from pg_stat_activity
+	return sql.Do(ctx, l.admin, "end the sessions of a former try",
+		`select pg_terminate_backend(pid, 10000) from pg_stat_activity
 		where usename = $1`, name)
-	if err != nil {
-		return fmt.Errorf("end the sessions of a former try: %w", err)
-	}
-	return nil
 }
 
 // become makes a role that acts as an owner in a database, and as nobody else.
@@ -197,10 +191,10 @@ func (l *loader) session(
 
 // admit lets the role into a database where not everybody may connect.
 func (a *actor) admit(ctx context.Context, database string) error {
-	var may bool
-	if err := a.loader.admin.QueryRow(ctx, "select has_database_privilege($1, $2, 'connect')", a.name, database).
-		Scan(&may); err != nil {
-		return fmt.Errorf("see whether all may connect to %s: %w", database, err)
+	may, err := sql.Value[bool](ctx, a.loader.admin, "see whether all may connect to "+database,
+		"select has_database_privilege($1, $2, 'connect')", a.name, database)
+	if err != nil {
+		return err
 	}
 	if may {
 		return nil

@@ -133,10 +133,10 @@ func (r *run) lock(ctx context.Context) (err error) {
 	if r.guard, err = r.Primary(ctx, "postgres"); err != nil {
 		return err
 	}
-	var held bool
-	err = r.guard.QueryRow(ctx, "select pg_try_advisory_lock($1, hashtext($2))", int32(kind), r.Database).Scan(&held)
+	held, err := sql.Value[bool](ctx, r.guard, "lock out other restores",
+		"select pg_try_advisory_lock($1, hashtext($2))", int32(kind), r.Database)
 	if err != nil {
-		return fmt.Errorf("lock out other restores: %w", err)
+		return err
 	}
 	if !held {
 		return errBusy
@@ -183,11 +183,7 @@ func (o *Options) passed(point string) {
 
 // do runs statements: one transaction where none is open.
 func do(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
-	_, err := conn.Exec(ctx, strings.Join(statements, ";\n"), pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return sql.Do(ctx, conn, what, strings.Join(statements, ";\n"), pgx.QueryExecModeSimpleProtocol)
 }
 
 // column is the first column of what a query finds.

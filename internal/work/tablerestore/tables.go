@@ -82,10 +82,10 @@ func (r *run) findTables(ctx context.Context) (tables []*table, err error) {
 // checkSchemas refuses tables whose schemas are not there any more.
 func (t *table) checkSchemas(ctx context.Context) error {
 	for _, m := range t.family {
-		var there bool
-		if err := t.run.primary.QueryRow(ctx, "select exists (select from pg_namespace where nspname = $1)", m.Schema).
-			Scan(&there); err != nil {
-			return fmt.Errorf("look for the schema %s: %w", m.Schema, err)
+		there, err := sql.Value[bool](ctx, t.run.primary, "look for the schema "+m.Schema,
+			"select exists (select from pg_namespace where nspname = $1)", m.Schema)
+		if err != nil {
+			return err
 		}
 		if !there {
 			return refuse("the schema %s of %s is not there any more: restore the schema, or create it", m.Schema,
