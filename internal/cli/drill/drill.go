@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/await"
 	"toban.dev/internal/cli/cluster"
+	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 )
 
@@ -165,16 +165,13 @@ func tellDrill(out io.Writer, now *v1.FaultDrill, complete *metav1.Condition) er
 
 // tellClients is what the clients have seen, as a table.
 func tellClients(out io.Writer, clients []v1.FaultDrillClient) error {
-	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "CLIENT\tLONGEST OUTAGE\tACKNOWLEDGED\tLOST\tREADS\tSTALE\tOLDEST\tERRORS\tFIRST ERROR")
-	for _, c := range clients {
-		fmt.Fprintf(table, "%s\t%.2fs\t%d\t%d\t%d\t%d\t%s\t%d\t%s\n", c.Way, c.Outage.Seconds(), c.Acknowledged,
-			c.Lost, c.Reads, c.StaleReads, stalenessOf(c), c.Errors, firstLine(c.FirstError))
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("write the table: %w", err)
-	}
-	return nil
+	return show.Table(out, "write the table", func(table io.Writer) {
+		fmt.Fprintln(table, "CLIENT\tLONGEST OUTAGE\tACKNOWLEDGED\tLOST\tREADS\tSTALE\tOLDEST\tERRORS\tFIRST ERROR")
+		for _, c := range clients {
+			fmt.Fprintf(table, "%s\t%.2fs\t%d\t%d\t%d\t%d\t%s\t%d\t%s\n", c.Way, c.Outage.Seconds(), c.Acknowledged,
+				c.Lost, c.Reads, c.StaleReads, stalenessOf(c), c.Errors, firstLine(c.FirstError))
+		}
+	})
 }
 
 // stalenessOf is how old the oldest answer of a standby was, "" where nobody has looked.
@@ -213,17 +210,14 @@ func tellDrills(out io.Writer, name string, drills []v1.FaultDrill) error {
 		fmt.Fprintf(out, "%s had no drill. For one: kubectl toban drill %s --fault ServerKilled\n", name, name)
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "CREATED\tDRILL\tFAULT\tINSTANCE\tOUTAGE\tLOST\tRESULT")
-	for i := range drills {
-		d := &drills[i]
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.CreationTimestamp.UTC().Format(time.RFC3339), d.Name,
-			d.Faults(), d.Instances(), d.Status.Outage, lostOf(d), resultOf(d))
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("write the table: %w", err)
-	}
-	return nil
+	return show.Table(out, "write the table", func(table io.Writer) {
+		fmt.Fprintln(table, "CREATED\tDRILL\tFAULT\tINSTANCE\tOUTAGE\tLOST\tRESULT")
+		for i := range drills {
+			d := &drills[i]
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.CreationTimestamp.UTC().Format(time.RFC3339), d.Name,
+				d.Faults(), d.Instances(), d.Status.Outage, lostOf(d), resultOf(d))
+		}
+	})
 }
 
 func lostOf(d *v1.FaultDrill) string {

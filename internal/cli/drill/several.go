@@ -8,13 +8,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/show"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 )
@@ -137,17 +137,14 @@ func (o *drillOptions) drillOne(
 // tellSummary is what came of several drills, as a table.
 func tellSummary(out io.Writer, drills []v1.FaultDrill) error {
 	fmt.Fprintln(out)
-	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "SAMPLEDB\tDRILL\tFAULT\tINSTANCE\tOUTAGE\tLOST\tRESULT")
-	for i := range drills {
-		d := &drills[i]
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Spec.SampleDB, d.Name, d.Faults(), d.Instances(),
-			d.Status.Outage, lostOf(d), resultOf(d))
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("write the table: %w", err)
-	}
-	return nil
+	return show.Table(out, "write the table", func(table io.Writer) {
+		fmt.Fprintln(table, "SAMPLEDB\tDRILL\tFAULT\tINSTANCE\tOUTAGE\tLOST\tRESULT")
+		for i := range drills {
+			d := &drills[i]
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Spec.SampleDB, d.Name, d.Faults(), d.Instances(),
+				d.Status.Outage, lostOf(d), resultOf(d))
+		}
+	})
 }
 
 // notPassed says which drills have not passed, nil where all have.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"toban.dev/internal/cli/show"
@@ -41,14 +40,11 @@ func writePlan(out io.Writer, p plan.Plan) error {
 
 func writeFields(out io.Writer, name string, fields []plan.Field) error {
 	fmt.Fprintf(out, "SampleDB %s changes:\n", name)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, f := range fields {
-		fmt.Fprintf(table, "  %s\t%s -> %s\n", f.Path, shownValue(f.Before), shownValue(f.After))
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("show the fields: %w", err)
-	}
-	return nil
+	return show.Table(out, "show the fields", func(table io.Writer) {
+		for _, f := range fields {
+			fmt.Fprintf(table, "  %s\t%s -> %s\n", f.Path, shownValue(f.Before), shownValue(f.After))
+		}
+	})
 }
 
 func shownValue(value string) string {
@@ -59,13 +55,14 @@ func shownValue(value string) string {
 }
 
 func writeSteps(out io.Writer, steps []plan.Step) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nSTEP\tWHAT\tON\tWRITES\tBECAUSE OF")
-	for i, s := range steps {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", i+1, s.Effect, orDash(s.Instances), s.Writes, orDash(s.Fields))
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("show the steps: %w", err)
+	err := show.Table(out, "show the steps", func(table io.Writer) {
+		fmt.Fprintln(table, "\nSTEP\tWHAT\tON\tWRITES\tBECAUSE OF")
+		for i, s := range steps {
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", i+1, s.Effect, orDash(s.Instances), s.Writes, orDash(s.Fields))
+		}
+	})
+	if err != nil {
+		return err
 	}
 	fmt.Fprintln(out)
 	for i, s := range steps {

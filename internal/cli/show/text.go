@@ -1,7 +1,10 @@
 package show
 
 import (
+	"fmt"
+	"io"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,4 +39,15 @@ func At(t *metav1.Time) string {
 		return "a moment that is not known yet"
 	}
 	return t.UTC().Format(time.RFC3339)
+}
+
+// Table writes lines whose columns, with tabs between them, stand below each other. what says in an error what was
+// being done.
+func Table(out io.Writer, what string, lines func(out io.Writer)) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	lines(table)
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }

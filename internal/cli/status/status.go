@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,36 +55,33 @@ func Text(ctx context.Context, at *cluster.Cluster, api client.Reader, db *v1.Sa
 
 // writeStatus shows what the operator saw last, and what the servers say now.
 func writeStatus(out io.Writer, db *v1.SampleDB, servers []shownServer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	status := db.Status
-	fmt.Fprintf(w, "%s/%s: %s, %s ready\n",
-		db.Namespace, db.Name, cmp.Or(status.Phase, "not seen by the operator yet"), cmp.Or(status.Ready, "none"))
-	fmt.Fprintln(w, primaryLine(status))
-	fmt.Fprintln(w, "\nINSTANCE\tROLE\tREADY\tVOTER\tZONE\tREASON\tMESSAGE")
-	for _, i := range status.InstanceStatuses {
-		fmt.Fprintf(w, "%s\t%s\t%t\t%t\t%s\t%s\t%s\n",
-			i.Name, cmp.Or(i.Role, "-"), i.Ready, i.Voter, cmp.Or(i.Zone, "-"), i.Reason, i.Message)
-	}
-	writeReaders(w, status.Readers)
-	writeVolumes(w, db)
-	writeServers(w, servers)
-	fmt.Fprintln(w, "\nCONDITION\tSTATUS\tREASON\tMESSAGE")
-	for _, c := range status.Conditions {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
-	}
-	writeUpgrade(w, status.Upgrade)
-	writeStop(w, status.Stop)
-	if r := status.Restart; r != nil && !r.Ended() {
-		fmt.Fprintf(w, "\nrestart of %s since %s: %s\n", r.Asked, show.At(r.StartedAt), r.Message)
-	}
-	writeFinish(w, status.Finish)
-	writeWindows(w, status.Backup)
-	writeScrub(w, status.Backup)
-	writeCopy(w, status.Backup)
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("show the status: %w", err)
-	}
-	return nil
+	return show.Table(out, "show the status", func(w io.Writer) {
+		status := db.Status
+		fmt.Fprintf(w, "%s/%s: %s, %s ready\n",
+			db.Namespace, db.Name, cmp.Or(status.Phase, "not seen by the operator yet"), cmp.Or(status.Ready, "none"))
+		fmt.Fprintln(w, primaryLine(status))
+		fmt.Fprintln(w, "\nINSTANCE\tROLE\tREADY\tVOTER\tZONE\tREASON\tMESSAGE")
+		for _, i := range status.InstanceStatuses {
+			fmt.Fprintf(w, "%s\t%s\t%t\t%t\t%s\t%s\t%s\n",
+				i.Name, cmp.Or(i.Role, "-"), i.Ready, i.Voter, cmp.Or(i.Zone, "-"), i.Reason, i.Message)
+		}
+		writeReaders(w, status.Readers)
+		writeVolumes(w, db)
+		writeServers(w, servers)
+		fmt.Fprintln(w, "\nCONDITION\tSTATUS\tREASON\tMESSAGE")
+		for _, c := range status.Conditions {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
+		}
+		writeUpgrade(w, status.Upgrade)
+		writeStop(w, status.Stop)
+		if r := status.Restart; r != nil && !r.Ended() {
+			fmt.Fprintf(w, "\nrestart of %s since %s: %s\n", r.Asked, show.At(r.StartedAt), r.Message)
+		}
+		writeFinish(w, status.Finish)
+		writeWindows(w, status.Backup)
+		writeScrub(w, status.Backup)
+		writeCopy(w, status.Backup)
+	})
 }
 
 // writeReaders shows the readers.

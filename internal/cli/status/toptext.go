@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"toban.dev/internal/cli/show"
@@ -15,27 +14,24 @@ const statementWidth = 60
 
 // write shows a snapshot to a person.
 func (s shownTop) write(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s/%s: %s, %s, at %s: %d connections of %d\n", s.Namespace, s.Name, s.Instance, s.Role,
-		s.At.UTC().Format(time.RFC3339), s.Connections, s.MaxConnections)
-	fmt.Fprintln(w, "\nSESSIONS\tSTATE\tWAIT")
-	for _, one := range s.States {
-		fmt.Fprintf(w, "%d\t%s\t%s\n", one.Sessions, one.State, cmp.Or(one.Wait, "-"))
-	}
-	if len(s.Sessions) > 0 {
-		fmt.Fprintln(w, "\nPID\tUSER\tDATABASE\tAPPLICATION\tCLIENT\tSTATE\tWAIT\tTRANSACTION\tFOR\tSTATEMENT")
-	}
-	for _, one := range s.Sessions {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", one.PID, one.User, one.Database,
-			cmp.Or(one.Application, "-"), one.Client, one.State, cmp.Or(one.Wait, "-"),
-			show.Span(one.TransactionSeconds), show.Span(one.StatementSeconds), oneLine(one.Statement))
-	}
-	s.writeBlocked(w)
-	s.writeStatements(w)
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("show the snapshot: %w", err)
-	}
-	return nil
+	return show.Table(out, "show the snapshot", func(w io.Writer) {
+		fmt.Fprintf(w, "%s/%s: %s, %s, at %s: %d connections of %d\n", s.Namespace, s.Name, s.Instance, s.Role,
+			s.At.UTC().Format(time.RFC3339), s.Connections, s.MaxConnections)
+		fmt.Fprintln(w, "\nSESSIONS\tSTATE\tWAIT")
+		for _, one := range s.States {
+			fmt.Fprintf(w, "%d\t%s\t%s\n", one.Sessions, one.State, cmp.Or(one.Wait, "-"))
+		}
+		if len(s.Sessions) > 0 {
+			fmt.Fprintln(w, "\nPID\tUSER\tDATABASE\tAPPLICATION\tCLIENT\tSTATE\tWAIT\tTRANSACTION\tFOR\tSTATEMENT")
+		}
+		for _, one := range s.Sessions {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", one.PID, one.User, one.Database,
+				cmp.Or(one.Application, "-"), one.Client, one.State, cmp.Or(one.Wait, "-"),
+				show.Span(one.TransactionSeconds), show.Span(one.StatementSeconds), oneLine(one.Statement))
+		}
+		s.writeBlocked(w)
+		s.writeStatements(w)
+	})
 }
 
 // writeBlocked shows who waits for whom.
