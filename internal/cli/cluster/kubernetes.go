@@ -57,32 +57,29 @@ func (c *Cluster) Rest() (config *rest.Config, namespace string, err error) {
 }
 
 // Connect makes a client, and fills in the namespace.
-func (c *Cluster) Connect() (client.Client, error) {
-	config, options, err := c.clientOptions()
-	if err != nil {
-		return nil, err
-	}
-	api, err := client.New(config, options)
-	if err != nil {
-		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
-	}
-	return api, nil
-}
+func (c *Cluster) Connect() (client.Client, error) { return connect(c, client.New) }
 
-// clientOptions say how a client is made. They fill in the namespace.
-func (c *Cluster) clientOptions() (*rest.Config, client.Options, error) {
+// ConnectWatching makes a client that can watch.
+func (c *Cluster) ConnectWatching() (client.WithWatch, error) { return connect(c, client.NewWithWatch) }
+
+func connect[C client.Client](
+	c *Cluster, open func(*rest.Config, client.Options) (C, error),
+) (api C, err error) {
 	config, namespace, err := c.Rest()
 	if err != nil {
-		return nil, client.Options{}, err
+		return api, err
 	}
 	c.Namespace = cmp.Or(c.Namespace, namespace)
 	known, err := scheme.New()
 	if err != nil {
-		return nil, client.Options{}, err
+		return api, err
 	}
 	// Without a logger of its own the client complains about that, with a stack.
 	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return config, client.Options{Scheme: known, Log: log}, nil
+	if api, err = open(config, client.Options{Scheme: known, Log: log}); err != nil {
+		return api, fmt.Errorf("make a client of the Kubernetes API: %w", err)
+	}
+	return api, nil
 }
 
 // Find makes a client, and reads the SampleDB that a verb is about.
@@ -114,19 +111,6 @@ func (c *Cluster) SameCluster() (out []string) {
 		out = append(out, "--context", c.Context)
 	}
 	return out
-}
-
-// ConnectWatching makes a client that can watch.
-func (c *Cluster) ConnectWatching() (client.WithWatch, error) {
-	config, options, err := c.clientOptions()
-	if err != nil {
-		return nil, err
-	}
-	api, err := client.NewWithWatch(config, options)
-	if err != nil {
-		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
-	}
-	return api, nil
 }
 
 // In is the same cluster in another namespace.
