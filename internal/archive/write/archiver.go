@@ -18,6 +18,7 @@ import (
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/wal"
 )
 
@@ -138,19 +139,19 @@ func (a *Archiver) Run(ctx context.Context, every time.Duration) {
 	var watching sync.WaitGroup
 	watching.Go(func() { a.watch(ctx, every) })
 	defer watching.Wait()
-	pause := firstPause
+	again := firstPause
 	for ctx.Err() == nil {
 		behind, err := a.Step(ctx)
 		wait := every
 		switch {
 		case err != nil:
-			wait, pause = pause, min(2*pause, longestPause)
+			wait, again = again, min(2*again, longestPause)
 		case behind:
-			wait, pause = 0, firstPause
+			wait, again = 0, firstPause
 		default:
-			pause = firstPause
+			again = firstPause
 		}
-		sleep(ctx, wait)
+		pause.For(ctx, wait)
 	}
 }
 
@@ -178,18 +179,6 @@ type stoppedSource struct {
 }
 
 func (s stoppedSource) Flushed(context.Context) (wal.LSN, error) { return s.end, nil }
-
-// sleep says whether the time has passed before ctx has ended.
-func sleep(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
 
 // Step archives what is due, and says whether there is more. After an error it can
 // be called again; State has the error too.

@@ -18,6 +18,7 @@ import (
 	"toban.dev/internal/archive/bucket/buckettest"
 	"toban.dev/internal/archive/format"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/wal"
 )
 
@@ -38,7 +39,7 @@ func (c *countingBucket) Create(ctx context.Context, name string, content []byte
 	if c.takes > 0 {
 		time.Sleep(c.takes)
 	}
-	for c.hangs.Load() && sleep(ctx, time.Second) {
+	for c.hangs.Load() && pause.For(ctx, time.Second) {
 		continue
 	}
 	return c.Memory.Create(ctx, name, content)
@@ -63,7 +64,7 @@ func (c *countingBucket) ListAfter(ctx context.Context, prefix, after string) it
 // every does something again and again, in virtual time.
 func every(ctx context.Context, interval time.Duration, do func()) {
 	go func() {
-		for sleep(ctx, interval) {
+		for pause.For(ctx, interval) {
 			do()
 		}
 	}()
@@ -87,7 +88,7 @@ func archiveFor(
 	defer cancel()
 	write(ctx)
 	go func() {
-		for sleep(ctx, time.Second) {
+		for pause.For(ctx, time.Second) {
 			state := a.State()
 			if state.Err != nil {
 				t.Error(state.Err)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"toban.dev/internal/pause"
 	"toban.dev/internal/wal"
 )
 
@@ -53,7 +54,7 @@ func (l *lag) change(change func(*State)) {
 
 // watch looks how far the WAL is while a step takes long: what waits for a store that hangs is behind, too.
 func (a *Archiver) watch(ctx context.Context, every time.Duration) {
-	for sleep(ctx, every) {
+	for pause.For(ctx, every) {
 		a.mutex.Lock()
 		busy := a.Now().Sub(a.asked) > every
 		a.mutex.Unlock()
