@@ -207,13 +207,16 @@ func raise(all map[string]string, least map[string]int) {
 	}
 }
 
-// postgresqlConf is the text of postgresql.conf. Values are quoted as PostgreSQL
-// reads them (documentation of 17, 19.1.2); a value can't leave its line.
+// postgresqlConf is the text of postgresql.conf.
 func (s *Server) postgresqlConf(settings Settings) string {
-	all := s.parameters(settings)
+	return "# Written by the agent of Toban from the SampleDB. Edits are lost: change spec.postgresql instead.\n" +
+		ConfigText(s.parameters(settings))
+}
+
+// ConfigText is a postgresql.conf. Values are quoted as PostgreSQL reads them (documentation of 17, 19.1.2); a value
+// can't leave its line.
+func ConfigText(all map[string]string) string {
 	var text strings.Builder
-	text.WriteString("# Written by the agent of Toban from the SampleDB. Edits are lost: " +
-		"change spec.postgresql instead.\n")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&text, "%s = '%s'\n", name, quote(all[name]))
 	}

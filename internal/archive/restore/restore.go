@@ -280,5 +280,5 @@ func (r *restoring) finish(ctx context.Context) error {
 	r.restored.Begins = ha.TermStart{LSN: lsn, Timeline: control.Timeline}
 	r.restored.TermHistory = format.BegunBefore(r.restored.Choice.TermHistory, lsn)
 	r.restored.SystemIdentifier = control.SystemIdentifier
-	return errors.Join(syncFileSystem(r.Folder), postgres.SyncData(r.server.Data.Path()))
+	return errors.Join(postgres.SyncFileSystem(r.Folder), postgres.SyncData(r.server.Data.Path()))
 }

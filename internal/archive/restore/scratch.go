@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -157,7 +156,7 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 		"checkpoint_completion_target": "0",
 	})
 	files := map[string]string{
-		"postgresql.conf":      configText(all),
+		"postgresql.conf":      postgres.ConfigText(all),
 		"postgresql.auto.conf": "",
 		// Nobody else gets at the socket: its folder is ours alone, and so is the socket.
 		"pg_hba.conf":   "local all all trust\n",
@@ -169,14 +168,4 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 		}
 	}
 	return nil
-}
-
-// configText is a postgresql.conf (PostgreSQL 17 documentation, 19.1.2).
-func configText(all map[string]string) string {
-	quote := strings.NewReplacer(`'`, `''`, `\`, `\\`, "\n", " ", "\r", " ")
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&text, "%s = '%s'\n", name, quote.Replace(all[name]))
-	}
-	return text.String()
 }

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
@@ -249,21 +247,9 @@ func (u *unpacking) sync() error {
 		folders = append(folders, folder)
 	}
 	for _, name := range folders {
-		if err := syncFileSystem(name); err != nil {
+		if err := postgres.SyncFileSystem(name); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func syncFileSystem(name string) error {
-	folder, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("open %s to sync it: %w", name, err)
-	}
-	defer folder.Close()
-	if err := unix.Syncfs(int(folder.Fd())); err != nil {
-		return fmt.Errorf("write the file system of %s to disk: %w", name, err)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,7 +79,7 @@ func (u *upgrade) configure(p places, more string) (options string, err error) {
 		return "", fmt.Errorf("make the folder of the settings: %w", err)
 	}
 	files := map[string]string{
-		"postgresql.conf": configText(u.parameters(p.programs.Major)),
+		"postgresql.conf": postgres.ConfigText(u.parameters(p.programs.Major)),
 		// Nobody else gets at the socket: its folder is ours alone, and so is the socket.
 		"pg_hba.conf":   "local all all trust\n",
 		"pg_ident.conf": "",
@@ -118,16 +117,6 @@ func (u *upgrade) parameters(major int) map[string]string {
 		all["max_locks_per_transaction"] = strconv.Itoa(leastLocks)
 	}
 	return all
-}
-
-// configText is a postgresql.conf (PostgreSQL 17 documentation, 19.1.2).
-func configText(all map[string]string) string {
-	quote := strings.NewReplacer(`'`, `''`, `\`, `\\`, "\n", " ", "\r", " ")
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&text, "%s = '%s'\n", name, quote.Replace(all[name]))
-	}
-	return text.String()
 }
 
 // firstWAL is where the first WAL begins that is there.
