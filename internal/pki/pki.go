@@ -182,7 +182,7 @@ func (a *Authority) issue(identity string, names []string, now, until time.Time)
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	addNames(template, names)
+	AddNames(template, names)
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
 		return Leaf{}, fmt.Errorf("sign certificate of %q: %w", identity, err)
@@ -199,7 +199,8 @@ func (a *Authority) issue(identity string, names []string, now, until time.Time)
 	}, nil
 }
 
-func addNames(template *x509.Certificate, names []string) {
+// AddNames adds names and addresses to a certificate.
+func AddNames(template *x509.Certificate, names []string) {
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)

@@ -11,7 +11,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
-	"net"
 	"testing"
 	"time"
 
@@ -71,13 +70,7 @@ func (r *Root) IssueUntil(t testing.TB, names []string, end time.Time) pki.Given
 		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	for _, name := range names {
-		if ip := net.ParseIP(name); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, name)
-		}
-	}
+	pki.AddNames(template, names)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	must(t, err)
 	return pki.Given{
