@@ -76,8 +76,8 @@ func podTemplate(app *v1.MyApp, release Release) corev1.PodTemplateSpec {
 	spec := release.Spec
 	out := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels:      merged(spec.Pod.Labels, naming.AppLabels(app.Name), naming.AppSelector(app.Name)),
-			Annotations: merged(spec.Pod.Annotations),
+			Labels:      desired.Merged(spec.Pod.Labels, naming.AppLabels(app.Name), naming.AppSelector(app.Name)),
+			Annotations: desired.Merged(spec.Pod.Annotations),
 		},
 		Spec: podSpec(spec, appContainer(spec)),
 	}

@@ -4,8 +4,6 @@
 package myapp
 
 import (
-	"maps"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/myapp/v1"
@@ -20,13 +18,4 @@ func meta(app *v1.MyApp, name string) metav1.ObjectMeta {
 		Labels:          naming.AppLabels(app.Name),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(app, v1.GroupVersion.WithKind("MyApp"))},
 	}
-}
-
-// merged has the entries of all maps; a later one wins.
-func merged(all ...map[string]string) map[string]string {
-	out := map[string]string{}
-	for _, m := range all {
-		maps.Copy(out, m)
-	}
-	return out
 }

@@ -84,7 +84,7 @@ func migrationPod(app *v1.MyApp, update Update) corev1.PodTemplateSpec {
 	pod.ActiveDeadlineSeconds = &deadline
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels: merged(spec.Pod.Labels, naming.AppLabels(app.Name),
+			Labels: desired.Merged(spec.Pod.Labels, naming.AppLabels(app.Name),
 				map[string]string{naming.LabelComponent: naming.ComponentMigrate}),
 		},
 		Spec: pod,

@@ -10,12 +10,13 @@ import (
 
 	v1 "toban.dev/api/myapp/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 )
 
 // Service leads to all Pods that are ready.
 func Service(app *v1.MyApp) *corev1.Service {
 	s := service(app, naming.App(app.Name), naming.AppSelector(app.Name))
-	s.Annotations = merged(app.Spec.Service.Annotations)
+	s.Annotations = desired.Merged(app.Spec.Service.Annotations)
 	if app.Spec.Service.Type != "" {
 		s.Spec.Type = app.Spec.Service.Type
 	}
@@ -50,7 +51,7 @@ func Ingress(app *v1.MyApp) *networkingv1.Ingress {
 	}
 	prefix := networkingv1.PathTypePrefix
 	object := meta(app, naming.App(app.Name))
-	object.Annotations = merged(want.Annotations)
+	object.Annotations = desired.Merged(want.Annotations)
 	out := &networkingv1.Ingress{
 		ObjectMeta: object,
 		Spec: networkingv1.IngressSpec{
