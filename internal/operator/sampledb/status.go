@@ -161,13 +161,7 @@ func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
 // InstanceStatuses are those of the wanted instances, and beyond them of those whose Pod is still
 // there or that still count.
 func (s *scope) InstanceStatuses() []v1.InstanceStatus {
-	ordinals := map[int]bool{}
-	for i := range s.Instances() {
-		ordinals[i] = true
-	}
-	for i := range s.Seen.Pods {
-		ordinals[i] = true
-	}
+	ordinals := s.Ordinals()
 	for _, old := range s.DB.Status.InstanceStatuses {
 		if i, known := naming.Ordinal(old.Name); known && s.Votes(old.Name) {
 			ordinals[i] = true

@@ -203,15 +203,8 @@ func overlapOf(text string) (overlap time.Duration, wrong string) {
 
 // everyInstance is those that are wanted, and those that are there.
 func (s *authorityTopic) everyInstance() []string {
-	ordinals := map[int]bool{}
-	for i := range s.Instances() {
-		ordinals[i] = true
-	}
-	for i := range s.Seen.Pods {
-		ordinals[i] = true
-	}
 	var out []string
-	for _, i := range slices.Sorted(maps.Keys(ordinals)) {
+	for _, i := range slices.Sorted(maps.Keys(s.Ordinals())) {
 		out = append(out, naming.Instance(s.DB.Name, i))
 	}
 	return out

@@ -178,5 +178,17 @@ func (s *Core) Stamp() *metav1.Time {
 // Instances are those wanted, by ordinal: from 0 to this, exclusively.
 func (s *Core) Instances() int { return len(s.Config.Members) }
 
+// Ordinals are those of the instances that are wanted, and of those whose Pod is there.
+func (s *World) Ordinals() map[int]bool {
+	ordinals := map[int]bool{}
+	for i := range s.Instances() {
+		ordinals[i] = true
+	}
+	for i := range s.Seen.Pods {
+		ordinals[i] = true
+	}
+	return ordinals
+}
+
 // Starting says that the SampleDB has never been initialised.
 func (s *Core) Starting() bool { return s.InitializedAt == nil }
