@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,22 +19,32 @@ const (
 
 const yes = "yes"
 
-func addBackups(ctx context.Context, indexer client.FieldIndexer) error {
+func addOrders(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1.DatabaseBackup{}, fieldQueued, queuedBy); err != nil {
 		return fmt.Errorf("index DatabaseBackups by what they wait for: %w", err)
 	}
 	if err := indexer.IndexField(ctx, &v1.SampleDB{}, fieldRestore, restoreUnderWay); err != nil {
 		return fmt.Errorf("index SampleDBs by their restores: %w", err)
 	}
-	err := indexer.IndexField(ctx, &v1.DatabaseBackup{}, v1.FieldSampleDB, func(object client.Object) []string {
-		backup, ok := object.(*v1.DatabaseBackup)
-		if !ok {
-			return nil
+	return errors.Join(
+		bySampleDB(ctx, indexer, "DatabaseBackups",
+			func(b *v1.DatabaseBackup) string { return b.Spec.SampleDB }, &v1.DatabaseBackup{}),
+		bySampleDB(ctx, indexer, "FaultDrills",
+			func(d *v1.FaultDrill) string { return d.Spec.SampleDB }, &v1.FaultDrill{}))
+}
+
+// bySampleDB has the cache keep an index of a kind by the SampleDB that an object of it names.
+func bySampleDB[O client.Object](
+	ctx context.Context, indexer client.FieldIndexer, kinds string, of func(O) string, kind O,
+) error {
+	err := indexer.IndexField(ctx, kind, v1.FieldSampleDB, func(object client.Object) []string {
+		if o, ok := object.(O); ok {
+			return []string{of(o)}
 		}
-		return []string{backup.Spec.SampleDB}
+		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("index DatabaseBackups by %s: %w", v1.FieldSampleDB, err)
+		return fmt.Errorf("index %s by %s: %w", kinds, v1.FieldSampleDB, err)
 	}
 	return nil
 }
@@ -95,6 +106,17 @@ func Backups(ctx context.Context, reader client.Reader, namespace, sampleDB stri
 	err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{v1.FieldSampleDB: sampleDB})
 	if err != nil {
 		return nil, fmt.Errorf("list the DatabaseBackups of %s: %w", sampleDB, err)
+	}
+	return list.Items, nil
+}
+
+// Drills are the FaultDrills that name a SampleDB, whoever made them. A reader past the cache has the API server select
+// them.
+func Drills(ctx context.Context, reader client.Reader, namespace, sampleDB string) ([]v1.FaultDrill, error) {
+	var list v1.FaultDrillList
+	err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{v1.FieldSampleDB: sampleDB})
+	if err != nil {
+		return nil, fmt.Errorf("list the FaultDrills of %s: %w", sampleDB, err)
 	}
 	return list.Items, nil
 }

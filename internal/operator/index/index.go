@@ -11,6 +11,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"toban.dev/internal/naming"
@@ -27,7 +29,7 @@ func Field(label string) string { return "metadata.labels." + label }
 
 // Add has the cache keep the indexes. It must be called before the cache starts.
 func Add(ctx context.Context, indexer client.FieldIndexer) error {
-	return errors.Join(addLabels(ctx, indexer), addBackups(ctx, indexer), addDrills(ctx, indexer))
+	return errors.Join(addLabels(ctx, indexer), addOrders(ctx, indexer))
 }
 
 func addLabels(ctx context.Context, indexer client.FieldIndexer) error {
@@ -106,4 +108,17 @@ func OfComponent(ctx context.Context, cached client.Reader, into client.ObjectLi
 		return fmt.Errorf("list what there is of the component %s (%T): %w", component, into, err)
 	}
 	return nil
+}
+
+// Find reads an object by its name, nil where there is none.
+func Find[T client.Object](ctx context.Context, c client.Reader, namespace, name string, into T) (T, error) {
+	var none T
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("read %T %s: %w", into, name, err)
+	}
+	return into, nil
 }

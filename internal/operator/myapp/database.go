@@ -14,6 +14,7 @@ import (
 	toban "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/desired/myapp"
+	"toban.dev/internal/operator/index"
 )
 
 // database is what is known of what spec.database names.
@@ -41,7 +42,7 @@ func (r *Reconciler) observeDatabase(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) observeSampleDB(ctx context.Context, s *scope, name string) error {
-	db, err := find(ctx, r.Client, s.app.Namespace, name, &toban.SampleDB{})
+	db, err := index.Find(ctx, r.Client, s.app.Namespace, name, &toban.SampleDB{})
 	if err != nil || db == nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (d *database) lacksPooler(app *v1.MyApp, db *toban.SampleDB) {
 }
 
 func (r *Reconciler) observePostgreSQL(ctx context.Context, s *scope, name string) error {
-	pg, err := find(ctx, r.Client, s.app.Namespace, name, &pgv1.PostgreSQL{})
+	pg, err := index.Find(ctx, r.Client, s.app.Namespace, name, &pgv1.PostgreSQL{})
 	if err != nil || pg == nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (r *Reconciler) observePostgreSQL(ctx context.Context, s *scope, name strin
 		return nil
 	}
 	d.sampleDB = server.Name
-	db, err := find(ctx, r.Client, s.app.Namespace, server.Name, &toban.SampleDB{})
+	db, err := index.Find(ctx, r.Client, s.app.Namespace, server.Name, &toban.SampleDB{})
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (r *Reconciler) server(
 	case database.Kind == v1.DatabaseSampleDB:
 		return database.Name, true, nil
 	}
-	pg, err := find(ctx, r.Client, namespace, database.Name, &pgv1.PostgreSQL{})
+	pg, err := index.Find(ctx, r.Client, namespace, database.Name, &pgv1.PostgreSQL{})
 	if err != nil || pg == nil {
 		return "", false, err
 	}
@@ -177,6 +178,6 @@ func (r *Reconciler) observeBackup(ctx context.Context, s *scope) error {
 	}
 	name := myapp.MigrationBackup(s.app, s.job, s.seen.database.sampleDB).Name
 	var err error
-	s.seen.backup, err = find(ctx, r.Client, s.app.Namespace, name, &toban.DatabaseBackup{})
+	s.seen.backup, err = index.Find(ctx, r.Client, s.app.Namespace, name, &toban.DatabaseBackup{})
 	return err
 }

@@ -2,14 +2,11 @@ package myapp
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/myapp/v1"
@@ -51,7 +48,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) observeDeployment(ctx context.Context, s *scope) error {
-	have, err := find(ctx, r.Client, s.app.Namespace, naming.App(s.app.Name), &appsv1.Deployment{})
+	have, err := index.Find(ctx, r.Client, s.app.Namespace, naming.App(s.app.Name), &appsv1.Deployment{})
 	if have != nil && s.owner().Has(have) {
 		s.seen.deployment = have
 	}
@@ -122,7 +119,7 @@ func (r *Reconciler) observeConfig(ctx context.Context, s *scope) error {
 		if _, read := s.seen.config[name]; read {
 			continue
 		}
-		have, err := find(ctx, r.Reader, s.app.Namespace, string(name), &corev1.ConfigMap{})
+		have, err := index.Find(ctx, r.Reader, s.app.Namespace, string(name), &corev1.ConfigMap{})
 		if err != nil {
 			return err
 		}
@@ -187,17 +184,4 @@ func (s *scope) annotated(key string) string {
 		return ""
 	}
 	return s.seen.deployment.Spec.Template.Annotations[key]
-}
-
-// find reads an object, nil where there is none.
-func find[T client.Object](ctx context.Context, c client.Reader, namespace, name string, into T) (T, error) {
-	var none T
-	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("read %T %s: %w", into, name, err)
-	}
-	return into, nil
 }

@@ -2,18 +2,16 @@ package world
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/index"
 	"toban.dev/internal/protocol"
 )
 
@@ -91,13 +89,5 @@ func Belongs(db *v1.SampleDB) []client.ListOption {
 
 // Find reads an object of the SampleDB's namespace, nil where there is none.
 func Find[T client.Object](ctx context.Context, c client.Reader, db *v1.SampleDB, name string, into T) (T, error) {
-	var none T
-	err := c.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: name}, into)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("read %T %s: %w", into, name, err)
-	}
-	return into, nil
+	return index.Find(ctx, c, db.Namespace, name, into)
 }
