@@ -16,25 +16,15 @@ func (c change) pooler() *Step {
 	case is == nil && was == nil:
 		return nil
 	case was == nil:
-		return &Step{
-			Effect: AddPooler, Writes: WritesGoOn,
-			Message: "the Service NAME-pool comes, and NAME-app gets its connection strings; no server restarts",
-		}
+		return withoutStop(AddPooler,
+			"the Service NAME-pool comes, and NAME-app gets its connection strings; no server restarts")
 	case is == nil:
-		return &Step{
-			Effect: RemovePooler, Writes: WritesGoOn,
-			Message: "the Service NAME-pool goes, and the sessions of its clients end",
-		}
+		return withoutStop(RemovePooler, "the Service NAME-pool goes, and the sessions of its clients end")
 	case was.ReadOnly == nil && is.ReadOnly != nil:
-		return &Step{
-			Effect: AddPooler, Writes: WritesGoOn,
-			Message: "the Service NAME-pool-ro comes, and NAME-app gets its connection strings; no server restarts",
-		}
+		return withoutStop(AddPooler,
+			"the Service NAME-pool-ro comes, and NAME-app gets its connection strings; no server restarts")
 	case was.ReadOnly != nil && is.ReadOnly == nil:
-		return &Step{
-			Effect: RemovePooler, Writes: WritesGoOn,
-			Message: "the Service NAME-pool-ro goes, and the sessions of its clients end",
-		}
+		return withoutStop(RemovePooler, "the Service NAME-pool-ro goes, and the sessions of its clients end")
 	}
 	pods := func(db *v1.SampleDB) corev1.PodTemplateSpec { // those of all pools are alike
 		return desired.Pools(db)[0].Deployment(db, desired.Settings{}, 1).Spec.Template
@@ -42,9 +32,12 @@ func (c change) pooler() *Step {
 	if reflect.DeepEqual(pods(c.before), pods(c.after)) {
 		return nil
 	}
-	return &Step{
-		Effect: ReplacePooler, Writes: WritesGoOn,
-		Message: "the Pods of the pooler are replaced one after the other: transactions under way end first, and the " +
-			"sessions of idle clients end",
-	}
+	return withoutStop(ReplacePooler,
+		"the Pods of the pooler are replaced one after the other: transactions under way end first, and the "+
+			"sessions of idle clients end")
+}
+
+// withoutStop is a step while which writes go on.
+func withoutStop(effect Effect, message string) *Step {
+	return &Step{Effect: effect, Writes: WritesGoOn, Message: message}
 }
