@@ -107,14 +107,11 @@ func (p Publisher) because(there []string, err error) error {
 
 // clients are the sessions on the serving side that are none of ours.
 func (p Publisher) clients(ctx context.Context) ([]string, error) {
-	conn, err := p.Serving.Connect(ctx, "postgres")
-	if err != nil {
-		return nil, err
-	}
-	defer sql.HangUp(conn)
-	return sql.Column[string](ctx, conn, "look for clients", `select format('process %s of %s (%s)', pid,
-		coalesce(usename, 'a role that is gone'), application_name) from pg_stat_activity
-		where `+sql.Clients+` order by pid`)
+	return on(ctx, p.Serving, func(conn *pgx.Conn) ([]string, error) {
+		return sql.Column[string](ctx, conn, "look for clients", `select format('process %s of %s (%s)', pid,
+			coalesce(usename, 'a role that is gone'), application_name) from pg_stat_activity
+			where `+sql.Clients+` order by pid`)
+	})
 }
 
 // Turn ends this link for good, and has the one back begin, when the other side serves. Until then both are there, and

@@ -76,12 +76,7 @@ func (l Link) make(ctx context.Context, from starting) error {
 }
 
 func (p Publisher) major(ctx context.Context) (int, error) {
-	conn, err := p.Serving.Connect(ctx, "postgres")
-	if err != nil {
-		return 0, err
-	}
-	defer sql.HangUp(conn)
-	return majorOf(ctx, conn)
+	return on(ctx, p.Serving, func(conn *pgx.Conn) (int, error) { return majorOf(ctx, conn) })
 }
 
 // subscription is the statement that makes that of a database. Without a copy of rows all tables count as carried from
@@ -263,25 +258,19 @@ func (p Publisher) Broken(ctx context.Context) (string, error) {
 
 // Behind is how many bytes of WAL the following side has not confirmed.
 func (l Link) Behind(ctx context.Context) (bytes int64, err error) {
-	conn, err := l.Serving.Connect(ctx, "postgres")
-	if err != nil {
-		return 0, err
-	}
-	defer sql.HangUp(conn)
-	return sql.Value[int64](ctx, conn, "ask how far "+l.Following.Name+" is behind",
-		`select coalesce(max(pg_current_wal_lsn() - confirmed_flush_lsn), 0)::bigint
-		from pg_replication_slots where slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')`, l.Name)
+	return on(ctx, l.Serving, func(conn *pgx.Conn) (int64, error) {
+		return sql.Value[int64](ctx, conn, "ask how far "+l.Following.Name+" is behind",
+			`select coalesce(max(pg_current_wal_lsn() - confirmed_flush_lsn), 0)::bigint
+			from pg_replication_slots where slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')`, l.Name)
+	})
 }
 
 // Failures is how often the following side has failed to apply what it was sent, since its statistics began. It tries
 // again by itself, and says in its log why it failed.
 func (s Subscriber) Failures(ctx context.Context) (n int64, err error) {
-	conn, err := s.Following.Connect(ctx, "postgres")
-	if err != nil {
-		return 0, err
-	}
-	defer sql.HangUp(conn)
-	return sql.Value[int64](ctx, conn, "ask how often "+s.Following.Name+" has failed",
-		`select coalesce(sum(apply_error_count), 0)::bigint from pg_stat_subscription_stats
-		where subname = $1`, s.Name)
+	return on(ctx, s.Following, func(conn *pgx.Conn) (int64, error) {
+		return sql.Value[int64](ctx, conn, "ask how often "+s.Following.Name+" has failed",
+			`select coalesce(sum(apply_error_count), 0)::bigint from pg_stat_subscription_stats
+			where subname = $1`, s.Name)
+	})
 }

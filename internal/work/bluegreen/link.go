@@ -133,14 +133,22 @@ func each(ctx context.Context, side Side, do func(*pgx.Conn, database) error) er
 	return err
 }
 
-// doOn runs statements in the database postgres of a side.
-func doOn(ctx context.Context, side Side, what string, statements ...string) error {
+// on calls a function with a session in the database postgres of a side.
+func on[T any](ctx context.Context, side Side, do func(*pgx.Conn) (T, error)) (found T, err error) {
 	conn, err := side.Connect(ctx, "postgres")
 	if err != nil {
-		return err
+		return found, err
 	}
 	defer sql.HangUp(conn)
-	return do(ctx, conn, what, statements...)
+	return do(conn)
+}
+
+// doOn runs statements in the database postgres of a side.
+func doOn(ctx context.Context, side Side, what string, statements ...string) error {
+	_, err := on(ctx, side, func(conn *pgx.Conn) (struct{}, error) {
+		return struct{}{}, do(ctx, conn, what, statements...)
+	})
+	return err
 }
 
 // do runs statements, as one message: several are one transaction.
