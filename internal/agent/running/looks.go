@@ -1,9 +1,12 @@
 package running
 
 import (
+	"context"
 	"time"
 
 	"toban.dev/internal/agent/pressure"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // looks are how the looks at a server went, and how long the next may take.
@@ -46,4 +49,78 @@ func (l *looks) failed(late bool) (twice bool) {
 func (l *looks) busy() bool {
 	return l.proven && time.Since(l.tended) < tendPatience ||
 		l.pressure.Busy() && time.Since(l.answered) < busyPatience
+}
+
+// lateness is for how long WAL waits on a standby between its receipt and its replay: who reads there sees data that is
+// so old. No clock of another node counts. The zero value is ready.
+type lateness struct {
+	// waits is what has been received and not been replayed, the oldest first, with when it was seen to be there.
+	waits []received
+}
+
+// received is how far the WAL reached at a time.
+type received struct {
+	end wal.LSN
+	at  time.Time
+}
+
+// mostWaits bounds what is remembered: some minutes. Of more, the oldest stays.
+const mostWaits = 1000
+
+// see notes how far WAL was received and replayed at a time, and returns for how long the oldest has waited.
+func (l *lateness) see(end, replayed wal.LSN, now time.Time) time.Duration {
+	if n := len(l.waits); n > 0 && end < l.waits[n-1].end {
+		l.waits = nil // another leader's WAL, which has less: what was received of the former one is not replayed
+	}
+	done := 0
+	for done < len(l.waits) && l.waits[done].end <= replayed {
+		done++
+	}
+	l.waits = l.waits[done:]
+	last := replayed
+	if n := len(l.waits); n > 0 {
+		last = l.waits[n-1].end
+	}
+	if end > last && len(l.waits) < mostWaits {
+		l.waits = append(l.waits, received{end, now})
+	}
+	if len(l.waits) == 0 {
+		return 0
+	}
+	return now.Sub(l.waits[0].at)
+}
+
+// spareRoom sees to a server whose volume gets full. A checkpoint, or a restartpoint of a standby, removes the WAL that
+// nobody needs. On a primary, which takes no writes then, the transactions are ended that were writing, and if need be
+// those that only read.
+func (t *monitor) spareRoom(ctx context.Context) error {
+	spares, primary := t.config.spares(), t.standing.IsPrimary()
+	t.status.Change(func(s *protocol.Status) { s.ReadOnly = spares && primary })
+	if !spares {
+		t.spared = time.Time{}
+		return nil
+	}
+	if t.spared.IsZero() {
+		t.spared = time.Now()
+		t.checkpoint()
+	}
+	if !primary {
+		return nil
+	}
+	reads := t.flags.EndReads.Load()
+	ended, err := t.session.EndWriters(ctx, t.spared, reads)
+	if ended > 0 {
+		t.log.Warn("sessions were ended, for the volume gets full", "sessions", ended, "readsToo", reads)
+	}
+	return err
+}
+
+// observeSpace notes whether there is room for WAL.
+func (t *monitor) observeSpace() {
+	free, err := t.server.Directory().FreeSpace()
+	if err != nil {
+		t.log.Warn("the free space of the volume is not known", "error", err.Error())
+		return
+	}
+	t.flags.full.Store(free < leastSpace)
 }

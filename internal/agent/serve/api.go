@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"toban.dev/internal/agent/status"
@@ -298,4 +299,122 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 func writeJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(value) // who hung up asks again
+}
+
+// handleFault breaks this instance, for a FaultDrill.
+func (a *API) handleFault(w http.ResponseWriter, _ *http.Request, order protocol.FaultOrder) {
+	at := time.Now()
+	if err := a.Break(order); err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	writeJSON(w, protocol.FaultResult{At: at})
+}
+
+// readKnown reads a request that binds whoever grants it. One with something in it that is not known here is refused:
+// of what a newer release asks, a part must not be taken for the whole.
+func readKnown(w http.ResponseWriter, r *http.Request, into any) error {
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfig))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("understand the request by version %d of the protocol: %w", protocol.Version, err)
+	}
+	return nil
+}
+
+// handleProgram takes a program that the agent is to go on as. The whole answer is sent before it does: its connections
+// end then.
+func (a *API) handleProgram(w http.ResponseWriter, r *http.Request) {
+	is := protocol.Program{
+		SHA256: r.Header.Get(protocol.HeaderProgram), Architecture: r.Header.Get(protocol.HeaderArchitecture),
+	}
+	a.Log.Info("a program is given", "sha256", is.SHA256, "bytes", r.ContentLength)
+	begin, err := a.GoOnAs(r.Context(), is, http.MaxBytesReader(w, r.Body, protocol.MaxProgram))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	defer begin()
+	text, err := json.Marshal(a.Status.Get())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = w.Write(text)                      // who hung up asks again
+	_ = http.NewResponseController(w).Flush() // likewise
+}
+
+// Poolers are those that send clients to this instance.
+type Poolers interface {
+	// Answer answers one of them.
+	Answer(ctx context.Context, asks protocol.PoolerAsks) protocol.InstanceTells
+	// Hold has them hold their clients until release.
+	Hold(ctx context.Context) (release func())
+}
+
+// handlePooler tells a pooler how this instance is, when that changes.
+func (a *API) handlePooler(w http.ResponseWriter, r *http.Request, asks protocol.PoolerAsks) {
+	if a.Poolers == nil {
+		http.Error(w, "this agent has no part for poolers", http.StatusNotFound)
+		return
+	}
+	writeJSON(w, a.Poolers.Answer(r.Context(), asks))
+}
+
+// databaseDeadline bounds one request about a database. Copying template0 takes long on a slow disk only.
+const databaseDeadline = time.Minute
+
+// handleDatabase makes a database and its roles as the operator declares them. Only the leader does: what
+// it commits, the others get, and its commits wait for them as a user's do.
+func (a *API) handleDatabase(w http.ResponseWriter, r *http.Request, request protocol.DatabaseRequest) {
+	if !a.leads(w) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), databaseDeadline)
+	defer cancel()
+	work := database.Ensure
+	if request.Drop {
+		work = database.Drop
+	}
+	changed, err := work(ctx, a.Connect, request.Declared)
+	for _, what := range changed {
+		a.Log.Info("a database was changed as declared", "claimant", request.Declared.Claimant, "what", what)
+	}
+	result := protocol.DatabaseResult{Changed: changed}
+	if err != nil && !errors.As(err, &result.Refusal) {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	writeJSON(w, result)
+}
+
+// handlePassword gives an application's role another password. As above, only the leader does.
+func (a *API) handlePassword(w http.ResponseWriter, r *http.Request, request protocol.PasswordRequest) {
+	if !a.leads(w) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), databaseDeadline)
+	defer cancel()
+	var result protocol.PasswordResult
+	err := database.SetPassword(ctx, a.Connect, request.Role, request.Verifier)
+	if err != nil && !errors.As(err, &result.Refusal) {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	if err == nil && request.Verifier != "" {
+		a.Log.Info("a role has another password, as the operator asked for", "role", request.Role)
+	}
+	writeJSON(w, result)
+}
+
+// leads says that this instance is the primary, and answers where it is not.
+func (a *API) leads(w http.ResponseWriter) bool {
+	status := a.Status.Get()
+	if status.Election.Leading && status.Role == protocol.RolePrimary {
+		return true
+	}
+	http.Error(w, "this instance is not the primary", http.StatusConflict)
+	return false
 }
