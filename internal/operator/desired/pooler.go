@@ -126,13 +126,8 @@ func PoolNames(db *v1.SampleDB) []string {
 
 // PoolSecret is NAME-pool: the poolers' certificate and its key. It belongs to its revision.
 func PoolSecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, cert, key []byte) *corev1.Secret {
-	secret := &corev1.Secret{
-		ObjectMeta: meta(db, naming.Pool(db.Name)),
-		Type:       corev1.SecretTypeTLS,
-		Data:       map[string][]byte{naming.KeyTLSCertificate: cert, naming.KeyTLSKey: key},
-	}
-	secret.OwnerReferences = ofRevision(revision)
-	return secret
+	data := map[string][]byte{naming.KeyTLSCertificate: cert, naming.KeyTLSKey: key}
+	return secretOf(db, revision, naming.Pool(db.Name), corev1.SecretTypeTLS, data)
 }
 
 // PoolRevision is what NAME-pool belongs to with a certificate for some names of the authority of an epoch.

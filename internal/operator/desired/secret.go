@@ -14,24 +14,29 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 // AuthoritySecret is NAME-ca: the SampleDB's own authority that issues certificates, certificate and key in PEM. Only
 // Pods of ours mount it. It belongs to its revision.
 func AuthoritySecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, cert, key []byte) *corev1.Secret {
-	secret := &corev1.Secret{
-		ObjectMeta: meta(db, naming.AuthoritySecret(db.Name)),
-		Type:       corev1.SecretTypeOpaque,
-		Data:       map[string][]byte{naming.KeyCA: cert, naming.KeyCAKey: key},
-	}
-	secret.OwnerReferences = ofRevision(revision)
-	return secret
+	data := map[string][]byte{naming.KeyCA: cert, naming.KeyCAKey: key}
+	return secretOf(db, revision, naming.AuthoritySecret(db.Name), corev1.SecretTypeOpaque, data)
 }
 
 // AuthorityRevision is what NAME-ca with the authority of an epoch belongs to, as NAME-app belongs to AppRevision.
 func AuthorityRevision(db *v1.SampleDB, epoch int64) *appsv1.ControllerRevision {
 	return secretRevision(db, naming.AuthoritySecret(db.Name),
 		naming.AuthorityRevision(db.Name, strconv.FormatInt(epoch, 10)), epoch)
+}
+
+// secretOf is a Secret that belongs to its revision.
+func secretOf(
+	db *v1.SampleDB, revision *appsv1.ControllerRevision, name string, kind corev1.SecretType, data map[string][]byte,
+) *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: meta(db, name), Type: kind, Data: data}
+	secret.OwnerReferences = ofRevision(revision)
+	return secret
 }
 
 // ofRevision is the owner of what goes with its revision.
@@ -53,13 +58,8 @@ func secretRevision(db *v1.SampleDB, secret, name string, epoch int64) *appsv1.C
 // AppSecret is NAME-app: all that an application needs to connect. It belongs to its revision.
 func AppSecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, password string, ca []byte) *corev1.Secret {
 	spec := initSpec(db)
-	secret := &corev1.Secret{
-		ObjectMeta: meta(db, naming.AppSecret(db.Name)),
-		Type:       corev1.SecretTypeOpaque,
-		Data:       connection(db, login{db.Name, spec.Database, spec.Owner, password}, ca),
-	}
-	secret.OwnerReferences = ofRevision(revision)
-	return secret
+	data := connection(db, login{db.Name, spec.Database, spec.Owner, password}, ca)
+	return secretOf(db, revision, naming.AppSecret(db.Name), corev1.SecretTypeOpaque, data)
 }
 
 // AppRevision is what NAME-app belongs to with the password of an epoch, with the SampleDB's authorities of some epochs
@@ -163,3 +163,44 @@ func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+"
 
 // pgpass writes a field of a password file: ':' and '\' have a '\' before them.
 func pgpass(s string) string { return strings.NewReplacer(`\`, `\\`, `:`, `\:`).Replace(s) }
+
+const volumeCertificate = "certificate"
+
+// ownNames are the names in spec.tls.
+func ownNames(db *v1.SampleDB) []string {
+	var out []string
+	for _, name := range db.Spec.TLS.Names {
+		out = append(out, string(name))
+	}
+	return out
+}
+
+// certificate is what spec.tls wants the servers to show, nil for one of their own authority. What is in NAME-app must
+// be among its names. docs/security.md lists them; those of the instances the agents know themselves.
+func certificate(db *v1.SampleDB) *protocol.Certificate {
+	if db.Spec.TLS.SecretName == "" {
+		return nil
+	}
+	return &protocol.Certificate{
+		Secret: db.Spec.TLS.SecretName,
+		Names: append([]string{
+			naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace),
+			naming.ServiceHost(naming.ReadOnlyService(db.Name), db.Namespace),
+		}, ownNames(db)...),
+	}
+}
+
+// certificateVolumes mount the user's Secret with a certificate. One that is missing keeps no Pod from starting: the
+// server shows a certificate of its own then, and the agent says why.
+func certificateVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
+	if db.Spec.TLS.SecretName == "" {
+		return nil, nil
+	}
+	volume := optionalSecret(volumeCertificate, db.Spec.TLS.SecretName)
+	for _, key := range []string{naming.KeyTLSCertificate, naming.KeyTLSKey, naming.KeyCA} {
+		volume.Secret.Items = append(volume.Secret.Items, corev1.KeyToPath{Key: key, Path: key})
+	}
+	// By its name the agent knows whether it has the one that is asked for now.
+	path := naming.PathCertificate + "/" + db.Spec.TLS.SecretName
+	return []corev1.Volume{volume}, []corev1.VolumeMount{{Name: volumeCertificate, MountPath: path, ReadOnly: true}}
+}
