@@ -311,3 +311,31 @@ type Switchover struct {
 	// Reason is for the log.
 	Reason string `json:"reason"`
 }
+
+// Version is the version of the protocol that an agent of this release speaks. It says so in its status. Agents of
+// several versions mix in one SampleDB, so nothing is asked of one that its version does not have:
+//
+//	0  release 0.1.0, which says no version
+//	1  the status has the version, the limits (ha.Limits), whether the volume stalls, and how far the voter had come
+//	   when its agent started; a vote or a configuration with a member that is not known is refused;
+//	   the name of a standby has the term in which it follows (ha.FollowerName);
+//	   it can be asked for another password of a role (PathPassword), and given another program (PathProgram);
+//	   it tells poolers who leads (PathPooler), and waits for them before it stops in order;
+//	   a primary keeps slots for readers (Config.Readers), which an agent of version 0 would drop
+//
+// docs/agentupdate.md has the rules for the next one.
+const Version = 1
+
+// ImageResult is what the process in the Pod of a look into an image leaves: what it has found there.
+type ImageResult struct {
+	// Version is that of PostgreSQL's programs, for instance "17.12".
+	Version string `json:"version,omitempty"`
+	// CLibrary is the C library with its version, for instance "glibc 2.41", ICU the version of ICU, for instance
+	// "76.1". Each is empty where it is not known.
+	CLibrary string `json:"cLibrary,omitempty"`
+	ICU      string `json:"icu,omitempty"`
+	// Extensions are those that can be created, each with its default version: as many as there is room for.
+	Extensions []string `json:"extensions,omitempty"`
+	// Error is why nothing was found.
+	Error string `json:"error,omitempty"`
+}

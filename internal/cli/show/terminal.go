@@ -1,10 +1,14 @@
 package show
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"golang.org/x/term"
 	"k8s.io/client-go/tools/remotecommand"
@@ -68,4 +72,23 @@ func (t *Terminal) Next() *remotecommand.TerminalSize {
 		return nil
 	}
 	return &remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)} //nolint:gosec // windows are small
+}
+
+// ConfirmName asks for the name of a SampleDB on the terminal. Nothing there, as in a script, is no confirmation.
+func ConfirmName(ctx context.Context, in io.Reader, out io.Writer, name string) error {
+	fmt.Fprintf(out, "To go on, type the name of the SampleDB: ")
+	said := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(in).ReadString('\n')
+		said <- strings.TrimSpace(line)
+	}()
+	select {
+	case <-ctx.Done():
+		return errors.New("it was not confirmed, and nothing was done")
+	case answer := <-said:
+		if answer != name {
+			return errors.New("it was not confirmed, and nothing was done; --yes confirms it without being asked")
+		}
+		return nil
+	}
 }
