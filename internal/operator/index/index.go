@@ -1,7 +1,8 @@
 // Package index finds objects by indexes that the cache keeps, so that one look at an object costs the same whatever
 // else there is: the Pods, Jobs and PersistentVolumeClaims of a SampleDB, a PostgreSQL or a MyApp among all those of
 // its namespace, and those of a component among all that there are; the DatabaseBackups and FaultDrills of a SampleDB;
-// the DatabaseBackups that wait for their turn; the restores that read a backup. It decides nothing about them.
+// the DatabaseBackups that wait for their turn; the restores that read a backup; and any object by its name. It decides
+// nothing about them.
 package index
 
 import (
