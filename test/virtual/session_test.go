@@ -153,9 +153,9 @@ func (s *session) ProveWrite(ctx context.Context) error {
 	return err
 }
 
-// Standbys is postgres.Session's.
-func (s *session) Standbys(ctx context.Context) ([]string, error) {
-	return ask(ctx, s, func(*disk) []string {
+// Standbys is postgres.Session's. The model has nobody who passes for one.
+func (s *session) Standbys(ctx context.Context) (names, impostors []string, err error) {
+	names, err = ask(ctx, s, func(*disk) []string {
 		var names []string
 		for c := range s.downstream {
 			if c.caughtUp {
@@ -164,10 +164,8 @@ func (s *session) Standbys(ctx context.Context) ([]string, error) {
 		}
 		return names
 	})
+	return names, nil, err
 }
-
-// EndImpostors is postgres.Session's. The model has none.
-func (s *session) EndImpostors(ctx context.Context) ([]string, error) { return nil, s.query(ctx) }
 
 // EnsureReplication and the next ones are postgres.Session's. The model has no roles and no slots.
 func (s *session) EnsureReplication(ctx context.Context) error       { return s.query(ctx) }

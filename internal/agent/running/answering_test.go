@@ -62,15 +62,13 @@ func (s *answering) State(ctx context.Context) (postgres.State, error) {
 	return s.state, s.answer(ctx)
 }
 
-func (s *answering) Standbys(ctx context.Context) ([]string, error) {
+func (s *answering) Standbys(ctx context.Context) (names, impostors []string, err error) {
 	if s.busy {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
-	return s.standbys, nil
+	return s.standbys, nil, nil
 }
-
-func (s *answering) EndImpostors(context.Context) ([]string, error) { return nil, nil }
 
 func (s *answering) EnsureSlots(context.Context, []string) error { return nil }
 func (s *answering) KeepLinkSlots(context.Context) (bool, error) { return false, nil }

@@ -287,17 +287,13 @@ func (t *monitor) observeRole(ctx context.Context, state postgres.State, primary
 
 // observePrimary looks who streams from a primary.
 func (t *monitor) observePrimary(ctx context.Context, state postgres.State, oldest string) error {
-	impostors, err := t.session.EndImpostors(ctx)
+	names, impostors, err := t.session.Standbys(ctx)
 	if err != nil {
 		return err
 	}
 	for _, who := range impostors {
 		t.log.Warn("ended replication that passes for a standby's, and acknowledges commits that no standby has: "+
 			"give it another application_name", "who", who)
-	}
-	names, err := t.session.Standbys(ctx)
-	if err != nil {
-		return err
 	}
 	var voters []ha.Voter
 	var standbys []string

@@ -87,8 +87,7 @@ type Session interface {
 	Promote(ctx context.Context) error
 	Checkpoint(ctx context.Context) error
 	ProveWrite(ctx context.Context) error
-	Standbys(ctx context.Context) ([]string, error)
-	EndImpostors(ctx context.Context) ([]string, error)
+	Standbys(ctx context.Context) (names, impostors []string, err error)
 	EnsureReplication(ctx context.Context) error
 	EnsurePooler(ctx context.Context, wanted bool) error
 	CloseMaintenance(ctx context.Context) error

@@ -152,7 +152,7 @@ func (i *Instance) stopInOrder(then func()) {
 			if d.Action != ha.Resign {
 				return
 			}
-			i.noteYield(d) // before the stop: one that fails would follow again at once
+			i.watch.noteYield(d, i.now) // before the stop: one that fails would follow again at once
 		}
 		i.stop(then)
 	})
@@ -165,9 +165,9 @@ func (i *Instance) resign(d ha.Decision) {
 }
 
 // noteYield notes that this instance makes way because nobody acknowledges its commits.
-func (i *Instance) noteYield(d ha.Decision) {
+func (w *watch) noteYield(d ha.Decision, now time.Duration) {
 	if d.Reason == ha.ReasonUnacknowledged {
-		i.watch.yielded = i.now
+		w.yielded = now
 	}
 }
 

@@ -42,8 +42,12 @@ type watch struct {
 	unelected bool
 	// looked is when the server was asked last how it is, since its leader is lost.
 	looked time.Duration
-	// replayed is how far the server has replayed its WAL, moved when it was last seen to have replayed more, or to
-	// have nothing to replay.
+	replaySeen
+}
+
+// replaySeen is how far a server has replayed its WAL, and when it was last seen to have replayed more, or to have nothing
+// to replay.
+type replaySeen struct {
 	replayed wal.LSN
 	moved    time.Duration
 }
