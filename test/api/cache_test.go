@@ -29,6 +29,15 @@ func (c behind) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	return c.Client.Get(ctx, key, object, opts...)
 }
 
+// reconcileBehind reconciles while the operator's cache has a SampleDB as it once was, and all else as it is.
+func (w *world) reconcileBehind(db, was *v1.SampleDB) *v1.SampleDB {
+	w.Helper()
+	cache := w.reconciler.Client
+	w.reconciler.Client = behind{cache, was}
+	defer func() { w.reconciler.Client = cache }()
+	return w.reconcile(db)
+}
+
 // What a cache that is behind says of the status is not what it is: a SampleDB that was Ready, got worse and is
 // Ready again must say so.
 func TestAStatusIsWrittenThoughTheCacheIsBehind(t *testing.T) {

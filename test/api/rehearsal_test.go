@@ -379,6 +379,26 @@ func TestARehearsalAlone(t *testing.T) {
 	m.rests(db)
 }
 
+// A request that could not be taken away when the rehearsal was done is taken away later, and begins no other.
+func TestARehearsalWhoseRequestIsTakenAwayLater(t *testing.T) {
+	m := newRehearsals(t)
+	db := m.reconcile(m.wantsOnly(m.archived(), "18"))
+	job, pod := m.rehearsing()
+	m.found(job, pod, 0, sound)
+	db = m.reconcile(db)
+	done, refused := db.Status.Rehearsal, false
+	m.reconciler.Client = raced{m.reconciler.Client, naming.AnnotationRehearse, &refused}
+	for range 4 {
+		db = m.reconcile(db)
+	}
+	if !refused || db.Annotations[naming.AnnotationRehearse] != "" || len(m.rehearsalJobs()) > 0 {
+		t.Errorf("refused: %v; %v, %v", refused, db.Annotations, m.rehearsalJobs())
+	}
+	if r := db.Status.Rehearsal; !r.Ended() || !r.Time.Equal(done.Time) {
+		t.Errorf("it was %+v, and is %+v", done, r)
+	}
+}
+
 // What can't be rehearsed is refused with a sentence; a request that is taken back ends what was begun.
 func TestARehearsalThatIsRefused(t *testing.T) {
 	m := newRehearsals(t)

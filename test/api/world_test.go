@@ -151,29 +151,6 @@ func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.O
 	return cached.Whole(slimmed(c), c.Client).Get(ctx, key, object, opts...)
 }
 
-// behind is a cache that does not have the last writes of a SampleDB yet.
-type behind struct {
-	client.Client
-	old *v1.SampleDB
-}
-
-func (c behind) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	if db, ok := object.(*v1.SampleDB); ok && key == client.ObjectKeyFromObject(c.old) {
-		c.old.DeepCopyInto(db)
-		return nil
-	}
-	return c.Client.Get(ctx, key, object, opts...)
-}
-
-// reconcileBehind reconciles while the operator's cache has a SampleDB as it once was, and all else as it is.
-func (w *world) reconcileBehind(db, old *v1.SampleDB) *v1.SampleDB {
-	w.Helper()
-	cache := w.reconciler.Client
-	w.reconciler.Client = behind{cache, old}
-	defer func() { w.reconciler.Client = cache }()
-	return w.reconcile(db)
-}
-
 // slimmed is the cache itself.
 type slimmed struct{ client.Client }
 
