@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 )
@@ -34,6 +35,31 @@ func TestWhatWasOverwrittenAfterSomePagesEndsNowhere(t *testing.T) {
 				t.Errorf("seed %d, flushed %d: near %d, end %d, want %d", seed, flushed, near, got, want)
 				break
 			}
+		}
+	}
+}
+
+func TestThePageThatOverwritesARecord(t *testing.T) {
+	p := Pages{Page: 128, Segment: 1024}
+	for name, c := range map[string]struct {
+		magic, info uint16
+		end, want   LSN
+	}{
+		"what PostgreSQL 15 to 18 sets":         {0xD110, 0x8, 1024, 512},
+		"on a page that is the record's last":   {0xD110, 0x8, 513, 512},
+		"on a page that the record has no more": {0xD110, 0x8, 512, 0},
+		"what PostgreSQL 19 sets":               {magic19, 0x4, 1024, 512},
+		"what that bit means before":            {0xD118, 0x4, 1024, 0},
+		"a page that goes on":                   {0xD110, pageContinues, 1024, 0},
+		"a page of zeros":                       {0, 0, 1024, 0},
+	} {
+		bytes := make([]byte, 1024)
+		binary.LittleEndian.PutUint16(bytes[384:], 0xD110)
+		binary.LittleEndian.PutUint16(bytes[512:], c.magic)
+		binary.LittleEndian.PutUint16(bytes[514:], c.info)
+		at, err := p.Overwritten(300, c.end, func(page LSN) ([]byte, error) { return bytes[page:], nil })
+		if at != c.want || err != nil {
+			t.Errorf("%s: %s, not %s: %v", name, at, c.want, err)
 		}
 	}
 }

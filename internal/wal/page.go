@@ -1,5 +1,7 @@
 package wal
 
+import "encoding/binary"
+
 // Sizes of WAL pages in bytes, as initdb makes them on a 64-bit machine (XLOG_BLCKSZ in pg_config.h;
 // SizeOfXLogShortPHD and SizeOfXLogLongPHD in xlog_internal.h).
 const (
@@ -39,4 +41,36 @@ func (p Pages) RecordEnd(begin LSN, length uint32) LSN {
 		left -= room
 		begin = p.Record(begin.Add(room))
 	}
+}
+
+// Overwritten is where the page begins that overwrites a record: a crash cut that off, it was never continued, and
+// other records follow there. It is 0 where no page before an end does. Head reads the first OverwritesHead bytes of a
+// page, or less where there is no more.
+func (p Pages) Overwritten(begin, end LSN, head func(page LSN) ([]byte, error)) (LSN, error) {
+	for page := p.start(begin).Add(p.Page); page < end; page = page.Add(p.Page) {
+		bytes, err := head(page)
+		if err != nil {
+			return 0, err
+		}
+		if overwrites(bytes) {
+			return page, nil
+		}
+	}
+	return 0, nil
+}
+
+// OverwritesHead is how much of a page says whether it overwrites a record, in bytes: what kind of page it is, and its
+// flags.
+const OverwritesHead = 4
+
+// overwrites says that a page overwrites the rest of the record that began before it.
+func overwrites(page []byte) bool {
+	if len(page) < OverwritesHead {
+		return false
+	}
+	info := binary.LittleEndian.Uint16(page[2:])
+	if binary.LittleEndian.Uint16(page) >= magic19 {
+		return info&pageOverwrites19 != 0
+	}
+	return info&pageOverwrites != 0
 }

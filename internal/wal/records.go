@@ -195,28 +195,22 @@ func (r *Records) head(page LSN) (head, error) {
 	return head{
 		valid: binary.LittleEndian.Uint64(bytes[8:]) == uint64(page) && bytes[1] == magic19>>8 &&
 			remaining <= longestRecord,
-		magic: binary.LittleEndian.Uint16(bytes), info: binary.LittleEndian.Uint16(bytes[2:]), remaining: remaining,
-		page: bytes,
+		info: binary.LittleEndian.Uint16(bytes[2:]), remaining: remaining, page: bytes,
 	}, nil
 }
 
 // head is a page with what its header says: valid that it is the header of this page, remaining how much there is of
 // the record that goes on here.
 type head struct {
-	valid       bool
-	magic, info uint16
-	remaining   uint32
-	page        []byte
+	valid     bool
+	info      uint16
+	remaining uint32
+	page      []byte
 }
 
 func (h head) continues() bool { return h.info&pageContinues != 0 }
 
-func (h head) overwrites() bool {
-	if h.magic >= magic19 {
-		return h.info&pageOverwrites19 != 0
-	}
-	return h.info&pageOverwrites != 0
-}
+func (h head) overwrites() bool { return overwrites(h.page) }
 
 // continuesTo is where the record ends that goes on here, 0 where none does.
 func (h head) continuesTo(p Pages, page LSN) LSN {

@@ -63,7 +63,7 @@ func (f *termFolder) idle(p format.Piece) (bool, error) {
 // in the segment. One that is not complete is looked at when it is.
 func onlyIdle(content []byte, p format.Piece, from uint32) bool {
 	begin, end := p.Segment.Start().Add(uint64(p.From)), p.Segment.Start().Add(uint64(p.To))
-	w := records{content, begin, map[uint32]bool{}}
+	w := records{stretch{content, begin}, map[uint32]bool{}}
 	behind := p.Segment.Start().Add(uint64(from))
 	begin = format.Pages.Record(begin)
 	if len(content) < wal.PageHeader {
@@ -86,11 +86,11 @@ func onlyIdle(content []byte, p format.Piece, from uint32) bool {
 		if length < recordHeader {
 			return false
 		}
-		next := format.Pages.RecordEnd(begin, length)
+		next, whole := w.recordEnd(begin, length)
 		switch {
 		case next > end:
 			return true
-		case next > behind && !w.idle(head[:min(len(head), int(length))]):
+		case whole && next > behind && !w.idle(head[:min(len(head), int(length))]):
 			return false
 		}
 		begin = alignRecord(next)
@@ -119,10 +119,9 @@ const (
 // PostgreSQL writes it.
 const idlePrefix = "toban\x00"
 
-// records reads WAL from an LSN on, where a page begins.
+// records reads a stretch of WAL.
 type records struct {
-	content []byte
-	at      wal.LSN
+	stretch
 	// ours are the transactions that have written one of our messages.
 	ours map[uint32]bool
 }

@@ -65,9 +65,11 @@ const (
 // one that crashed in that moment.
 func switchedBefore(content []byte, s wal.Segment, offset int) bool {
 	end := s.Start().Add(uint64(offset)) //nolint:gosec // it is one of content
+	w := stretch{content[:offset], s.Start()}
 	begin := format.Pages.Record(s.Start())
 	if binary.LittleEndian.Uint16(content[2:])&continued != 0 {
-		begin = alignRecord(format.Pages.RecordEnd(begin, binary.LittleEndian.Uint32(content[remainder:])))
+		rest, _ := w.recordEnd(begin, binary.LittleEndian.Uint32(content[remainder:]))
+		begin = alignRecord(rest)
 	}
 	for {
 		begin = format.Pages.Record(begin)
@@ -79,13 +81,34 @@ func switchedBefore(content []byte, s wal.Segment, offset int) bool {
 		if length == 0 {
 			return false
 		}
+		next, whole := w.recordEnd(begin, length)
 		flags := content[info-s.Start():]
-		if flags[1] == managerXLOG && flags[0]&infoMask == switchRecord {
+		if whole && flags[1] == managerXLOG && flags[0]&infoMask == switchRecord {
 			return true
 		}
-		begin = alignRecord(format.Pages.RecordEnd(begin, length))
+		begin = alignRecord(next)
 	}
 }
 
 // alignRecord is where a record begins that follows one which ends there.
 func alignRecord(end wal.LSN) wal.LSN { return (end + recordAlign - 1) / recordAlign * recordAlign }
+
+// stretch is WAL from an LSN on, where a page begins.
+type stretch struct {
+	content []byte
+	at      wal.LSN
+}
+
+// recordEnd is where a record of a length ends. One that a crash has cut off is not whole: it ends where the page
+// begins that overwrites it, and the next record follows there.
+func (w stretch) recordEnd(begin wal.LSN, length uint32) (end wal.LSN, whole bool) {
+	end = format.Pages.RecordEnd(begin, length)
+	last := w.at.Add(uint64(len(w.content)))
+	page, _ := format.Pages.Overwritten(begin, min(end, last), func(page wal.LSN) ([]byte, error) {
+		return w.content[page-w.at:], nil
+	})
+	if page > 0 {
+		return page, false
+	}
+	return end, true
+}
