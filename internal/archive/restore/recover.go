@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -274,40 +275,56 @@ func (w *waiting) stuck(at wal.LSN) error {
 }
 
 // more says whether a whole record follows an LSN in the WAL that was put there. The wait of the server alone does not
-// prove that there is none: it waits before it looks again. A record begins with its length (xlogrecord.h); behind the
-// last there are zeros, or the end of the plan.
+// prove that there is none: it waits before it looks again.
 func (r *Recovery) more(at wal.LSN) (bool, error) {
-	begin := format.Pages.Record(at)
-	if begin.Add(4) > r.end() {
-		return false, nil
-	}
-	for i := len(r.Plan.Segments) - 1; i >= 0; i-- {
-		s := r.Plan.Segments[i]
-		if begin < s.Segment.Start() || begin >= s.Segment.End() {
-			continue
-		}
-		offset := int64(begin - s.Segment.Start()) //nolint:gosec // less than a segment
-		length, err := readLength(filepath.Join(r.WAL, s.File), offset)
-		if err != nil {
-			return false, err
-		}
-		return length != 0 && format.Pages.RecordEnd(begin, length) <= r.end(), nil
-	}
-	return false, nil
-}
-
-func readLength(name string, offset int64) (uint32, error) {
-	file, err := os.Open(name)
+	more, err := r.recordFollows(at)
 	if errors.Is(err, os.ErrNotExist) {
-		return 1, nil // replayed and removed: there is more
+		return true, nil // replayed and removed: there is more
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look for the end of WAL: %w", err)
+		return false, fmt.Errorf("look for the end of WAL: %w", err)
 	}
-	defer file.Close()
-	var head [4]byte
-	if _, err := file.ReadAt(head[:], offset); err != nil {
-		return 0, fmt.Errorf("look for the end of WAL: %w", err)
+	return more, nil
+}
+
+// recordFollows is more. A record begins with its length (xlogrecord.h); behind the last there are zeros, or the end of
+// the plan. One that goes beyond that may have been cut off by a crash: then others follow, on the page that overwrites
+// it.
+func (r *Recovery) recordFollows(at wal.LSN) (bool, error) {
+	begin, end := format.Pages.Record(at), r.end()
+	head, err := r.word(begin)
+	if err != nil || head == nil {
+		return false, err
 	}
-	return binary.LittleEndian.Uint32(head[:]), nil
+	length := binary.LittleEndian.Uint32(head)
+	if length == 0 || format.Pages.RecordEnd(begin, length) <= end {
+		return length != 0, nil
+	}
+	page, err := format.Pages.Overwritten(begin, end, r.word)
+	if err != nil || page == 0 {
+		return false, err
+	}
+	return r.recordFollows(page)
+}
+
+// word is what four bytes of WAL there are from an LSN on, nil where the plan has none.
+func (r *Recovery) word(at wal.LSN) ([]byte, error) {
+	const length = wal.OverwritesHead
+	if at.Add(length) > r.end() {
+		return nil, nil
+	}
+	for _, s := range slices.Backward(r.Plan.Segments) {
+		if at < s.Segment.Start() || at >= s.Segment.End() {
+			continue
+		}
+		file, err := os.Open(filepath.Join(r.WAL, s.File))
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		var word [length]byte
+		_, err = file.ReadAt(word[:], int64(at-s.Segment.Start())) //nolint:gosec // less than a segment
+		return word[:], err
+	}
+	return nil, nil
 }
