@@ -31,10 +31,12 @@ type Records struct {
 	// Read reads that much from a position on, all of it in one segment; less, or nothing, where there is no more.
 	Read func(at LSN, length uint64) ([]byte, error)
 
-	// chunk is what was read last, from a position on; last is where the last record begins, 0 where that is not known.
-	chunk []byte
-	from  LSN
-	last  LSN
+	// chunk is what was read last, from a position on; last is where the last record begins, 0 where that is not known;
+	// timeline is that of the last page whose records were read, 0 where that is not known.
+	chunk    []byte
+	from     LSN
+	last     LSN
+	timeline Timeline
 }
 
 // Near is the last position at or before flushed, and after low, at which a record is seen to end without reading all
@@ -74,7 +76,14 @@ func (r *Records) Near(low, flushed LSN) (LSN, error) {
 // After is where the last whole record ends of those that follow a position, at which one ends; none that ends after
 // the limit counts. After so many bytes it stops, and says that it has not come to the end.
 func (r *Records) After(at, limit LSN, most uint64) (end LSN, whole bool, err error) {
-	r.last, r.chunk = 0, nil // what was read before may be different by now
+	r.last, r.chunk, r.timeline = 0, nil, 0 // what was read before may be different by now
+	before, err := r.lastPage(0, r.Pages.start(max(at, 1)-1))
+	if err == nil {
+		_, err = r.follow(before)
+	}
+	if err != nil {
+		return at, false, err
+	}
 	for began := at; at.Since(began) < most; {
 		next, ok, err := r.next(at)
 		if err != nil || !ok || next > limit {
@@ -88,7 +97,7 @@ func (r *Records) After(at, limit LSN, most uint64) (end LSN, whole bool, err er
 // next is where the record ends that follows a position; false where it is not there, or not whole.
 func (r *Records) next(at LSN) (end LSN, ok bool, err error) {
 	begin := r.Pages.Record(at)
-	head, err := r.head(r.Pages.start(begin))
+	head, err := r.follow(r.Pages.start(begin))
 	first := begin == r.Pages.Record(r.Pages.start(begin))
 	if err != nil || !head.valid || first && head.continues() {
 		return 0, false, err
@@ -109,7 +118,7 @@ func (r *Records) next(at LSN) (end LSN, ok bool, err error) {
 			break
 		}
 		page := place.Add(uint64(len(part)))
-		head, err = r.head(page)
+		head, err = r.follow(page)
 		switch {
 		case err != nil || !head.valid:
 			return 0, false, err
@@ -129,6 +138,17 @@ func (r *Records) next(at LSN) (end LSN, ok bool, err error) {
 		end = end.Add(-uint64(end) % r.Pages.Segment)
 	}
 	return end, true, nil
+}
+
+// follow is head for the next page whose records are read. None follows that is of an earlier timeline than the one
+// before it (XLogReaderValidatePageHeader in xlogreader.c): where a standby has received the last segment of a new
+// timeline, the next one of the timeline before may be there still.
+func (r *Records) follow(page LSN) (head, error) {
+	head, err := r.head(page)
+	if head.valid = head.valid && head.timeline >= r.timeline; head.valid {
+		r.timeline = head.timeline
+	}
+	return head, err
 }
 
 // isLength says that a record may be that long.
@@ -195,7 +215,8 @@ func (r *Records) head(page LSN) (head, error) {
 	return head{
 		valid: binary.LittleEndian.Uint64(bytes[8:]) == uint64(page) && bytes[1] == magic19>>8 &&
 			remaining <= longestRecord,
-		info: binary.LittleEndian.Uint16(bytes[2:]), remaining: remaining, page: bytes,
+		info:     binary.LittleEndian.Uint16(bytes[2:]),
+		timeline: Timeline(binary.LittleEndian.Uint32(bytes[4:])), remaining: remaining, page: bytes,
 	}, nil
 }
 
@@ -204,6 +225,7 @@ func (r *Records) head(page LSN) (head, error) {
 type head struct {
 	valid     bool
 	info      uint16
+	timeline  Timeline
 	remaining uint32
 	page      []byte
 }

@@ -13,8 +13,9 @@ type written struct {
 	pages Pages
 	bytes []byte // from position 0 on
 	// ends are where its records end: with all of its bytes, and as replay tells it.
-	ends []recordEnd
-	last LSN
+	ends     []recordEnd
+	last     LSN
+	timeline uint32
 }
 
 type recordEnd struct{ raw, end LSN }
@@ -33,6 +34,7 @@ func (w *written) page(remaining int, info uint16) {
 	head := make([]byte, length)
 	binary.LittleEndian.PutUint16(head, 0xD110)
 	binary.LittleEndian.PutUint16(head[2:], info)
+	binary.LittleEndian.PutUint32(head[4:], w.timeline)
 	binary.LittleEndian.PutUint64(head[8:], uint64(at))
 	binary.LittleEndian.PutUint32(head[16:], uint32(remaining))
 	w.bytes = append(w.bytes, head...)
