@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -48,3 +49,9 @@ func Do(ctx context.Context, in interface {
 	}
 	return nil
 }
+
+// Quote is an identifier as a statement has it: a name, or several with dots between them.
+func Quote(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
+
+// Literal is a text as a constant of a statement. standard_conforming_strings is on in all sessions of ours.
+func Literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

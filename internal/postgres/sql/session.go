@@ -3,7 +3,11 @@
 // It must not import anything of ours.
 package sql
 
-import "maps"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // superuser is the role that may set what only a superuser may.
 const superuser = "postgres"
@@ -70,4 +74,35 @@ func Settings(role string, own map[string]string) map[string]string {
 	out["session_authorization"] = role
 	maps.Copy(out, own)
 	return out
+}
+
+// Application is how the names begin by which our own sessions are told from those of a person who is the superuser.
+const Application = "toban"
+
+// Clients says of a row of pg_stat_activity that it is a session which may write, and is none of ours: neither of a
+// role that nobody else can log in as, nor the superuser's with a name of ours. A person with psql who is postgres is a
+// client. One of which it is not known yet whose it is (PostgreSQL 18) is none: see Process.EndLogins of package
+// postgres. Users' queries for metrics can't write.
+const Clients = `backend_type in ('client backend', 'walsender') and state is distinct from 'starting'
+	and not coalesce(usename in ('toban_replication', 'toban_backup', 'toban_link', 'toban_metrics')
+		or usename = 'postgres' and starts_with(application_name, '` + Application + `'), false)`
+
+// OptionsVariable gives settings to a session of psql, or of another one of PostgreSQL's programs, in its environment
+// (PostgreSQL 17 documentation, 34.1.2, "options": spaces separate options, and stand behind a backslash in one).
+func OptionsVariable(settings map[string]string) string {
+	// Each is set after the one before: session_authorization resets role.
+	names := []string{"session_authorization"}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if name != "session_authorization" && name != "role" {
+			names = append(names, name)
+		}
+	}
+	escape := strings.NewReplacer(`\`, `\\`, ` `, `\ `)
+	var words []string
+	for _, name := range append(names, "role") {
+		if value, is := settings[name]; is {
+			words = append(words, "-c "+name+"="+escape.Replace(value))
+		}
+	}
+	return "PGOPTIONS=" + strings.Join(words, " ")
 }
