@@ -21,9 +21,7 @@ func (v View) LeaderLost() bool {
 	case m.Ballot.Leader == "" && m.Ballot.Term == 0:
 		return true
 	case m.Ballot.Leader == v.Self:
-		// Who is elected is about to lead, and gives its vote to nobody for as long as it may be silent then.
-		promoting := v.Local.Server == ServerStandby && v.Local.Leaderless <= limit+v.Local.OwnSlack
-		return !v.leads() || v.Local.Server != ServerPrimary && !promoting
+		return !v.leads() || !v.takesWrites()
 	case !slices.Contains(v.Members, m.Ballot.Leader) && !heard:
 		return v.Local.Leaderless > limit+v.Local.Slack
 	case heard && leader.Ballot.Term == m.Ballot.Term &&
@@ -33,6 +31,14 @@ func (v View) LeaderLost() bool {
 		return true
 	}
 	return v.Local.Silence > limit+v.Local.Slack || v.Local.Idle > IdleLimit+v.Local.Slack
+}
+
+// takesWrites says that the server of one that was elected takes writes, or is about to: until then it gives its vote
+// to nobody, for as long as its voters wait for it to lead. Who has heard of a later term won't lead, and votes.
+func (v View) takesWrites() bool {
+	soon := v.Local.Server == ServerStandby && v.Local.Leaderless <= IdleLimit+v.Local.OwnSlack
+	outbid := v.promisedLater() && v.Electable()
+	return v.Local.Server == ServerPrimary || soon && !outbid
 }
 
 // Defeated says that the instance stood for the term of its ballot, and was not elected. It asks for no term twice, so

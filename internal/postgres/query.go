@@ -128,19 +128,22 @@ func (s *Session) OldestWAL(ctx context.Context) (wal.LSN, error) {
 
 // Standbys are the application names of the servers that stream from this one. Sessions of other roles that have the
 // name of one whose acknowledgement counts are ended, and told. PostgreSQL goes by that name alone, whatever its case,
-// and counts logical replication too (PostgreSQL 17 documentation, 19.6.2): a commit that such a session acknowledges is
-// on no standby.
+// and counts logical replication too (PostgreSQL 17 documentation, 19.6.2): what such a session acknowledges is on no
+// standby.
 func (s *Session) Standbys(ctx context.Context) (names, impostors []string, err error) {
 	impostors, err = sql.Column[string](ctx, s.conn, "end replication that passes for a standby's",
-		`select who from (select usename || ' as ' || application_name as who, pg_terminate_backend(pid)
+		`select who from (select coalesce(usename, 'a role that is gone') || ' as ' || application_name as who,
+		pg_terminate_backend(pid)
 		from pg_stat_replication where usename is distinct from $1 and application_name <> ''
-		and strpos(lower(current_setting('synchronous_standby_names')), lower('"' || application_name || '"')) > 0) ended`,
+		and strpos(lower(current_setting('synchronous_standby_names')),
+			lower('"' || application_name || '"')) > 0) ended`,
 		RoleReplication)
 	if err != nil {
 		return nil, nil, err
 	}
 	names, err = sql.Column[string](ctx, s.conn, "ask who streams", `select distinct application_name
-		from pg_stat_replication where state = 'streaming' and usename = $1 and not application_name = any ($2) order by 1`,
+		from pg_stat_replication where state = 'streaming' and usename = $1 and not application_name = any ($2)
+		order by 1`,
 		RoleReplication, []string{"pg_basebackup", nameClone, nameRewind})
 	return names, impostors, err
 }

@@ -288,8 +288,7 @@ func (r *Recovery) more(at wal.LSN) (bool, error) {
 }
 
 // recordFollows is more. A record begins with its length (xlogrecord.h); behind the last there are zeros, or the end of
-// the plan. One that goes beyond that may have been cut off by a crash: then others follow, on the page that overwrites
-// it.
+// the plan. One may have been cut off by a crash: then others follow, on the page that overwrites it.
 func (r *Recovery) recordFollows(at wal.LSN) (bool, error) {
 	begin, end := format.Pages.Record(at), r.end()
 	head, err := r.word(begin)
@@ -297,12 +296,13 @@ func (r *Recovery) recordFollows(at wal.LSN) (bool, error) {
 		return false, err
 	}
 	length := binary.LittleEndian.Uint32(head)
-	if length == 0 || format.Pages.RecordEnd(begin, length) <= end {
-		return length != 0, nil
+	if length == 0 {
+		return false, nil
 	}
-	page, err := format.Pages.Overwritten(begin, end, r.word)
+	last := format.Pages.RecordEnd(begin, length)
+	page, err := format.Pages.Overwritten(begin, min(last, end), r.word)
 	if err != nil || page == 0 {
-		return false, err
+		return err == nil && last <= end, err
 	}
 	return r.recordFollows(page)
 }

@@ -152,7 +152,9 @@ func (i *Instance) stopInOrder(then func()) {
 			if d.Action != ha.Resign {
 				return
 			}
-			i.watch.noteYield(d, i.now) // before the stop: one that fails would follow again at once
+			if then != nil { // before the stop: one that fails would follow again at once
+				i.watch.noteYield(d, i.now)
+			}
 		}
 		i.stop(then)
 	})

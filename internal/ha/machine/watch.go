@@ -17,7 +17,8 @@ type watch struct {
 	leads time.Duration
 	// lost is since when the leader of the ballot is known to be lost, elects since when a majority has been heard that
 	// could elect another, or never.
-	lost, elects time.Duration
+	lost   time.Duration
+	elects majorityHeard
 	// idle is since when the leader has answered without leading, stalled since when a standby has not streamed though
 	// it leads, streams since when it has, or never.
 	idle, stalled, streams time.Duration
@@ -45,8 +46,8 @@ type watch struct {
 	replaySeen
 }
 
-// replaySeen is how far a server has replayed its WAL, and when it was last seen to have replayed more, or to have nothing
-// to replay.
+// replaySeen is how far a server has replayed its WAL, and when it was last seen to have replayed more, or to have
+// nothing to replay.
 type replaySeen struct {
 	replayed wal.LSN
 	moved    time.Duration
@@ -54,9 +55,23 @@ type replaySeen struct {
 
 func newWatch(m ha.HardState, now time.Duration) watch {
 	return watch{
-		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, elects: never, idle: never, stalled: never,
+		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, elects: unheard, idle: never, stalled: never,
 		streams: never, unacknowledged: never, yielded: never, rests: never, resigned: never, preempts: m.Won,
 	}
+}
+
+// majorityHeard is since when a majority has been heard without a long gap, and when it was heard last, or never.
+type majorityHeard struct{ since, last time.Duration }
+
+var unheard = majorityHeard{never, never}
+
+// see notes that a majority is heard, or not, while it matters. One that is heard now and then counts as heard: the
+// witness is asked from time to time only.
+func (m *majorityHeard) see(now time.Duration, matters, heard bool) {
+	if heard {
+		m.last = now
+	}
+	m.since = since(m.since, now, matters && m.last != never && now-m.last < answerCounts)
 }
 
 // observe measures what only time and the present state tell. It asks nobody, and changes nothing else.
@@ -65,7 +80,7 @@ func (i *Instance) observe() {
 	w, ballot := &i.watch, i.hardState.Ballot
 	if ballot != w.ballot {
 		w.ballot, w.since, w.led = ballot, i.now, i.now
-		w.leads, w.lost, w.elects, w.idle, w.stalled, w.streams = never, never, never, never, never, never
+		w.leads, w.lost, w.elects, w.idle, w.stalled, w.streams = never, never, unheard, never, never, never
 	}
 	leader, present := i.news.present[ballot.Leader]
 	led := present && leader.Leading && leader.Ballot.Term == ballot.Term
@@ -132,7 +147,7 @@ func (i *Instance) loseLeader() {
 		w.leads = never
 	}
 	w.lost = since(w.lost, i.now, lost)
-	w.elects = since(w.elects, i.now, lost && i.View().Electable())
+	w.elects.see(i.now, lost, lost && i.View().Electable())
 }
 
 // streamsLimit is how long a stalled standby must have streamed to count as one that does: a receiver that begins and
@@ -215,7 +230,7 @@ func (i *Instance) hasResigned() bool {
 // viewLeader is for how long the leader of the ballot has been what it is.
 func (i *Instance) viewLeader(local *ha.Local) {
 	w, leader := &i.watch, i.hardState.Ballot.Leader
-	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.elects)
+	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.elects.since)
 	local.Idle, local.Stalled = i.ago(w.idle), i.ago(w.stalled)
 	local.Unacknowledged = i.ago(w.unacknowledged)
 	local.Yielded = w.yielded != never && i.now-w.yielded < ha.YieldPause

@@ -28,12 +28,9 @@ func (s *rehearsalTopic) look() time.Duration {
 func (s *rehearsalTopic) applyRehearsal(ctx context.Context) error {
 	asked := s.Asked(world.RequestRehearse)
 	switch {
-	case asked == "" && s.Rehearsal != nil && !s.Rehearsal.Ended(): // it was given up
-		s.Rehearsal = nil
-		return s.endRehearsals(ctx)
-	case asked == "" && s.Rehearsal.Ended(): // its Job could not be removed when it was settled
-		return s.endRehearsals(ctx)
-	case asked == "" || s.Starting():
+	case asked == "":
+		return s.withoutRequest(ctx)
+	case s.Starting():
 		return nil
 	}
 	x, err := s.rehearsalAsked(asked)
@@ -45,11 +42,7 @@ func (s *rehearsalTopic) applyRehearsal(ctx context.Context) error {
 		return nil // it begins after the start
 	}
 	if job != nil && s.Rehearsal.Ended() && s.Rehearsal.ID == string(job.UID) { // it is on record
-		// A request without its Job would begin another.
-		if err := s.Settle(ctx, world.RequestRehearse); err != nil {
-			return err
-		}
-		return s.Jobs().Remove(ctx, job)
+		return s.settleRehearsal(ctx, x, job)
 	}
 	out := rehearsed{backup: s.LastBackup()}
 	s.rehearse(ctx, x, major.RehearsalView{Always: true}, &out)
@@ -62,6 +55,29 @@ func (s *rehearsalTopic) applyRehearsal(ctx context.Context) error {
 	}
 	s.tellRehearsal(nil, s.Rehearsal)
 	return nil
+}
+
+// settleRehearsal takes away the request that a Job has fulfilled, and then the Job: a request without it would begin
+// another. A request for something else stays.
+func (s *rehearsalTopic) settleRehearsal(ctx context.Context, x upgrades.Upgrade, job *batchv1.Job) error {
+	if s.Rehearsal.To == int32(x.To) && s.Rehearsal.Image == x.Image { //nolint:gosec // a major version
+		if err := s.Settle(ctx, world.RequestRehearse); err != nil {
+			return err
+		}
+	}
+	return s.Jobs().Remove(ctx, job)
+}
+
+// withoutRequest ends a rehearsal that was given up, and removes the Job of one that could not be removed when it was
+// settled.
+func (s *rehearsalTopic) withoutRequest(ctx context.Context) error {
+	if s.Rehearsal == nil {
+		return nil
+	}
+	if !s.Rehearsal.Ended() {
+		s.Rehearsal = nil
+	}
+	return s.endRehearsals(ctx)
 }
 
 // noteRehearsal puts into the status how far the rehearsal is that a Job does, nil where it is only about to be made.

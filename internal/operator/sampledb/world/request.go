@@ -98,7 +98,7 @@ func (s *Act) Record(ctx context.Context, annotations map[string]string, settled
 	if err := s.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
 		return fmt.Errorf("note how far a request is: %w", err)
 	}
-	// A cache that still has a request which is settled, and not the Job any more that has fulfilled it, begins it anew.
+	// A cache that still has a request which is settled, but no more the Job that has fulfilled it, begins it anew.
 	s.Statuses.Note(changed, changed.Status)
 	changed.Spec = s.DB.Spec // with the size in force, which the API server does not have
 	s.DB = changed
