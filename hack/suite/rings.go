@@ -143,11 +143,11 @@ func (r ring) command(all []test, chosen []test, more []string) []string {
 	return slices.Concat(args, r.folders(of), more)
 }
 
-// folders are those of some tests, as go test wants them.
+// folders are those of some tests that are of no ring before it, as go test wants them.
 func (r ring) folders(of []test) []string {
 	var folders []string
 	for _, t := range of {
-		if r.has(t) {
+		if first, is := ringOf(t); is && first.name == r.name {
 			folders = append(folders, "./"+t.folder)
 		}
 	}

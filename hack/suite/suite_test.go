@@ -55,6 +55,21 @@ func TestEachTestIsRunBySomebody(t *testing.T) {
 	}
 }
 
+// A package that two rings have is tested twice, and what waits for it waits longer.
+func TestAPackageIsOfOneRing(t *testing.T) {
+	all := present(t)
+	of := map[string]string{}
+	for _, r := range rings {
+		for _, folder := range r.folders(all) {
+			what := strings.Join([]string{r.moduleFolder(), r.tags, folder}, " ")
+			if other, is := of[what]; is {
+				t.Errorf("%s is in the rings %s and %s", folder, other, r.name)
+			}
+			of[what] = r.name
+		}
+	}
+}
+
 // What is found by reading files is what go knows.
 func TestTheTestsAreThoseThatGoKnows(t *testing.T) {
 	all := present(t)

@@ -146,17 +146,14 @@ func TestFailoverWhileTheBucketIsAway(t *testing.T) {
 	for _, name := range c.names() {
 		c.awaitQuery(name, "select count(*)::text from pg_replication_slots where slot_name = 'toban_archive'", "1")
 	}
-	away := folder + ".away"
-	c.must(os.Rename(folder, away))
-	c.must(os.WriteFile(folder, nil, 0o600))
+	back := c.storeAway(folder)
 	for range 4 {
 		c.exec(old, "insert into t values (2)", "select pg_switch_wal()")
 	}
 	c.kill(old, syscall.SIGKILL)
 	leader := c.leader(old)
 	c.exec(leader, "checkpoint", "insert into t values (3)", "select pg_switch_wal()", "checkpoint")
-	c.must(os.Remove(folder))
-	c.must(os.Rename(away, folder))
+	back()
 	want := c.awaitArchived(leader)
 	if from, to, gap := c.covered(folder); gap != nil || to < want {
 		t.Errorf("the archive goes from %s to %s, expected to %s; gap %v", from, to, want, gap)
@@ -169,16 +166,13 @@ func TestBucketAwayForAWhile(t *testing.T) {
 	c, folder := archived(t)
 	leader := c.leader()
 	c.awaitArchived(leader)
-	away := folder + ".away"
-	c.must(os.Rename(folder, away))
-	c.must(os.WriteFile(folder, nil, 0o600))
+	back := c.storeAway(folder)
 	c.exec(leader, "select pg_switch_wal()", "insert into t values (2)", "checkpoint", "select pg_switch_wal()",
 		"insert into t values (3)", "checkpoint")
 	c.await(leader, "not archiving", func(s protocol.Status) bool {
 		return s.Archive != nil && s.Archive.Reason == protocol.ArchiveFailing && s.Archive.LagBytes > 0
 	})
-	c.must(os.Remove(folder))
-	c.must(os.Rename(away, folder))
+	back()
 	want := c.awaitArchived(leader)
 	if from, to, gap := c.covered(folder); gap != nil || to < want {
 		t.Errorf("the archive goes from %s to %s, expected to %s; gap %v", from, to, want, gap)
@@ -194,15 +188,12 @@ func TestWALThatIsGoneBeforeItWasArchivedIsAGap(t *testing.T) {
 	c.sync()
 	leader := c.leader()
 	c.awaitArchived(leader)
-	away := folder + ".away"
-	c.must(os.Rename(folder, away))
-	c.must(os.WriteFile(folder, nil, 0o600))
+	back := c.storeAway(folder)
 	for range 6 {
 		c.exec(leader, "insert into t values (2)", "select pg_switch_wal()")
 	}
 	c.exec(leader, "checkpoint", "checkpoint")
-	c.must(os.Remove(folder))
-	c.must(os.Rename(away, folder))
+	back()
 	c.awaitArchived(leader)
 	c.await(leader, "with a gap", func(s protocol.Status) bool { return s.Archive.Gap != "" && s.Archive.Reason == "" })
 	if _, _, gap := c.covered(folder); gap == nil {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -50,9 +52,7 @@ func TestForWhomWALIsKept(t *testing.T) {
 	standby := c.standby(leader)
 	c.kill(standby, syscall.SIGTERM)
 	c.exec(leader, "select pg_create_physical_replication_slot('mine', true)")
-	away := folder + ".away"
-	c.must(os.Rename(folder, away))
-	c.must(os.WriteFile(folder, nil, 0o600))
+	back := c.storeAway(folder)
 	c.writeSegments(leader, 4)
 	all := []string{"mine", naming.Slot(standby), naming.SlotArchive}
 	kept := c.awaitKept(leader, 1<<30, all...)
@@ -84,10 +84,23 @@ func TestForWhomWALIsKept(t *testing.T) {
 		return s.KeptWAL != nil && s.KeptWAL.Limit == limit<<20 && !slices.ContainsFunc(s.KeptWAL.Slots,
 			func(slot protocol.Slot) bool { return slot.Name == "mine" || slot.Bytes > (limit+32)<<20 })
 	})
-	c.must(os.Remove(folder))
-	c.must(os.Rename(away, folder))
+	back()
 	c.startOne(standby)
 	c.await(standby, "streaming", streaming)
 	c.await(leader, "with a gap", func(s protocol.Status) bool { return s.Archive.Gap != "" && s.Archive.Reason == "" })
 	c.awaitKept(leader, limit<<20)
+}
+
+// storeAway has a file in the place of the folder of a store, where nothing can be read or written, until it is told to
+// have the folder back. Both change places at once: a store that has nothing for a moment is another matter.
+func (c *cluster) storeAway(folder string) (back func()) {
+	c.Helper()
+	away := folder + ".away"
+	c.must(os.WriteFile(away, nil, 0o600))
+	swap := func() { c.must(unix.Renameat2(unix.AT_FDCWD, away, unix.AT_FDCWD, folder, unix.RENAME_EXCHANGE)) }
+	swap()
+	return func() {
+		swap()
+		c.must(os.Remove(away))
+	}
 }
