@@ -178,7 +178,7 @@ type LocalLead struct {
 	// ballot, and was asked for that not longer than ReadLeaseLimit ago.
 	HasReadLease bool
 	// Unacknowledged is for how long too few standbys have streamed from this primary for a commit to be acknowledged,
-	// 0 while enough do. Yielded says that it has made way for that within YieldPause.
+	// 0 while enough do, also if they still catch up. Yielded says that it has made way for that within YieldPause.
 	Unacknowledged time.Duration
 	Yielded        bool
 }

@@ -45,16 +45,21 @@ func asked(v View) *Decision {
 // unacknowledged: a leader whose commits nobody has been able to acknowledge for long makes way, if the others are
 // well: that it hears them does not help its clients. Its port may be blocked, its walsenders used up or a certificate
 // refused, which the next leader need not suffer from. Where that one does, all that is lost is an election now and
-// then. Who says that it streams is catching up: it is waited for.
+// then. Who says that it streams is catching up: it is waited for, and who has done so for a while counts anew.
 func unacknowledged(v View) *Decision {
 	q, limit := v.Local.HardState.Configuration.Now, AcknowledgeLimit+v.Local.OwnSlack
-	waits := v.Local.Unacknowledged > limit && 1+len(v.streaming()) < q.Acknowledgements
+	waits := v.Local.Unacknowledged > limit && !v.Reached()
 	if !v.leads() || v.Local.Server != ServerPrimary || !waits || v.Local.Yielded || !v.othersElect() || !v.ready() {
 		return nil
 	}
 	return decide(Resign, ReasonUnacknowledged,
-		"no commit has been acknowledged for %s: too few of %s stream from %s, though they answer: another takes over",
+		"for %s too few of %s have streamed from %s to acknowledge a commit, though they answer: another takes over",
 		v.Local.Unacknowledged.Round(time.Second), q, v.Self)
+}
+
+// Reached says that as many stream from this leader, by their own word, as a commit needs: they may have to catch up.
+func (v View) Reached() bool {
+	return 1+len(v.streaming()) >= v.Local.HardState.Configuration.Now.Acknowledgements
 }
 
 // ReasonUnacknowledged is that of a leader which makes way because nobody acknowledges its commits.

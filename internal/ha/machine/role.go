@@ -206,12 +206,15 @@ func (i *Instance) copyData(kind Kind, d ha.Decision) {
 	if d.Ballot != i.hardState.Ballot {
 		return
 	}
-	began, before := i.watch.since, i.hardState.TermHistory
+	began, before, local := i.watch.since, i.hardState.TermHistory, i.View().Local
 	i.stopped()
 	i.do(Command{Kind: kind, Ballot: d.Ballot}, func(done Done) {
 		w := &i.watch
 		w.known, w.end = false, 0
 		early := done.SameTimeline && i.now-began < checkpointPatience
+		if early { // the data is as it was: no server need find its end again, only to be stopped for the next try
+			w.known, w.end, i.trouble.pause = local.Known, local.End, 0
+		}
 		if kind == Rewind {
 			w.rewindFailed = done.Err != "" && !early
 		}
@@ -221,7 +224,7 @@ func (i *Instance) copyData(kind Kind, d ha.Decision) {
 			// pg_rewind goes by timelines, and may find that nothing is to be done. What has parted by its
 			// terms has parted still then.
 			w.rewindFailed = kind == Rewind && d.Reason == "Diverged" && slices.Equal(done.TermHistory, before)
-			w.stall(i.now, false, false) // what was stuck is gone with the data
+			w.stalled = streaming // what was stuck is gone with the data
 		}
 		if done.TermHistory != nil || done.Err == "" {
 			i.hardState.TermHistory = done.TermHistory // it is on disk, with the data

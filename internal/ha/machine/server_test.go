@@ -65,3 +65,30 @@ func TestARewindThatChangesNothing(t *testing.T) {
 		t.Errorf("it neither rewinds nor copies: %+v, %s", wants[Command](r), r.Instance)
 	}
 }
+
+// A rewind that comes before the leader's first checkpoint changes nothing, so that the next try needs no server that
+// is started only to be stopped.
+func TestARewindThatComesEarlyIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	done, early := r.done, 4
+	r.done = func(c Command) Done {
+		if c.Kind == Rewind && early > 0 {
+			early--
+			return Done{Err: "the source's control file names the same timeline", SameTimeline: true}
+		}
+		return done(c)
+	}
+	r.wanted = nil
+	for began := r.now; r.now < began+2*time.Second && early > 0; {
+		r.other("db-0.a", func(p *ha.Peer) {
+			p.Ballot, p.Leading, p.Streaming = ha.Ballot{Term: 5, Leader: "db-0"}, true, false
+			p.TermHistory = append(p.TermHistory, ha.TermStart{Term: 5, LSN: 50, Timeline: 2})
+		})
+		r.step(ServerSeen{Run: r.server.run, Answers: r.server.role == ha.ServerStandby, End: 100, Known: true})
+		r.pass(50 * time.Millisecond)
+	}
+	if early > 0 || r.commanded(StartStandby) || r.commanded(Clone) {
+		t.Errorf("%d tries are left, %+v, %s", early, wants[Command](r), r.Instance)
+	}
+}

@@ -19,11 +19,13 @@ type watch struct {
 	// could elect another, or never.
 	lost   time.Duration
 	elects majorityHeard
-	// idle is since when the leader has answered without leading, stalled since when a standby has not streamed though
-	// it leads, streams since when it has, or never.
-	idle, stalled, streams time.Duration
-	// unacknowledged is since when too few standbys have streamed from this primary for a commit to be acknowledged,
-	// yielded when it has made way for that, or never.
+	// idle is since when the leader has answered without leading, or never.
+	idle time.Duration
+	// stalled is for how long this standby has not streamed though its leader leads, unreached for how long so few have
+	// streamed from this primary that no commit could be acknowledged, if they had caught up.
+	stalled, unreached stall
+	// unacknowledged is since when no commit of this primary could be acknowledged, yielded when it has made way for
+	// that, or never.
 	unacknowledged, yielded time.Duration
 	// rests is until when no campaign begins, resigned when this instance gave up the term resignedTerm.
 	rests, resigned time.Duration
@@ -55,8 +57,8 @@ type replaySeen struct {
 
 func newWatch(m ha.HardState, now time.Duration) watch {
 	return watch{
-		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, elects: unheard, idle: never, stalled: never,
-		streams: never, unacknowledged: never, yielded: never, rests: never, resigned: never, preempts: m.Won,
+		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, elects: unheard, idle: never,
+		stalled: streaming, unreached: streaming, unacknowledged: never, yielded: never, rests: never, resigned: never, preempts: m.Won,
 	}
 }
 
@@ -80,7 +82,7 @@ func (i *Instance) observe() {
 	w, ballot := &i.watch, i.hardState.Ballot
 	if ballot != w.ballot {
 		w.ballot, w.since, w.led = ballot, i.now, i.now
-		w.leads, w.lost, w.elects, w.idle, w.stalled, w.streams = never, never, unheard, never, never, never
+		w.leads, w.lost, w.elects, w.idle, w.stalled = never, never, unheard, never, streaming
 	}
 	leader, present := i.news.present[ballot.Leader]
 	led := present && leader.Leading && leader.Ballot.Term == ballot.Term
@@ -95,15 +97,23 @@ func (i *Instance) observe() {
 	// A server that does not even start is no better than one that does not stream.
 	able := i.server.role != ha.ServerPrimary && w.data.Data == ha.DataPresent && w.unwritten <= ha.StallLimit
 	should := led && ballot.Leader != i.name && able
-	w.stall(i.now, should, i.server.seen.Streaming)
-	w.unacknowledged = since(w.unacknowledged, i.now, i.server.waitsInVain(i.Leads(), i.rule()))
+	w.stalled.see(i.now, should, i.server.seen.Streaming)
+	i.observeAcknowledged()
 	i.observeWitness()
 	i.loseLeader()
 }
 
-// waitsInVain says that too few standbys stream from a leader's primary for a commit to be acknowledged.
-func (s *server) waitsInVain(leads bool, rule ha.Rule) bool {
-	return leads && s.role == ha.ServerPrimary && !rule.IsMetBy(s.seen.Standbys)
+// catchUpLimit is how long a leader counts on standbys that catch up, though their streams break off again and again:
+// over a network that loses packets they may come to an end, and another leader would have no better ones.
+const catchUpLimit = time.Minute
+
+// observeAcknowledged measures for how long no commit of this leader could be acknowledged.
+func (i *Instance) observeAcknowledged() {
+	w := &i.watch
+	waits := i.Leads() && i.server.role == ha.ServerPrimary && !i.rule().IsMetBy(i.server.seen.Standbys)
+	w.unacknowledged = since(w.unacknowledged, i.now, waits)
+	catchesUp := waits && i.ago(w.unacknowledged) <= catchUpLimit && i.View().Reached()
+	w.unreached.see(i.now, waits, catchesUp)
 }
 
 // since is since when something has been so, which is so now or not.
@@ -150,21 +160,26 @@ func (i *Instance) loseLeader() {
 	w.elects.see(i.now, lost, lost && i.View().Electable())
 }
 
-// streamsLimit is how long a stalled standby must have streamed to count as one that does: a receiver that begins and
-// fails again and again streams for a moment each time.
+// stall is since when what should stream has not, and since when it has streamed again, or never.
+type stall struct{ since, streams time.Duration }
+
+var streaming = stall{never, never}
+
+// streamsLimit is how long what has stalled must have streamed to count as what does: a receiver that begins and fails
+// again and again streams for a moment each time.
 const streamsLimit = 3 * time.Second
 
-// stall notes since when a standby has not streamed that should.
-func (w *watch) stall(now time.Duration, should, streams bool) {
+// see notes whether what should stream does.
+func (s *stall) see(now time.Duration, should, streams bool) {
 	switch {
 	case !should:
-		w.stalled, w.streams = never, never
+		*s = streaming
 	case !streams:
-		w.streams, w.stalled = never, since(w.stalled, now, true)
-	case w.streams == never:
-		w.streams = now
-	case now-w.streams > streamsLimit:
-		w.stalled = never
+		*s = stall{since(s.since, now, true), never}
+	case s.streams == never:
+		s.streams = now
+	case now-s.streams > streamsLimit:
+		s.since = never
 	}
 }
 
@@ -231,8 +246,8 @@ func (i *Instance) hasResigned() bool {
 func (i *Instance) viewLeader(local *ha.Local) {
 	w, leader := &i.watch, i.hardState.Ballot.Leader
 	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.elects.since)
-	local.Idle, local.Stalled = i.ago(w.idle), i.ago(w.stalled)
-	local.Unacknowledged = i.ago(w.unacknowledged)
+	local.Idle, local.Stalled = i.ago(w.idle), i.ago(w.stalled.since)
+	local.Unacknowledged = i.ago(w.unreached.since)
 	local.Yielded = w.yielded != never && i.now-w.yielded < ha.YieldPause
 	local.Slack, local.OwnSlack = i.slackFor(leader), i.slack.own
 	if leader == i.name {
@@ -346,7 +361,7 @@ func (i *Instance) observeServer(said ha.Peer) {
 		interval = seldomLook
 	}
 	replay := said.Unreplayed > 0 && (i.last.Refusal == ha.RefusedReplaying && i.ago(w.lost) > patience ||
-		!said.Streaming && i.ago(w.stalled) > patience)
+		!said.Streaming && i.ago(w.stalled.since) > patience)
 	if (said.LeaderLost || replay) && i.server.role == ha.ServerStandby && i.command == nil &&
 		i.now-w.looked >= interval {
 		w.looked = i.now
