@@ -102,6 +102,8 @@ type Archiver struct {
 	done uint32
 	own  map[format.Piece]bool
 	wait wait
+	// began is where an archive begins that had nothing yet, 0 for one that had.
+	began wal.LSN
 }
 
 // termFolder is the folder in which a leader writes in its term.
@@ -294,7 +296,8 @@ func (a *Archiver) archiveTail(ctx context.Context, flushed wal.LSN) error {
 }
 
 // skip goes on at the oldest segment that there is, if the next is gone (invariant 3). An archive that has nothing yet
-// begins there: a checkpoint may remove the first segments while the archiver starts.
+// begins there: a checkpoint may remove the first segments while the archiver starts. A bucket that has lost what was
+// archived, or does not list it for a moment, is not such an archive.
 func (a *Archiver) skip(ctx context.Context, cause error) error {
 	oldest, err := a.Source.Oldest(ctx)
 	if err != nil {
@@ -308,7 +311,7 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 	if err != nil {
 		return err
 	}
-	if end != 0 {
+	if end != 0 || a.State().Archived > a.began {
 		gap := &format.Gap{From: max(start, a.State().Archived), To: oldest}
 		if err := a.noteWaiting(ctx); err != nil {
 			return err

@@ -382,6 +382,12 @@ func TestWALThatVanishesWhileAnArchiverStarts(t *testing.T) {
 	if want := (format.Gap{From: 3*segment + 100, To: 8 * segment}); a.State().Gap == nil || *a.State().Gap != want {
 		t.Errorf("an archive with WAL has a gap %v, want %v", a.State().Gap, want)
 	}
+	clear(b.Objects) // also where its bucket has lost it, or does not list it for a moment
+	source.End, source.Begin = 20*segment+100, 15*segment
+	mustStep(t, a)
+	if want := (format.Gap{From: 9*segment + 100, To: 15 * segment}); a.State().Gap == nil || *a.State().Gap != want {
+		t.Errorf("an archive whose WAL is away has a gap %v, want %v", a.State().Gap, want)
+	}
 }
 
 // Each leader takes over the gap that the one before it knew of, until it has the WAL itself.

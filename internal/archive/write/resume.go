@@ -45,6 +45,9 @@ func (a *Archiver) open(ctx context.Context, flushed wal.LSN) error {
 	}
 	a.change(func(s *State) { s.Gap = gap })
 	a.take(c, format.NumberAt(position))
+	if position == oldest && gap == nil {
+		a.began = position
+	}
 	a.reached(position)
 	return nil
 }
