@@ -13,7 +13,6 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
 )
 
@@ -129,7 +128,7 @@ func TestPinnedBackupsAndThoseInUseAreTold(t *testing.T) {
 	spared := func() (pinned, inUse []string) {
 		settings := &corev1.ConfigMap{}
 		k.read("x-backup", settings)
-		told, err := desired.ParseBackupSettings(settings)
+		told, err := backupSettings(settings)
 		k.must(err)
 		return told.Keep.Pinned, told.Keep.InUse
 	}

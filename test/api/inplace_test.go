@@ -55,7 +55,7 @@ func TestASampleDBIsRestoredInPlace(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	db = k.edit(db, inPlace("oops", "x"))
 	job := &batchv1.Job{}
-	k.read(desired.InPlaceRestore(db, 0).JobName(db), job)
+	k.read(desired.InPlace(*db.Spec.Restore, 0).JobName(db), job)
 	affinity := job.Spec.Template.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if len(affinity) != 1 || affinity[0].LabelSelector.MatchLabels[appsv1.StatefulSetPodNameLabel] != "x-0" {
 		t.Errorf("its Pod goes where %+v", affinity)
@@ -159,7 +159,7 @@ func TestARestoreInPlaceThatFailsLeavesAllAsItIs(t *testing.T) {
 	}
 	db = k.edit(db, inPlace("oops", "x"))
 	job := &batchv1.Job{}
-	k.read(desired.InPlaceRestore(db, 0).JobName(db), job)
+	k.read(desired.InPlace(*db.Spec.Restore, 0).JobName(db), job)
 	k.restorePod(job, "x-restore-a", &protocol.RestoreResult{Error: "outside of what can be restored"})
 	k.failJob(job.Name, "BackoffLimitExceeded")
 	db = k.reconcile(db)

@@ -296,7 +296,7 @@ func TestAFormerArchiveIsLookedAfter(t *testing.T) {
 	db = k.reconcile(db)
 	settings := &corev1.ConfigMap{}
 	k.read("x-backup", settings)
-	told, err := desired.ParseBackupSettings(settings)
+	told, err := backupSettings(settings)
 	k.must(err)
 	if len(told.Former) != 1 || told.Former[0].Path != first || told.Former[0].Major != 17 ||
 		!slices.Equal(told.Former[0].Pinned, []string{old.Status.ID}) || len(told.Keep.Pinned) > 0 {

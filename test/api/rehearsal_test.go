@@ -15,7 +15,6 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/upgrade"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
 )
 
@@ -175,7 +174,7 @@ func (m *rehearsals) expectSpared(id string) {
 	m.Helper()
 	settings := &corev1.ConfigMap{}
 	m.read("x-backup", settings)
-	told, err := desired.ParseBackupSettings(settings)
+	told, err := backupSettings(settings)
 	m.must(err)
 	if !slices.Contains(told.Keep.InUse, id) {
 		m.Errorf("retention may remove the backup: in use are %v", told.Keep.InUse)

@@ -93,7 +93,7 @@ func inPlaceJob(db *v1.SampleDB) string {
 	if db.Spec.Restore == nil {
 		return "none"
 	}
-	return desired.InPlaceRestore(db, 0).JobName(db)
+	return desired.InPlace(*db.Spec.Restore, 0).JobName(db)
 }
 
 func (k *taker) sample(name string) *v1.SampleDB {

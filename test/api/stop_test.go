@@ -321,7 +321,7 @@ func TestWhatIsAskedForWhileItIsStoppedWaits(t *testing.T) {
 		db = k.reconcile(db)
 		k.playCluster(db)
 	}
-	if !k.find(desired.InPlaceRestore(db, 0).JobName(db), &batchv1.Job{}) {
+	if !k.find(desired.InPlace(*db.Spec.Restore, 0).JobName(db), &batchv1.Job{}) {
 		t.Error("after the start nothing is restored")
 	}
 }

@@ -143,7 +143,7 @@ func (k *taker) expectReadOn(position uint64) {
 	k.read("x", db)
 	k.reconcile(db) // with the status as it is now
 	k.read("x-backup", settings)
-	if told, err := desired.ParseBackupSettings(settings); err != nil || told.Verify.Scrub.Last.Position != position {
+	if told, err := backupSettings(settings); err != nil || told.Verify.Scrub.Last.Position != position {
 		k.Errorf("it reads on at %+v, %v", told.Verify.Scrub, err)
 	}
 }
@@ -153,7 +153,7 @@ func (k *taker) checkVerifySettings() {
 	k.Helper()
 	settings := &corev1.ConfigMap{}
 	k.read("x-backup", settings)
-	told, err := desired.ParseBackupSettings(settings)
+	told, err := backupSettings(settings)
 	if err != nil || len(told.Verify.Assertions) != 1 || told.Verify.Assertions[0].Database != "app" ||
 		told.Verify.Major != 17 {
 		k.Errorf("the Pod is told %+v, %v", told.Verify, err)
@@ -233,4 +233,11 @@ func TestAVerificationHasADeadline(t *testing.T) {
 	if !strings.Contains(message, "longer than 24h0m0s") {
 		t.Errorf("it says %q", message)
 	}
+}
+
+// backupSettings reads what a ConfigMap tells the Pods of backups.
+func backupSettings(cm *corev1.ConfigMap) (protocol.BackupSettings, error) {
+	var settings protocol.BackupSettings
+	err := json.Unmarshal([]byte(cm.Data[naming.KeyBackup]), &settings)
+	return settings, err
 }

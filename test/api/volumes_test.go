@@ -208,7 +208,7 @@ func TestNoInstanceIsScaledAwayDuringARestoreInPlace(t *testing.T) {
 	k.lead("x-2", 2)
 	db = k.edit(db, inPlace("oops", "x"))
 	job := &batchv1.Job{}
-	k.read(desired.InPlaceRestore(db, 2).JobName(db), job)
+	k.read(desired.InPlace(*db.Spec.Restore, 2).JobName(db), job)
 	db = k.edit(db, instances(1))
 	k.expectInstances(db, 3, "")
 	if m := k.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonScaling); !strings.Contains(m,

@@ -194,7 +194,7 @@ func (w *world) backupSettings(db string) protocol.BackupSettings {
 	w.Helper()
 	config := &corev1.ConfigMap{}
 	w.read(naming.BackupConfigMap(db), config)
-	settings, err := desired.ParseBackupSettings(config)
+	settings, err := backupSettings(config)
 	w.must(err)
 	return settings
 }

@@ -110,7 +110,10 @@ func newWorldOn(t *testing.T, server *rest.Config) *world {
 	counted.Impersonate.UserName = operatorUser
 	direct, err := client.New(counted, client.Options{Scheme: scheme, Mapper: mapper})
 	w.must(err)
-	store, err := credentials.New([]byte("a root secret of thirty-two bytes"), time.Unix(1e9, 0))
+	store, err := credentials.FromSecret(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(1e9, 0)},
+		Data:       map[string][]byte{naming.KeyRoot: []byte("a root secret of thirty-two bytes")},
+	}, time.Now())
 	w.must(err)
 	w.reconciler = &sampledb.Reconciler{
 		Client:      labelled{direct},

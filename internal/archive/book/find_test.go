@@ -62,10 +62,11 @@ func coderOf(t *testing.T, keys string) (*format.Encoder, *format.Decoder) {
 	t.Helper()
 	recipient := ""
 	if keys != "" {
-		var err error
-		if recipient, err = format.Recipient(keys); err != nil {
+		key, err := age.ParseX25519Identity(keys)
+		if err != nil {
 			t.Fatal(err)
 		}
+		recipient = key.Recipient().String()
 	}
 	encoder, err := format.NewEncoder(recipient)
 	if err != nil {

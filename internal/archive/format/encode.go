@@ -158,19 +158,6 @@ func NewDecoder(keys string) (*Decoder, error) {
 	return &Decoder{identities}, nil
 }
 
-// Recipient is the public half of a key in age's format, for a Encoder.
-func Recipient(keys string) (string, error) {
-	identities, err := age.ParseIdentities(bytes.NewReader([]byte(keys)))
-	if err != nil {
-		return "", fmt.Errorf("the key of the encryption is none of age (AGE-SECRET-KEY-1…): %w", err)
-	}
-	key, ok := identities[0].(*age.X25519Identity)
-	if !ok {
-		return "", fmt.Errorf("the key of the encryption is a %T, not one that age-keygen makes", identities[0])
-	}
-	return key.Recipient().String(), nil
-}
-
 // Decode reads the content of an object of that name from what lies in the bucket.
 func (o *Decoder) Decode(name string, sealed io.Reader) (io.ReadCloser, error) {
 	_, encrypted, ok := PlainName(name)

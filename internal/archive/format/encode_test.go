@@ -29,11 +29,7 @@ func testKey(t *testing.T) (secret, recipient string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipient, err = Recipient("# a comment\n" + key.String() + "\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key.String(), recipient
+	return key.String(), key.Recipient().String()
 }
 
 func mustSeal(t *testing.T, recipient string, content []byte) (*Encoder, []byte) {

@@ -17,8 +17,8 @@ import (
 
 func store(t *testing.T, root string) *Store {
 	t.Helper()
-	k, err := New([]byte(root), time.Unix(17e8, 0))
-	if err != nil {
+	k := &Store{now: time.Now, leaves: map[string]pki.Leaf{}}
+	if err := k.add(naming.KeyRoot, 0, []byte(root), time.Unix(17e8, 0)); err != nil {
 		t.Fatal(err)
 	}
 	return k

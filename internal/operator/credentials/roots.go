@@ -33,13 +33,6 @@ type root struct {
 // rootSkew is how far the clock of whoever adds a root may be ahead.
 const rootSkew = time.Hour
 
-// New makes a Store of one root secret. The time from which the operator's
-// authority is valid must always be the same for a root, since it is part of the certificate.
-func New(secret []byte, since time.Time) (*Store, error) {
-	k := &Store{now: time.Now, leaves: map[string]pki.Leaf{}}
-	return k, k.add(naming.KeyRoot, 0, secret, since)
-}
-
 // FromSecret makes a Store of the operator's Secret: of its key "root", and of the later ones "root-SECONDS", which
 // are named after the time at which they were made.
 func FromSecret(secret *corev1.Secret, now time.Time) (*Store, error) {

@@ -2,7 +2,6 @@ package desired
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -81,15 +80,6 @@ func BackupConfigMap(
 	settings.Keep.Pinned, settings.Keep.InUse = spared.Pinned, spared.InUse
 	settings.Keep.Snapshots = spared.Snapshots
 	return settingsConfigMap(db, naming.BackupConfigMap(db.Name), naming.KeyBackup, settings)
-}
-
-// ParseBackupSettings reads back what BackupConfigMap made.
-func ParseBackupSettings(cm *corev1.ConfigMap) (protocol.BackupSettings, error) {
-	var settings protocol.BackupSettings
-	if err := json.Unmarshal([]byte(cm.Data[naming.KeyBackup]), &settings); err != nil {
-		return settings, fmt.Errorf("read key %s of ConfigMap %s: %w", naming.KeyBackup, cm.Name, err)
-	}
-	return settings, nil
 }
 
 // ScheduledBackup is a DatabaseBackup that is due. No owner reference ties it to the SampleDB, only labels: it says

@@ -57,9 +57,6 @@ func OwnSource(db *v1.SampleDB, path, authority string) Source {
 // FirstRestore is what spec.restoreFrom wants.
 func FirstRestore(db *v1.SampleDB) Restore { return Restore{Wanted: *db.Spec.RestoreFrom} }
 
-// InPlaceRestore is what spec.restore wants, made on the volume of an instance that runs.
-func InPlaceRestore(db *v1.SampleDB, ordinal int) Restore { return InPlace(*db.Spec.Restore, ordinal) }
-
 // LatestRestore is a restore in place to the end of the archive, which the operator wants by itself.
 func LatestRestore(db *v1.SampleDB, id string) *v1.InPlaceRestore {
 	return &v1.InPlaceRestore{ID: id, Confirm: db.Name, Latest: true, Before: v1.BeforeKeep}

@@ -82,7 +82,10 @@ type shared struct {
 
 func newShared(t *testing.T) shared {
 	t.Helper()
-	store, err := credentials.New([]byte("a root secret of thirty-two bytes"), time.Unix(1e9, 0))
+	store, err := credentials.FromSecret(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(1e9, 0)},
+		Data:       map[string][]byte{naming.KeyRoot: []byte("a root secret of thirty-two bytes")},
+	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,14 +131,9 @@ func (s Subscriber) runs(ctx context.Context, conn *pgx.Conn) (runs bool, err er
 }
 
 // Enable has the following side begin, or go on.
-func (s Subscriber) Enable(ctx context.Context) error { return s.alter(ctx, "enable") }
-
-// Disable has the following side stop.
-func (s Subscriber) Disable(ctx context.Context) error { return s.alter(ctx, "disable") }
-
-func (s Subscriber) alter(ctx context.Context, how string) error {
+func (s Subscriber) Enable(ctx context.Context) error {
 	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
-		return do(ctx, conn, how+" the subscription", fmt.Sprintf("alter subscription %s %s", s.Name, how))
+		return do(ctx, conn, "enable the subscription", fmt.Sprintf("alter subscription %s enable", s.Name))
 	})
 }
 

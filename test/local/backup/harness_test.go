@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -300,11 +301,12 @@ func newArchive(t *testing.T, source *node, key string) *archive {
 	a := &archive{T: t, memory: &memory{objects: map[string][]byte{}}, source: source, socket: source.Server.Run,
 		term: 1, timeline: 1}
 	recipient := ""
-	var err error
 	if key != "" {
-		recipient, err = format.Recipient(key)
+		pair, err := age.ParseX25519Identity(key)
 		must(t, err)
+		recipient = pair.Recipient().String()
 	}
+	var err error
 	a.encoder, err = format.NewEncoder(recipient)
 	must(t, err)
 	a.decoder, err = format.NewDecoder(key)

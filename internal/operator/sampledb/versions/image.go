@@ -194,25 +194,12 @@ func (s *imageTopic) spread(most time.Duration) time.Duration {
 	return most * time.Duration(hash.Sum32()%1000) / 1000
 }
 
-// versionReason is the condition's reason, by that of the judgement.
-func versionReason(reason upgrade.Reason) string {
-	switch reason {
-	case upgrade.Current:
-		return v1.ReasonUpToDate
-	case upgrade.MinorOutdated:
-		return v1.ReasonMinorOutdated
-	case upgrade.InstancesDiffer:
-		return v1.ReasonInstancesDiffer
-	case upgrade.EndOfLife:
-		return v1.ReasonEndOfLife
-	case upgrade.EndOfLifeNear:
-		return v1.ReasonEndOfLifeNear
-	case upgrade.NotLooked:
-		return v1.ReasonNotLooked
-	case upgrade.ImageNotRead:
-		return v1.ReasonImageNotRead
-	}
-	return v1.ReasonUnknown
+// versionReasons are the reasons of the condition, by those of the judgement.
+var versionReasons = map[upgrade.Reason]string{
+	upgrade.Current: v1.ReasonUpToDate, upgrade.MinorOutdated: v1.ReasonMinorOutdated,
+	upgrade.InstancesDiffer: v1.ReasonInstancesDiffer, upgrade.EndOfLife: v1.ReasonEndOfLife,
+	upgrade.EndOfLifeNear: v1.ReasonEndOfLifeNear, upgrade.NotLooked: v1.ReasonNotLooked,
+	upgrade.ImageNotRead: v1.ReasonImageNotRead, upgrade.Unknown: v1.ReasonUnknown,
 }
 
 // UpToDate is the condition UpToDate, empty before there is a primary for the first time.
@@ -223,13 +210,13 @@ func (s *imageTopic) UpToDate() world.Verdict {
 	reason, sentence := upgrade.Judge(s.versions())
 	switch {
 	case reason == upgrade.Current:
-		return world.Yes(versionReason(reason), sentence)
+		return world.Yes(versionReasons[reason], sentence)
 	case reason == upgrade.MinorOutdated:
-		return world.No(versionReason(reason), sentence+s.all.sortingAhead())
+		return world.No(versionReasons[reason], sentence+s.all.sortingAhead())
 	case reason.Known():
-		return world.No(versionReason(reason), sentence)
+		return world.No(versionReasons[reason], sentence)
 	}
-	return world.Verdict{Status: metav1.ConditionUnknown, Reason: versionReason(reason), Message: sentence}
+	return world.Verdict{Status: metav1.ConditionUnknown, Reason: versionReasons[reason], Message: sentence}
 }
 
 // versions is what the judgement about versions is made of. What an instance runs that can't be asked is what it ran.
