@@ -98,7 +98,8 @@ func (i *Instance) observe() {
 	able := i.server.role != ha.ServerPrimary && w.data.Data == ha.DataPresent && w.unwritten <= ha.StallLimit
 	should := led && ballot.Leader != i.name && able
 	w.stalled.see(i.now, should, i.server.seen.Streaming)
-	i.observeAcknowledged()
+	waits := i.Leads() && i.server.role == ha.ServerPrimary && !i.rule().IsMetBy(i.server.seen.Standbys)
+	w.acknowledge(i.now, waits, waits && i.View().Reached())
 	i.observeWitness()
 	i.loseLeader()
 }
@@ -107,13 +108,10 @@ func (i *Instance) observe() {
 // over a network that loses packets they may come to an end, and another leader would have no better ones.
 const catchUpLimit = time.Minute
 
-// observeAcknowledged measures for how long no commit of this leader could be acknowledged.
-func (i *Instance) observeAcknowledged() {
-	w := &i.watch
-	waits := i.Leads() && i.server.role == ha.ServerPrimary && !i.rule().IsMetBy(i.server.seen.Standbys)
-	w.unacknowledged = since(w.unacknowledged, i.now, waits)
-	catchesUp := waits && i.ago(w.unacknowledged) <= catchUpLimit && i.View().Reached()
-	w.unreached.see(i.now, waits, catchesUp)
+// acknowledge notes whether a leader's commits wait in vain, and whether enough standbys catch up.
+func (w *watch) acknowledge(now time.Duration, waits, catchUp bool) {
+	w.unacknowledged = since(w.unacknowledged, now, waits)
+	w.unreached.see(now, waits, catchUp && now-w.unacknowledged <= catchUpLimit)
 }
 
 // since is since when something has been so, which is so now or not.
