@@ -37,3 +37,26 @@ func TestOneThatComesBackDoesNotOutbid(t *testing.T) {
 		t.Errorf("where the other does not get on it decides %+v", r.Decision())
 	}
 }
+
+// A majority that is heard now and then, as by the witness, counts from the first time on; one that was not heard for as
+// long as makes an instance absent counts anew.
+func TestAMajorityThatIsHeardNowAndThen(t *testing.T) {
+	t.Parallel()
+	heard := unheard
+	for _, at := range []struct {
+		second         time.Duration
+		matters, heard bool
+		since          time.Duration
+	}{
+		{1, true, false, never}, {2, true, true, 2}, {3, true, false, 2}, {4, true, true, 2}, {6, true, false, 2},
+		{7, true, false, never}, {8, true, true, 8}, {9, false, true, never}, {10, true, false, 10},
+	} {
+		want := at.since
+		if want != never {
+			want *= time.Second
+		}
+		if heard.see(at.second*time.Second, at.matters, at.heard); heard.since != want {
+			t.Errorf("after %d s it is heard since %s, want %s", at.second, heard.since, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,26 +10,34 @@ import (
 )
 
 // A role that may replicate takes the name of a standby whose acknowledgement counts: PostgreSQL would believe it. Its
-// session is ended; a standby's, and one of the same role with a name of its own, stay.
+// session is ended, also when the role was removed meanwhile; a standby's, and one of the same role with a name of its
+// own, stay.
 func TestReplicationThatPassesForAStandbyIsEnded(t *testing.T) {
 	primary, standbys := pair(t, 1)
 	name := primary.ask("select string_agg(application_name, ',') from pg_stat_replication")
 	primary.obey(`ANY 1 ("` + name + `")`)
 	primary.ensure(foodb())
-	primary.do("create role capture login replication password 'mypassword'; grant connect on database foo to capture")
-	connect := func(as string) *pgconn.PgConn {
-		config := primary.loginConfig("capture", "mypassword", "foo")
+	connect := func(role, as string) *pgconn.PgConn {
+		config := primary.loginConfig(role, "mypassword", "foo")
 		config.RuntimeParams = map[string]string{"replication": "database", "application_name": as}
 		conn, err := pgconn.ConnectConfig(t.Context(), &config.Config)
 		must(t, err)
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
 		return conn
 	}
-	honest, impostor := connect("capture"), connect(strings.ToUpper(name))
+	for _, role := range []string{"capture", "gone"} {
+		primary.do("create role " + role + " login replication password 'mypassword';" +
+			"grant connect on database foo to " + role)
+	}
+	honest, impostor := connect("capture", "capture"), connect("capture", strings.ToUpper(name))
+	connect("gone", name)
+	primary.do("drop owned by gone; drop role gone")
 	s := primary.session()
 	defer s.Close()
 	names, ended, err := s.Standbys(t.Context())
-	if want := "capture as " + strings.ToUpper(name); err != nil || len(ended) != 1 || ended[0] != want {
+	slices.Sort(ended)
+	want := []string{"a role that is gone as " + name, "capture as " + strings.ToUpper(name)}
+	if err != nil || !slices.Equal(ended, want) {
 		t.Errorf("it ends %q, %v; want %q", ended, err, want)
 	}
 	if len(names) != len(standbys) {
