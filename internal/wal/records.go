@@ -79,6 +79,9 @@ func (r *Records) After(at, limit LSN, most uint64) (end LSN, whole bool, err er
 	r.last, r.chunk, r.timeline = 0, nil, 0 // what was read before may be different by now
 	before, err := r.lastPage(0, r.Pages.start(max(at, 1)-1))
 	if err == nil {
+		err = r.approach(before, at)
+	}
+	if err == nil {
 		_, err = r.follow(before)
 	}
 	if err != nil {
@@ -92,6 +95,42 @@ func (r *Records) After(at, limit LSN, most uint64) (end LSN, whole bool, err er
 		at = next
 	}
 	return at, false, nil
+}
+
+// approach reads the records that lead to a position, at which one ends on a page, so that it is known where the last of
+// them begins: what follows counts only if it says so. That is not known where what is before is not there any more.
+func (r *Records) approach(page, at LSN) error {
+	place, err := r.before(page, at)
+	for place < at && err == nil {
+		next, ok, failed := r.next(place)
+		if err = failed; !ok || next > at {
+			r.last, r.timeline = 0, 0
+			break
+		}
+		place = next
+	}
+	return err
+}
+
+// before is where a record begins before a position, at which one ends on a page; that position where none is found.
+func (r *Records) before(page, at LSN) (LSN, error) {
+	head, err := r.head(page)
+	if err != nil || !head.valid || !head.continues() {
+		return page, err
+	}
+	end := head.continuesTo(r.Pages, page)
+	if end != at {
+		return min(end, at), nil
+	}
+	first, err := r.firstPage(page-min(page, LSN(r.Pages.Segment)), page, end)
+	if err != nil || first < LSN(r.Pages.Page) {
+		return at, err
+	}
+	page = first - LSN(r.Pages.Page)
+	if head, err = r.head(page); err != nil || !head.continues() {
+		return page, err
+	}
+	return min(head.continuesTo(r.Pages, page), at), nil
 }
 
 // next is where the record ends that follows a position; false where it is not there, or not whole.

@@ -191,3 +191,33 @@ func TestOnlyWhatIsWholeCounts(t *testing.T) {
 		t.Errorf("one that has another byte counts: it ends at %s, %v, not %s", end, err, w.ends[9].end)
 	}
 }
+
+// What a file had before may be a whole record, of another place: it says that it follows another one. So it is no
+// record that counts, also where it comes first.
+func TestARecordOfAnotherPlaceDoesNotFollow(t *testing.T) {
+	tried := 0
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 3)) // #nosec G404 -- a test must be repeatable
+		w, stray := some(random), &written{pages: Pages{Page: 128, Segment: 1024}, last: 8}
+		stray.record(recordHeader, recordHeader, 0, random)
+		for _, e := range w.ends {
+			room := w.pages.Page - uint64(e.end)%w.pages.Page
+			if room < recordHeader || room == w.pages.Page {
+				continue
+			}
+			files := append(slices.Clone(w.bytes[:e.end]), stray.bytes[SegmentHeader:]...)
+			r := Records{Pages: w.pages, Read: func(at LSN, length uint64) ([]byte, error) {
+				return files[min(at, LSN(len(files))):min(at.Add(length), LSN(len(files)))], nil
+			}}
+			files = append(files, make([]byte, -uint64(len(files))%w.pages.Segment)...)
+			if end, whole, err := r.After(e.end, MaxLSN, 1<<40); end != e.end || !whole || err != nil {
+				t.Errorf("seed %d: after the record that ends at %s comes one that ends at %s: %t, %v", seed, e.end, end,
+					whole, err)
+			}
+			tried++
+		}
+	}
+	if tried < 150 {
+		t.Errorf("%d records were tried", tried)
+	}
+}
