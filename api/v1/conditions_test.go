@@ -12,7 +12,8 @@ import (
 
 // A condition or reason that nothing emits would be documented for nobody. What is
 // emitted is handed to a function or put into a value inside of one; to be compared
-// with, or to be in a list of the package, is not to be emitted. It is asked of every package of kinds.
+// with, or to be in a list of the package, is not to be emitted; to be the value of a row of a table is. It is asked of
+// every package of kinds.
 func TestEveryConditionAndReasonIsEmitted(t *testing.T) {
 	emitted := map[string]bool{}
 	for _, path := range controllerFiles(t) {
@@ -95,22 +96,29 @@ func collectEmitted(file *ast.File, emitted map[string]bool) {
 		}
 		packages[name] = path
 	}
-	for _, d := range file.Decls {
-		f, ok := d.(*ast.FuncDecl)
-		if !ok {
-			continue
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BinaryExpr:
-				return false
-			case *ast.SelectorExpr:
-				if p, ok := n.X.(*ast.Ident); ok {
-					emitted[packages[p.Name]+"."+n.Sel.Name] = true
-				}
+	collect := func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			return false
+		case *ast.SelectorExpr:
+			if p, ok := n.X.(*ast.Ident); ok {
+				emitted[packages[p.Name]+"."+n.Sel.Name] = true
 			}
-			return true
-		})
+		}
+		return true
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			ast.Inspect(d, collect)
+		case *ast.GenDecl: // of a table the values, not what they are found by
+			ast.Inspect(d, func(n ast.Node) bool {
+				if row, ok := n.(*ast.KeyValueExpr); ok {
+					ast.Inspect(row.Value, collect)
+				}
+				return true
+			})
+		}
 	}
 }
 

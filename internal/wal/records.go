@@ -97,8 +97,8 @@ func (r *Records) After(at, limit LSN, most uint64) (end LSN, whole bool, err er
 	return at, false, nil
 }
 
-// approach reads the records that lead to a position, at which one ends on a page, so that it is known where the last of
-// them begins: what follows counts only if it says so. That is not known where what is before is not there any more.
+// approach reads the records that lead to a position, at which one ends on a page, so that it is known where the last
+// of them begins: what follows counts only if it says so. That is not known where what is before is not there any more.
 func (r *Records) approach(page, at LSN) error {
 	place, err := r.before(page, at)
 	for place < at && err == nil {

@@ -211,8 +211,7 @@ func TestARecordOfAnotherPlaceDoesNotFollow(t *testing.T) {
 			}}
 			files = append(files, make([]byte, -uint64(len(files))%w.pages.Segment)...)
 			if end, whole, err := r.After(e.end, MaxLSN, 1<<40); end != e.end || !whole || err != nil {
-				t.Errorf("seed %d: after the record that ends at %s comes one that ends at %s: %t, %v", seed, e.end, end,
-					whole, err)
+				t.Errorf("seed %d: after %s comes a record that ends at %s: %t, %v", seed, e.end, end, whole, err)
 			}
 			tried++
 		}

@@ -96,14 +96,9 @@ type PlannedObject struct {
 	To uint32
 }
 
-// NewCatalogue makes one of a whole listing, and of the contents of the small
-// json objects by their names.
-func NewCatalogue(objects []bucket.Object, contents map[string][]byte) Catalogue {
-	return newCatalogue(objects, contents, nil)
-}
-
-// newCatalogue makes one of a listing in which the pieces of some backups were counted only, by the backup's id.
-func newCatalogue(objects []bucket.Object, contents map[string][]byte, pieces map[string]tally) Catalogue {
+// NewCatalogue makes one of a listing, and of the contents of the small json objects by their names. The pieces of some
+// backups may have been counted only, by the backup's id.
+func NewCatalogue(objects []bucket.Object, contents map[string][]byte, pieces map[string]tally) Catalogue {
 	c := Catalogue{Terms: map[uint64]*Term{}, Contents: map[string][]bucket.Object{}, lacks: map[string]string{}}
 	folders := map[string][]bucket.Object{}
 	for _, o := range objects {
@@ -286,7 +281,7 @@ func readOnce(ctx context.Context, b bucket.Bucket, prefix string) (Catalogue, e
 		return Catalogue{}, err
 	}
 	maps.Copy(contents, notes)
-	return newCatalogue(objects, contents, pieces), nil
+	return NewCatalogue(objects, contents, pieces), nil
 }
 
 // isListed says that a backup.json is of one whose pieces are in lists.

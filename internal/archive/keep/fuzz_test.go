@@ -64,7 +64,7 @@ func FuzzCatalogue(f *testing.F) {
 	f.Add(strings.ReplaceAll(fuzzArchive, `000000010000000000000003`, `FFFFFFFFFFFFFFFF000000FF`))
 	f.Fuzz(func(t *testing.T, text string) {
 		objects, contents := archiveOf(text)
-		c := book.NewCatalogue(objects, contents)
+		c := book.NewCatalogue(objects, contents, nil)
 		known := map[string]int{}
 		for _, name := range namesIn(c) {
 			known[name]++

@@ -15,7 +15,7 @@ func TestHistoryWithoutKey(t *testing.T) {
 	for _, order := range [][2]string{{".zst", ".zst.age"}, {".zst.age", ".zst"}} {
 		c := book.NewCatalogue([]bucket.Object{
 			{Name: history + order[0]}, {Name: history + order[1]},
-		}, nil)
+		}, nil, nil)
 		term := c.Terms[2]
 		if term.Histories[2].Name != history+".zst" || len(notesOf(term)) != 2 {
 			t.Errorf("%v: the history is %q, the notes are %q", order, term.Histories[2].Name, notesOf(term))

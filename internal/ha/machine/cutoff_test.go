@@ -38,25 +38,29 @@ func TestOneThatComesBackDoesNotOutbid(t *testing.T) {
 	}
 }
 
-// A majority that is heard now and then, as by the witness, counts from the first time on; one that was not heard for as
-// long as makes an instance absent counts anew.
+// A majority that is heard now and then, as by the witness, counts from the first time on. One that was not heard for
+// as long as makes an instance absent counts anew.
 func TestAMajorityThatIsHeardNowAndThen(t *testing.T) {
 	t.Parallel()
+	const ms = time.Millisecond
 	heard := unheard
 	for _, at := range []struct {
-		second         time.Duration
+		now            time.Duration
 		matters, heard bool
 		since          time.Duration
 	}{
-		{1, true, false, never}, {2, true, true, 2}, {3, true, false, 2}, {4, true, true, 2}, {6, true, false, 2},
-		{7, true, false, never}, {8, true, true, 8}, {9, false, true, never}, {10, true, false, 10},
+		{1 * ms, true, false, never},
+		{200 * ms, true, true, 200 * ms},
+		{3000 * ms, true, false, 200 * ms},
+		{3100 * ms, true, true, 200 * ms},
+		{6099 * ms, true, false, 200 * ms},
+		{6100 * ms, true, false, never},
+		{7000 * ms, true, true, 7000 * ms},
+		{8000 * ms, false, true, never},
+		{9000 * ms, true, false, 9000 * ms},
 	} {
-		want := at.since
-		if want != never {
-			want *= time.Second
-		}
-		if heard.see(at.second*time.Second, at.matters, at.heard); heard.since != want {
-			t.Errorf("after %d s it is heard since %s, want %s", at.second, heard.since, want)
+		if heard.see(at.now, at.matters, at.heard); heard.since != at.since {
+			t.Errorf("at %s it is heard since %s, want %s", at.now, heard.since, at.since)
 		}
 	}
 }

@@ -58,7 +58,8 @@ type replaySeen struct {
 func newWatch(m ha.HardState, now time.Duration) watch {
 	return watch{
 		ballot: m.Ballot, since: now, led: now, leads: never, lost: never, elects: unheard, idle: never,
-		stalled: streaming, unreached: streaming, unacknowledged: never, yielded: never, rests: never, resigned: never, preempts: m.Won,
+		stalled: streaming, unreached: streaming, unacknowledged: never, yielded: never, rests: never, resigned: never,
+		preempts: m.Won,
 	}
 }
 
@@ -98,8 +99,7 @@ func (i *Instance) observe() {
 	able := i.server.role != ha.ServerPrimary && w.data.Data == ha.DataPresent && w.unwritten <= ha.StallLimit
 	should := led && ballot.Leader != i.name && able
 	w.stalled.see(i.now, should, i.server.seen.Streaming)
-	waits := i.Leads() && i.server.role == ha.ServerPrimary && !i.rule().IsMetBy(i.server.seen.Standbys)
-	w.acknowledge(i.now, waits, waits && i.View().Reached())
+	w.acknowledge(i.now, i.server.waitsInVain(i.Leads(), i.rule()), i.View().Reached())
 	i.observeWitness()
 	i.loseLeader()
 }
@@ -107,6 +107,11 @@ func (i *Instance) observe() {
 // catchUpLimit is how long a leader counts on standbys that catch up, though their streams break off again and again:
 // over a network that loses packets they may come to an end, and another leader would have no better ones.
 const catchUpLimit = time.Minute
+
+// waitsInVain says that too few standbys stream from a leader's primary for a commit to be acknowledged.
+func (s *server) waitsInVain(leads bool, rule ha.Rule) bool {
+	return leads && s.role == ha.ServerPrimary && !rule.IsMetBy(s.seen.Standbys)
+}
 
 // acknowledge notes whether a leader's commits wait in vain, and whether enough standbys catch up.
 func (w *watch) acknowledge(now time.Duration, waits, catchUp bool) {

@@ -302,8 +302,12 @@ func newArchive(t *testing.T, source *node, key string) *archive {
 		term: 1, timeline: 1}
 	recipient := ""
 	if key != "" {
-		pair, err := age.ParseX25519Identity(key)
+		identities, err := age.ParseIdentities(strings.NewReader(key))
 		must(t, err)
+		pair, ok := identities[0].(*age.X25519Identity)
+		if !ok {
+			t.Fatalf("the key is a %T", identities[0])
+		}
 		recipient = pair.Recipient().String()
 	}
 	var err error

@@ -213,21 +213,17 @@ func (v replacingView) left(due []replacingInstance) (out []string) {
 	return out
 }
 
-// condition is the reason of the condition StorageReady.
+// replacingReasons are the reasons of the condition StorageReady; all others wait.
+var replacingReasons = map[string]string{
+	replacingAlone: v1.ReasonNeedsAnotherInstance, replacingSetAside: v1.ReasonDataSetAside,
+	replacingNoClass: v1.ReasonStorageClassNotFound, replacingDoesNotFit: v1.ReasonDataDoesNotFit,
+	replacingCopying: v1.ReasonReplacingVolumes, replacingDecided: v1.ReasonReplacingVolumes,
+	replacingTemplate: v1.ReasonReplacingVolumes, replacingHandOver: v1.ReasonReplacingVolumes,
+	replacingEnding: v1.ReasonReplacingVolumes, replacingReplaced: v1.ReasonReplacingVolumes,
+}
+
 func (d replacingStep) condition() string {
-	switch d.reason {
-	case replacingAlone:
-		return v1.ReasonNeedsAnotherInstance
-	case replacingSetAside:
-		return v1.ReasonDataSetAside
-	case replacingNoClass:
-		return v1.ReasonStorageClassNotFound
-	case replacingDoesNotFit:
-		return v1.ReasonDataDoesNotFit
-	case replacingCopying, replacingDecided, replacingTemplate, replacingHandOver, replacingEnding, replacingReplaced:
-		return v1.ReasonReplacingVolumes
-	}
-	return v1.ReasonReplacementWaits
+	return cmp.Or(replacingReasons[d.reason], v1.ReasonReplacementWaits)
 }
 
 // verdict is the condition StorageReady while volumes are to be made anew.

@@ -99,7 +99,8 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 		return
 	}
 	s.Update = &v1.UpdateStatus{
-		Step: updateStep(d), Reason: string(d.Why), Message: d.Says, Image: d.Target.Image, To: d.Target.Version,
+		Step: cmp.Or(updateSteps[d.Why], v1.UpdateWaiting), Reason: string(d.Why), Message: d.Says,
+		Image: d.Target.Image, To: d.Target.Version,
 		From: s.versionsRun(), Left: s.updateLeft(d, pulls), Since: s.Stamp(),
 	}
 	if before == nil {
@@ -116,17 +117,10 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 	}
 }
 
-// updateStep is the step of the status.
-func updateStep(d upgrade.Decision) string {
-	switch d.Why {
-	case upgrade.WhyReplacing:
-		return v1.UpdateReplacing
-	case upgrade.WhyPulling:
-		return v1.UpdatePulling
-	case upgrade.WhyPullFailed:
-		return v1.UpdateFailed
-	}
-	return v1.UpdateWaiting
+// updateSteps are the steps of the status; all others wait.
+var updateSteps = map[upgrade.Why]string{
+	upgrade.WhyReplacing: v1.UpdateReplacing, upgrade.WhyPulling: v1.UpdatePulling,
+	upgrade.WhyPullFailed: v1.UpdateFailed,
 }
 
 // versionsRun are the versions that the instances run, each once.
