@@ -80,7 +80,7 @@ func (m *members) upstream(leader ha.Ballot) (postgres.Upstream, error) {
 	return postgres.Upstream{
 		Host: member.Host, Address: m.routes.Address(member), Port: naming.PortPostgreSQL,
 		Name: m.followerName(leader), Slot: naming.Slot(m.self), Term: leader.Term,
-		ByName: m.config().Given != "",
+		ByName: m.config().Given != "", Only: len(m.config().Members) == 2,
 	}, nil
 }
 

@@ -68,7 +68,7 @@ func TestHowALeaderIsFollowed(t *testing.T) {
 	m := three(reached{"db-1": "10.0.0.1"})
 	got, err := m.upstream(ha.Ballot{Term: 7, Leader: "db-1"})
 	want := postgres.Upstream{
-		Host: "h1", Address: "10.0.0.1", Port: 5432, Name: "db-0.a@7", Slot: naming.Slot("db-0"), Term: 7,
+		Host: "h1", Address: "10.0.0.1", Port: 5432, Name: "db-0.a@7", Slot: naming.Slot("db-0"), Term: 7, Only: true,
 	}
 	if err != nil || got != want {
 		t.Errorf("it is followed by %+v, %v; want %+v", got, err, want)

@@ -82,6 +82,8 @@ type Upstream struct {
 	ByName bool
 	// Term is the term in which the upstream leads. See Revoke.
 	Term uint64
+	// Only says that nobody else acknowledges what the upstream writes: it does not wait for a dead standby for long.
+	Only bool
 }
 
 // TLS files in Run. PostgreSQL refuses a key that others may read.

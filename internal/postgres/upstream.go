@@ -37,6 +37,7 @@ const (
 // the packets never gets to the end (docs/measurements.md, "A network that loses packets").
 const (
 	followPatience = 6500
+	onlyPatience   = 3000
 	copyPatience   = 10000
 )
 
@@ -63,7 +64,11 @@ func (k keys) conninfo(u Upstream, name, key string, patience int) string {
 
 // followingInfo is the connection string of a standby, which is of one term.
 func (k keys) followingInfo(u Upstream) string {
-	return k.conninfo(u, u.Name, keyLink(u.Term), followPatience)
+	patience := followPatience
+	if u.Only {
+		patience = onlyPatience
+	}
+	return k.conninfo(u, u.Name, keyLink(u.Term), patience)
 }
 
 // copyingInfo is the connection string of a program that copies.

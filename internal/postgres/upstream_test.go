@@ -70,3 +70,13 @@ func TestRevokedTermsStayRevoked(t *testing.T) {
 		t.Errorf("a newer term: %v", err)
 	}
 }
+
+// A primary whose only standby has vanished goes on alone when its stream is given up, which is not to take long.
+func TestTheOnlyStandbyIsWaitedForLess(t *testing.T) {
+	for only, want := range map[bool]string{true: "tcp_user_timeout=3000", false: "tcp_user_timeout=6500"} {
+		info := keys("/run").followingInfo(Upstream{Host: "h", Term: 1, Only: only})
+		if strings.Count(info, want) != 2 { // at either end
+			t.Errorf("only %t: %s", only, info)
+		}
+	}
+}

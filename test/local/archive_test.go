@@ -46,9 +46,17 @@ func (c *cluster) must(err error) {
 // awaitArchived waits until all WAL that a leader has on disk now is in the archive.
 func (c *cluster) awaitArchived(leader string) wal.LSN {
 	c.Helper()
-	text, err := c.query(leader, "select pg_current_wal_flush_lsn()::text")
-	c.must(err)
-	return c.awaitArchivedTo(leader, text)
+	for {
+		text, err := c.query(leader, "select pg_current_wal_flush_lsn()::text")
+		c.must(err)
+		lsn, err := wal.ParseLSN(text)
+		c.must(err)
+		if lsn%wal.PageSize != 0 || lsn%wal.SegmentSize == 0 { // a segment was switched
+			return c.awaitArchivedTo(leader, text)
+		}
+		// The WAL writer writes whole pages, and so may have come to the middle of a record: a commit goes to its end.
+		c.exec(leader, "select txid_current()")
+	}
 }
 
 // awaitArchivedTo waits until the WAL up to an LSN is in the archive.

@@ -30,7 +30,13 @@ func command(name string) *cobra.Command {
 	case "pooler":
 		return process.Pooler()
 	}
-	return process.Work(name)
+	root := &cobra.Command{Use: "toban"}
+	process.AddWork(root)
+	if work, rest, err := root.Find([]string{"work", name}); err != nil || len(rest) > 0 || work.Name() != name {
+		return nil
+	}
+	root.SetArgs(append([]string{"work", name}, os.Args[1:]...))
+	return root
 }
 
 // program is a copy of this test program that any user may run.

@@ -320,6 +320,8 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 			return err
 		}
 		a.change(func(s *State) { s.Gap = gap })
+	} else {
+		a.began = oldest
 	}
 	a.advance(format.NumberAt(oldest))
 	return nil

@@ -350,17 +350,19 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 	}
 }
 
-// vanishing is a leader's pg_wal of which a checkpoint removes the first segments, right after somebody has looked
+// vanishing is a leader's pg_wal of which checkpoints remove the first segments, each right after somebody has looked
 // which is the oldest.
 type vanishing struct {
 	*archivetest.Source
 
-	left wal.LSN
+	left []wal.LSN
 }
 
 func (s *vanishing) Oldest(context.Context) (wal.LSN, error) {
 	was := s.Begin
-	s.Begin = s.left
+	if len(s.left) > 0 {
+		s.Begin, s.left = s.left[0], s.left[1:]
+	}
 	return was, nil
 }
 
@@ -371,13 +373,13 @@ func TestWALThatVanishesWhileAnArchiverStarts(t *testing.T) {
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
 	b := buckettest.NewMemory()
 	source := &archivetest.Source{Terms: history, End: 3*segment + 100}
-	a := newTestArchiver(t, b, &vanishing{source, 2 * segment}, history)
+	a := newTestArchiver(t, b, &vanishing{source, []wal.LSN{segment, 2 * segment}}, history)
 	mustStep(t, a)
 	if s := a.State(); s.Gap != nil || s.Archived != source.End {
 		t.Errorf("a new archive goes to %s, and has a gap %v", s.Archived, s.Gap)
 	}
 	source.End = 9*segment + 100
-	a = newTestArchiver(t, b, &vanishing{source, 8 * segment}, history)
+	a = newTestArchiver(t, b, &vanishing{source, []wal.LSN{8 * segment}}, history)
 	mustStep(t, a)
 	if want := (format.Gap{From: 3*segment + 100, To: 8 * segment}); a.State().Gap == nil || *a.State().Gap != want {
 		t.Errorf("an archive with WAL has a gap %v, want %v", a.State().Gap, want)

@@ -45,7 +45,7 @@ func (a *Archiver) open(ctx context.Context, flushed wal.LSN) error {
 	}
 	a.change(func(s *State) { s.Gap = gap })
 	a.take(c, format.NumberAt(position))
-	if position == oldest && gap == nil {
+	if position == oldest && gap == nil && len(c.Terms) == 0 {
 		a.began = position
 	}
 	a.reached(position)

@@ -82,16 +82,6 @@ func does[Options any](
 	}
 }
 
-// Work is the verb for a kind of work, nil where there is none of that name.
-func Work(name string) *cobra.Command {
-	for _, k := range kinds() {
-		if k.name == name {
-			return k.command(name)
-		}
-	}
-	return nil
-}
-
 // AddWork adds `toban work KIND` to the verbs of the program: the one that Pods call to do a kind of work, and that
 // people have no need to. It goes by its former names, too.
 func AddWork(root *cobra.Command) {

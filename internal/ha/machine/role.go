@@ -213,7 +213,7 @@ func (i *Instance) copyData(kind Kind, d ha.Decision) {
 		w.known, w.end = false, 0
 		early := done.SameTimeline && i.now-began < checkpointPatience
 		if early { // the data is as it was: no server need find its end again, only to be stopped for the next try
-			w.known, w.end, i.trouble.pause = local.Known, local.End, 0
+			w.known, w.end, i.trouble.pause = local.Known && local.Unreplayed == 0, local.End, 0
 		}
 		if kind == Rewind {
 			w.rewindFailed = done.Err != "" && !early
