@@ -127,7 +127,7 @@ func (r *Records) before(page, at LSN) (LSN, error) {
 		return at, err
 	}
 	page = first - LSN(r.Pages.Page)
-	if head, err = r.head(page); err != nil || !head.continues() {
+	if head, err = r.head(page); err != nil || !head.valid || !head.continues() {
 		return page, err
 	}
 	return min(head.continuesTo(r.Pages, page), at), nil

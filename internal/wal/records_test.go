@@ -87,7 +87,7 @@ func (w *written) end(flushed LSN) (end LSN) {
 func (w *written) read(flushed LSN) func(LSN, uint64) ([]byte, error) {
 	files := append(slices.Clone(w.bytes), make([]byte, -uint64(len(w.bytes))%w.pages.Segment)...)
 	for i := int(flushed); i < len(files); i++ {
-		files[i] = 0xD1
+		files[i] ^= 0xFF
 	}
 	return func(at LSN, length uint64) ([]byte, error) {
 		return files[min(at, LSN(len(files))):min(at.Add(length), LSN(len(files)))], nil
@@ -102,7 +102,8 @@ func some(random *rand.Rand) *written {
 		case 0:
 			w.record(recordHeader, recordHeader, 0x40, random)
 		case 1:
-			w.record(200+random.IntN(3000), 0, 0, random)
+			length := 200 + random.IntN(700) // it goes over pages
+			w.record(length, length, 0, random)
 		case 2:
 			w.overwritten(random)
 		default:

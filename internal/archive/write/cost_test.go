@@ -392,6 +392,35 @@ func TestWALThatVanishesWhileAnArchiverStarts(t *testing.T) {
 	}
 }
 
+// An archive that ends right where the server's WAL begins is not a new one: a gap behind that is not hidden either.
+func TestAGapBehindAnArchiveThatEndsWithASegment(t *testing.T) {
+	archivetest.SmallSegments(t)
+	const segment = 32768
+	history := []ha.TermStart{{Term: 1, Timeline: 1}}
+	b := buckettest.NewMemory()
+	source := &archivetest.Source{Terms: history, End: 3 * segment}
+	mustStep(t, newTestArchiver(t, b, source, history))
+	source.End, source.Begin = 9*segment+100, 3*segment
+	a := newTestArchiver(t, b, &emptying{vanishing{source, []wal.LSN{5 * segment}}, b}, history)
+	mustStep(t, a)
+	if want := (format.Gap{From: 3 * segment, To: 5 * segment}); a.State().Gap == nil || *a.State().Gap != want {
+		t.Errorf("it has a gap %v, want %v", a.State().Gap, want)
+	}
+}
+
+// emptying has a bucket list nothing any more when the oldest WAL is looked for once more.
+type emptying struct {
+	vanishing
+	bucket *buckettest.Memory
+}
+
+func (s *emptying) Oldest(ctx context.Context) (wal.LSN, error) {
+	if len(s.left) == 0 {
+		clear(s.bucket.Objects)
+	}
+	return s.vanishing.Oldest(ctx)
+}
+
 // Each leader takes over the gap that the one before it knew of, until it has the WAL itself.
 func TestAGapIsKnownToTheNextLeaders(t *testing.T) {
 	archivetest.SmallSegments(t)
