@@ -83,7 +83,11 @@ func (a alert) test() map[string]any {
 	}
 }
 
+// repeat is a value that many times; one that grows ("0+1") does so each time.
 func repeat(value string, times int) string {
+	if strings.Contains(value, "+") {
+		return fmt.Sprintf("%sx%d", value, times-1)
+	}
 	return strings.TrimSpace(strings.Repeat(value+" ", times))
 }
 

@@ -119,6 +119,8 @@ type Agent struct {
 	authorities atomic.Pointer[string]
 	describer   *describer
 	servers
+	// serverLog takes the log of each server that runs.
+	serverLog *postgres.CommitLog
 	// current is the server that runs, nil while none does.
 	current atomic.Pointer[running.Server]
 
@@ -174,6 +176,7 @@ func newAgent(
 	options Options, config protocol.Config, server running.PostgreSQL, version string, taking *taking,
 ) (*Agent, error) {
 	a := &Agent{options: options, server: server, taking: taking, configs: configs{self: options.Name}}
+	a.serverLog = postgres.NewCommitLog(options.ServerLog)
 	a.exchange = newExchange(a)
 	a.configs.set(config)
 	a.status = status.New(protocol.Status{
@@ -181,7 +184,9 @@ func newAgent(
 		Message: messageStarting, ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
 	})
 	a.pressure = &pressure.Gauge{Stalled: options.Stalled}
-	a.describer = &describer{status: a.status, flags: &a.flags, slack: a.pressure.Slack}
+	a.describer = &describer{
+		status: a.status, flags: &a.flags, slack: a.pressure.Slack, cancelled: a.serverLog.Cancelled,
+	}
 	a.toStore = bucket.NewWay()
 	a.breaker = options.breaker(a)
 	var err error
@@ -341,7 +346,7 @@ func (a *Agent) beginElections(life context.Context, before *resumed) {
 func (a *Agent) operate(life context.Context) {
 	good := filepath.Join(volume.StateFolder(a.options.Volume), "good.json")
 	launcher := &running.Launcher{
-		Name: a.options.Name, Server: a.server, ServerLog: a.options.ServerLog, Wanted: a.configs.get,
+		Name: a.options.Name, Server: a.server, ServerLog: a.serverLog, Wanted: a.configs.get,
 		HardState: a.states.Get, Good: running.LastKnownGood(good),
 		Slots: a.members.slots, Upstream: a.members.upstream, Archived: a.leader.archived, AllStream: a.leader.hasAll,
 		Require: a.demands.require, Rule: a.demands.rule, Status: a.status, Flags: &a.flags, Post: a.post,

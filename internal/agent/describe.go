@@ -18,7 +18,9 @@ type describer struct {
 	status *status.Board
 	flags  *running.Flags
 	// slack is how much longer than usual what comes from this machine is waited for.
-	slack   func() time.Duration
+	slack func() time.Duration
+	// cancelled is how many commits were cancelled while they waited.
+	cancelled func() int64
 	refused string // the last wish that could not be met
 }
 
@@ -41,6 +43,7 @@ func (d *describer) describe(m *machine.Instance) {
 			Unreplayed: peer.Unreplayed, Replaying: peer.Replaying,
 			Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
 			Stalls: peer.Stalls, Began: m.Began(), Forgotten: m.Forgotten(), Limits: m.LimitsSaid(),
+			CancelledCommits: d.cancelled(),
 		}
 		if refused != d.refused {
 			s.SwitchoverError, d.refused = refused, refused

@@ -35,6 +35,7 @@ func TestTheStatusHasCampaignsInVainAndSlack(t *testing.T) {
 	slack := 2 * time.Second
 	d := describer{
 		status: status.New(protocol.Status{}), flags: &running.Flags{}, slack: func() time.Duration { return slack },
+		cancelled: func() int64 { return 3 },
 	}
 	d.describe(m)
 	if s := d.status.Get(); s.InVain == 0 || s.InVain != m.InVain() || s.Slack == nil || *s.Slack != slack {

@@ -28,7 +28,7 @@ func (a *Agent) resume(ctx context.Context) *resumed {
 	if !ok {
 		return nil
 	}
-	process, err := server.TakeOver(t.Postmaster, a.options.ServerLog)
+	process, err := server.TakeOver(t.Postmaster, a.serverLog)
 	if err != nil {
 		log.Warn("the server was not taken over", "error", err.Error())
 		return nil

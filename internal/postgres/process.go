@@ -63,7 +63,7 @@ func (s *Server) Start(ctx context.Context, log io.Writer) (*Process, error) {
 	}
 	defer write.Close()
 	cmd := s.Programs.command(context.Background(), "postgres", "-D", s.Data.Path())
-	cmd.Stdout, cmd.Stderr = log, write
+	cmd.Stdout, cmd.Stderr = write, write
 	// If the agent dies, its postmaster must not go on alone: an immediate stop.
 	// A group of its own keeps a terminal's Ctrl-C from reaching it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}

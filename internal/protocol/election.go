@@ -46,6 +46,9 @@ type Election struct {
 	Silence time.Duration `json:"silence,omitempty"`
 	// Successor is whom a leader that resigned would like to lead.
 	Successor string `json:"successor,omitempty"`
+	// CancelledCommits is how many commits were cancelled while they waited for standbys, since its agent has started:
+	// they may be on its disk alone. Release 0.1.0 does not say so.
+	CancelledCommits int64 `json:"cancelledCommits,omitempty"`
 }
 
 // Proposal is a configuration of the quorum, from the leader of its term.

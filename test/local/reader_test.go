@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,6 +58,24 @@ func (c *cluster) countsForNothing(leader, reader string) {
 	}
 }
 
+// countsCancelled cancels a commit that waits for standbys: its client is told that it has succeeded, and it is counted.
+func (c *cluster) countsCancelled(leader string) {
+	c.Helper()
+	c.awaitMetric(leader, "toban_instance_cancelled_commits_total", 0)
+	conn, err := c.connect(leader)
+	c.must(err)
+	defer conn.Close(context.Background())
+	pid, committed := c.pid(conn), make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(context.Background(), "insert into read values (4)")
+		committed <- err
+	}()
+	c.awaitQuery(leader, "select wait_event from pg_stat_activity where pid = "+strconv.Itoa(pid), "SyncRep")
+	c.exec(leader, "select pg_cancel_backend("+strconv.Itoa(pid)+")")
+	c.must(<-committed)
+	c.awaitMetric(leader, "toban_instance_cancelled_commits_total", 1)
+}
+
 // waitsForAVoter stops what the last other voter receives by: a commit reaches the reader, and waits all the same.
 func (c *cluster) waitsForAVoter(gone, leader, reader string) {
 	c.Helper()
@@ -82,6 +101,7 @@ func (c *cluster) waitsForAVoter(gone, leader, reader string) {
 		return
 	default:
 	}
+	c.countsCancelled(leader)
 	goOn()
 	c.must(<-committed)
 }

@@ -52,6 +52,7 @@ var own = []ownMetric{
 		func(s *protocol.Status) (float64, bool) {
 			return float64(s.Acknowledgements), leads(s) && s.Acknowledgements > 0
 		}),
+	cancelledCommits,
 	gauge("toban_instance_parameters_pending_restart", "Parameters that wait for a restart of the server.",
 		func(s *protocol.Status) float64 { return float64(len(s.PendingRestart)) }),
 	some("toban_instance_archive_position_bytes", "Up to where the WAL is in the archive; of the one that leads.",
@@ -94,6 +95,13 @@ func walRoom(s *protocol.Status, value func(protocol.Room) int64) (float64, bool
 		return 0, false
 	}
 	return float64(value(*s.WALRoom)), true
+}
+
+var cancelledCommits = ownMetric{
+	desc: prometheus.NewDesc("toban_instance_cancelled_commits_total",
+		"Commits that were cancelled while they waited for standbys: they may be on this instance alone.", nil, nil),
+	kind:    prometheus.CounterValue,
+	collect: func(s *protocol.Status, show show) { show(float64(s.Election.CancelledCommits)) },
 }
 
 // keptWAL has a value for each slot that keeps much.

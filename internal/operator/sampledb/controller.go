@@ -217,6 +217,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.memory.PacedMachines.Forget(uid)
 	r.memory.PacedVain.Forget(uid)
 	r.memory.Leaderless.Forget(uid)
+	r.memory.Cancelled.Forget(uid)
 	r.statuses.Forget(uid)
 }
 

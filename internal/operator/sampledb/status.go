@@ -301,6 +301,7 @@ func stopPhase(stop *v1.StopStatus) string {
 func (s *scope) report(ctx context.Context) error {
 	s.ObserveRoots()
 	s.PaceMachines()
+	s.TellCancelledCommits()
 	status := s.status()
 	s.Reported = status
 	s.Metrics.Observe(s.DB, status)

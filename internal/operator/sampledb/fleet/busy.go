@@ -110,3 +110,13 @@ func (s *machinesTopic) PaceMachines() {
 	s.leaderlessFor = s.Leaderless.Note(s.DB.UID, "", s.Primary() != "", s.Now)
 	s.Vain = s.PacedVain.Say(s.DB.UID, s.Now, world.SentencePause, 0, s.ElectionsInVain())
 }
+
+// TellCancelledCommits has an event where commits were cancelled while they waited. It has no figure, so that one event
+// stands for all that come in a row.
+func (s *machinesTopic) TellCancelledCommits() {
+	if s.Cancelled.More(s.DB.UID, s.Seen.Answers) {
+		s.AddWarning(world.EventCommitsCancelled, "clients have cancelled commits that waited for standbys. They were "+
+			"told that these have succeeded, but they may be on the primary alone, and a failover would lose them. "+
+			"Commits must not be cancelled while they wait (docs/durability.md)")
+	}
+}

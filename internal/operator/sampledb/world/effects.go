@@ -63,6 +63,7 @@ type Memory struct {
 	PacedMachines paced
 	PacedVain     paced
 	Leaderless    unanswered
+	Cancelled     cancelledCommits
 }
 
 // AgentPrograms gives agents the operator's own program to go on as (docs/upgrade.md, "The operator and its agents").

@@ -19,6 +19,7 @@ const (
 	EventAuthorityRotated  = "AuthorityRotated"      // how far another authority is
 	EventPasswordRotated   = "PasswordRotated"       // the Secret NAME-app and the server have another password
 	EventNoPrimary         = "NoPrimary"             // writes are no longer taken
+	EventCommitsCancelled  = "CommitsCancelled"      // clients have cancelled commits that waited for standbys
 	EventReady             = "Ready"                 // everything is as the spec wants it
 	EventInitialized       = "Initialized"           // the init Job has done its work
 	EventInitFailed        = "InitFailed"            // the init Job says why; mend spec.init
