@@ -135,7 +135,7 @@ var aboutNumbers = []alert{
 		todo: "Their clients were told that they have succeeded, but they may be on that instance alone, and a failover " +
 			"would lose them. Find the client that cancels (the server's log has its process), and why commits had to " +
 			"wait: kubectl toban status.",
-		labels:  instanceLabels,
+		labels: instanceLabels,
 		series: []series{{"toban_instance_cancelled_commits_total" + ofInstance, "0+1", "3"}},
 	},
 	{

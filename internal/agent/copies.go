@@ -52,6 +52,7 @@ func (x *copies) do(ctx context.Context, c machine.Command) (d machine.Done, err
 		err = fmt.Errorf("nobody knows how to %q", c.Kind)
 	}
 	d.NoRoom, d.SameTimeline = errors.Is(err, postgres.ErrNoRoom), errors.Is(err, postgres.ErrSameTimeline)
+	d.Unreached = errors.Is(err, postgres.ErrUnreached)
 	if d.NoRoom {
 		x.data.folder.LackRoom()
 	}

@@ -97,6 +97,10 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 			kind: machine.Rewind, leader: "db-1", server: copier{err: postgres.ErrSameTimeline},
 			steps: "stop,rewind h1", failed: "timeline", history: true, data: "present",
 		},
+		"not rewound: the leader was not reached": {
+			kind: machine.Rewind, leader: "db-1", server: copier{err: postgres.ErrUnreached},
+			steps: "stop,rewind h1", failed: "reached", history: true, data: "present",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, data := c.server, t.TempDir()
@@ -133,7 +137,8 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 					server.steps, seen, board.Get().Data)
 			}
 			if d.NoRoom != errors.Is(c.server.err, postgres.ErrNoRoom) ||
-				d.SameTimeline != errors.Is(c.server.err, postgres.ErrSameTimeline) {
+				d.SameTimeline != errors.Is(c.server.err, postgres.ErrSameTimeline) ||
+				d.Unreached != errors.Is(c.server.err, postgres.ErrUnreached) {
 				t.Errorf("the machine hears %+v", d)
 			}
 			if c.history != slices.Equal(d.TermHistory, []ha.TermStart{{Term: 4, Timeline: 2}}) {

@@ -21,7 +21,7 @@ type describer struct {
 	slack func() time.Duration
 	// cancelled is how many commits were cancelled while they waited.
 	cancelled func() int64
-	refused string // the last wish that could not be met
+	refused   string // the last wish that could not be met
 }
 
 // describe puts what the machine knows into the status.

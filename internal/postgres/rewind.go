@@ -30,11 +30,15 @@ func (s *Server) Incomplete() (bool, error) {
 // then it may be tried again.
 var ErrSameTimeline = errors.New("the source's control file names the same timeline, or one that it has left")
 
-// Messages of pg_rewind (pg_rewind.c, the same in PostgreSQL 15 to 18). The
+// ErrUnreached says that a rewind did not reach its source: the data is as it was, and a copy would not reach it either.
+var ErrUnreached = errors.New("the source was not reached")
+
+// Messages of pg_rewind (pg_rewind.c, the same in PostgreSQL 15 to 18) and of libpq under it (fe-connect.c). The
 // second one comes just before the first change.
 const (
-	rewindSame   = "source and target cluster are on the same timeline"
-	rewindWrites = "need to copy"
+	rewindSame    = "source and target cluster are on the same timeline"
+	rewindWrites  = "need to copy"
+	rewindUnheard = "error: connection to server"
 )
 
 // Rewind makes the data follow the history of a running source, by copying
@@ -57,10 +61,13 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 		"--source-server", s.keys().copyingInfo(source, nameRewind)+" dbname=postgres")
 	cmd.Env = append(cmd.Env, askingSource())
 	if err := run(cmd, io.MultiWriter(progress, &messages)); err != nil {
-		if untouched(cmd, messages.String()) {
-			err = errors.Join(err, s.Data.unmark())
+		if !untouched(cmd, messages.String()) {
+			return err
 		}
-		return err
+		if strings.Contains(messages.String(), rewindUnheard) {
+			err = fmt.Errorf("%w: %w", ErrUnreached, err)
+		}
+		return errors.Join(err, s.Data.unmark())
 	}
 	if strings.Contains(messages.String(), rewindSame) {
 		return errors.Join(fmt.Errorf("pg_rewind: %w", ErrSameTimeline), s.Data.unmark())

@@ -103,19 +103,23 @@ func (c console) leave(
 		return 0, err
 	}
 	stale := map[string]bool{} // the clients, by PgBouncer's pointers
-	leaves := false
+	found, leaves := false, false
 	for _, s := range servers {
 		at, err := netip.ParseAddr(s["addr"])
 		if err != nil { // it is looked up
 			continue
 		}
 		stays := slices.Contains(stay, at)
-		leaves = leaves || !stays || anew
+		found, leaves = true, leaves || !stays
 		if !stays && !slices.Contains(spared, at) {
 			stale[s["link"]] = true
 		}
 	}
-	if !leaves {
+	switch {
+	case leaves:
+	case found && anew:
+		c.awaitNoLogin(ctx, loginPatience) // nobody is in a hurry
+	default:
 		return 0, nil // RECONNECT would break off a look-up that waits
 	}
 	if _, err := c.quick(ctx, "RECONNECT"); err != nil {
@@ -151,8 +155,8 @@ func (c console) endClients(ctx context.Context, pointers map[string]bool) (ende
 	return ended, nil
 }
 
-// awaitNoLogin waits until PgBouncer is not connecting to a server, for patience at most: a PAUSE would break that off,
-// and PgBouncer takes it for a failure of the server.
+// awaitNoLogin waits until PgBouncer is not connecting to a server, for patience at most: PAUSE and RECONNECT break that
+// off, and PgBouncer takes it for a failure of the server, which it does not ask again for a while.
 func (c console) awaitNoLogin(ctx context.Context, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

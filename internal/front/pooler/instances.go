@@ -89,6 +89,11 @@ func (i *instances) of(hosts []string) []protocol.InstanceTells {
 	return out
 }
 
+// begun says that one of them knows of an election: there has been a leader, or will be one at once.
+func (i *instances) begun() bool {
+	return slices.ContainsFunc(i.all(), func(t protocol.InstanceTells) bool { return t.Term > 0 })
+}
+
 // silent has an instance that does not answer count as no standby that serves: who reads there would wait. Whether it
 // leads, silence does not say.
 func (i *instances) silent(host string) {

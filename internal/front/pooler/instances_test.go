@@ -109,6 +109,37 @@ func TestAnInstanceThatIsSilentStaysWhatItWas(t *testing.T) {
 	}
 }
 
+// A pooler that starts while no instance leads is ready to hold clients as soon as one tells it of an election. Where
+// there was none, and where nobody is heard, it is not.
+func TestAPoolerThatStartsWhileNobodyLeadsIsReady(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for name, c := range map[string]struct {
+		tells protocol.InstanceTells
+		fails error
+		ready bool
+	}{
+		"an instance has voted":  {protocol.InstanceTells{Name: "x-0", Term: 3}, nil, true},
+		"nobody was elected yet": {protocol.InstanceTells{Name: "x-0"}, nil, false},
+		"nobody listens":         {protocol.InstanceTells{}, refused, false},
+		"nobody answers":         {protocol.InstanceTells{}, context.DeadlineExceeded, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &told{
+					by:    map[string]protocol.InstanceTells{"x-0": c.tells},
+					fails: map[string]error{"x-0": c.fails}, asks: map[string]protocol.PoolerAsks{},
+				}
+				p := &Pooler{instances: newInstances("pool", f, func() {})}
+				p.instances.watch(t.Context(), []string{"x-0"})
+				soon()
+				if err := p.ready(t.Context()); (err == nil) != c.ready {
+					t.Errorf("its readiness is %v", err)
+				}
+			})
+		})
+	}
+}
+
 // A change is heard at once, and nothing is told of what stays.
 func TestChangesAreHeardAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

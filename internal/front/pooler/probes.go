@@ -40,11 +40,12 @@ func (p *Pooler) alive(ctx context.Context) error {
 	return err
 }
 
-// ready says that the pooler has had a route, or that the database sleeps. While no instance leads it has to take
-// clients, and to hold them.
+// ready says that the pooler has had a route, that an instance knows of an election, or that the database sleeps. While
+// no instance leads a pooler has to take clients and to hold them, also one that starts meanwhile.
 func (p *Pooler) ready(context.Context) error {
-	if now := p.State(); !now.Asleep && now.Route == (route.Route{}) && len(now.Servers) == 0 {
-		return errors.New("no instance has said yet that it leads")
+	now := p.State()
+	if !now.Asleep && now.Route == (route.Route{}) && len(now.Servers) == 0 && !p.instances.begun() {
+		return errors.New("no instance has said yet that one was elected")
 	}
 	return nil
 }

@@ -134,8 +134,8 @@ type Done struct {
 	// TermHistory is that of the data, after Clone and Rewind.
 	TermHistory []ha.TermStart
 	// NoRoom says that a copy did not fit beside the data, SameTimeline that a rewind came before the leader's first
-	// checkpoint.
-	NoRoom, SameTimeline bool
+	// checkpoint, Unreached that it did not reach the leader.
+	NoRoom, SameTimeline, Unreached bool
 }
 
 // DataSeen is what lies in the data directory.

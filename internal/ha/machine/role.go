@@ -216,7 +216,7 @@ func (i *Instance) copyData(kind Kind, d ha.Decision) {
 			w.known, w.end, i.trouble.pause = local.Known && local.Unreplayed == 0, local.End, 0
 		}
 		if kind == Rewind {
-			w.rewindFailed = done.Err != "" && !early
+			w.rewindFailed = done.Err != "" && !early && !done.Unreached // nor would a copy reach it
 		}
 		w.noRoom = w.noRoom || done.NoRoom
 		if done.Err == "" {

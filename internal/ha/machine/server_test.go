@@ -70,17 +70,35 @@ func TestARewindThatChangesNothing(t *testing.T) {
 // is started only to be stopped.
 func TestARewindThatComesEarlyIsTriedAgain(t *testing.T) {
 	t.Parallel()
+	r := rewinds(t, 4, Done{Err: "the source's control file names the same timeline", SameTimeline: true})
+	if r.commanded(StartStandby) || r.commanded(Clone) {
+		t.Errorf("%+v, %s", wants[Command](r), r.Instance)
+	}
+}
+
+// One that does not reach the leader is tried again too: a copy would not reach it either, and would move all the data.
+func TestARewindThatDoesNotReachTheLeaderIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := rewinds(t, 4, Done{Err: "the source was not reached", Unreached: true})
+	if r.commanded(Clone) {
+		t.Error("all its data is copied")
+	}
+}
+
+// rewinds is a standby that has parted from its leader, and whose rewind ends so many times as it says.
+func rewinds(t *testing.T, times int, as Done) *rig {
+	t.Helper()
 	r := standby(t)
-	done, early := r.done, 4
+	done := r.done
 	r.done = func(c Command) Done {
-		if c.Kind == Rewind && early > 0 {
-			early--
-			return Done{Err: "the source's control file names the same timeline", SameTimeline: true}
+		if c.Kind == Rewind && times > 0 {
+			times--
+			return as
 		}
 		return done(c)
 	}
 	r.wanted = nil
-	for began := r.now; r.now < began+2*time.Second && early > 0; {
+	for began := r.now; r.now < began+20*time.Second && times > 0; {
 		r.other("db-0.a", func(p *ha.Peer) {
 			p.Ballot, p.Leading, p.Streaming = ha.Ballot{Term: 5, Leader: "db-0"}, true, false
 			p.TermHistory = append(p.TermHistory, ha.TermStart{Term: 5, LSN: 50, Timeline: 2})
@@ -88,7 +106,8 @@ func TestARewindThatComesEarlyIsTriedAgain(t *testing.T) {
 		r.step(ServerSeen{Run: r.server.run, Answers: r.server.role == ha.ServerStandby, End: 100, Known: true})
 		r.pass(50 * time.Millisecond)
 	}
-	if early > 0 || r.commanded(StartStandby) || r.commanded(Clone) {
-		t.Errorf("%d tries are left, %+v, %s", early, wants[Command](r), r.Instance)
+	if times > 0 {
+		t.Errorf("%d tries are left, %+v, %s", times, wants[Command](r), r.Instance)
 	}
+	return r
 }

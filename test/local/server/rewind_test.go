@@ -142,8 +142,9 @@ func TestRewindOfAnUnreachableSourceChangesNothing(t *testing.T) {
 	primary, standbys := pair(t, 1)
 	primary.stop(postgres.StopFast)
 	standbys[0].stop(postgres.StopFast)
-	if err := primary.Rewind(within(t, deadline), primary.upstream(standbys[0], 0), primary.log); err == nil {
-		t.Fatal("it was rewound from nobody")
+	err := primary.Rewind(within(t, deadline), primary.upstream(standbys[0], 0), primary.log)
+	if !errors.Is(err, postgres.ErrUnreached) {
+		t.Fatalf("of a rewind from nobody it says %v", err)
 	}
 	if incomplete, err := primary.Incomplete(); incomplete || err != nil {
 		t.Errorf("it is incomplete: %v, %v", incomplete, err)
