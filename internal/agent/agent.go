@@ -176,7 +176,11 @@ func newAgent(
 	options Options, config protocol.Config, server running.PostgreSQL, version string, taking *taking,
 ) (*Agent, error) {
 	a := &Agent{options: options, server: server, taking: taking, configs: configs{self: options.Name}}
-	a.serverLog = postgres.NewCommitLog(options.ServerLog)
+	var cancelled int64
+	if taking != nil {
+		cancelled = taking.Status.Election.CancelledCommits
+	}
+	a.serverLog = postgres.NewCommitLog(options.ServerLog, cancelled)
 	a.exchange = newExchange(a)
 	a.configs.set(config)
 	a.status = status.New(protocol.Status{

@@ -2,9 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,15 +33,14 @@ func (s *Server) Barrier(ctx context.Context, rule string) error {
 
 func (s *Server) barrier(ctx context.Context, rule string) error {
 	var notice *pgconn.Notice
-	session, err := s.connect(ctx, func(config *pgx.ConnConfig) {
-		config.RuntimeParams["synchronous_commit"] = "on"
+	session, end, err := s.connectToWait(ctx, func(config *pgx.ConnConfig) {
 		config.RuntimeParams["statement_timeout"] = "0"
 		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notice = n }
 	})
 	if err != nil {
 		return err
 	}
-	defer session.Close()
+	defer end()
 	if err := session.inForce(ctx, rule); err != nil {
 		return err
 	}
@@ -53,6 +56,36 @@ func (s *Server) barrier(ctx context.Context, rule string) error {
 		return err
 	}
 	return session.acknowledged(ctx, rule, lsn)
+}
+
+// errNoCancel is what a cancel request fails with.
+var errNoCancel = errors.New("a commit that waits is not cancelled")
+
+// connectToWait opens a session whose commits wait for standbys, until end. If ctx ends before, the session's process is
+// ended. A cancel request, which pgx would send then, has the server report a commit as a success that no standby has:
+// it would be counted as one of a client (CommitLog).
+func (s *Server) connectToWait(
+	ctx context.Context, change func(*pgx.ConnConfig),
+) (session *Session, end func(), err error) {
+	var connected atomic.Bool
+	session, err = s.connect(ctx, func(config *pgx.ConnConfig) {
+		config.RuntimeParams["synchronous_commit"] = "on"
+		dial := config.DialFunc
+		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if connected.Load() {
+				return nil, errNoCancel
+			}
+			return dial(ctx, network, address)
+		}
+		change(config)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	connected.Store(true)
+	pid := int(session.conn.PgConn().PID())
+	goOn := context.AfterFunc(ctx, func() { _ = syscall.Kill(pid, syscall.SIGTERM) }) // gone already: as well
+	return session, func() { goOn(); session.Close() }, nil
 }
 
 // inForce checks that a rule is the one that the session works by.
@@ -129,13 +162,11 @@ func (s *Server) AwaitEnforced(ctx context.Context) error {
 
 // commitWaits commits something in a session of its own, and says whether that waited.
 func (s *Server) commitWaits(ctx context.Context, watcher *Session) (bool, error) {
-	session, err := s.connect(ctx, func(config *pgx.ConnConfig) {
-		config.RuntimeParams["synchronous_commit"] = "on"
-	})
+	session, end, err := s.connectToWait(ctx, func(*pgx.ConnConfig) {})
 	if err != nil {
 		return false, err
 	}
-	defer session.Close()
+	defer end()
 	pid := session.conn.PgConn().PID()
 	committed := make(chan struct{})
 	go func() {

@@ -3,14 +3,16 @@ package postgres
 import (
 	"bytes"
 	"io"
+	"regexp"
 	"sync"
 	"sync/atomic"
 )
 
-// cancelledCommit ends the line that a server logs when a client cancels a commit that waits for standbys
-// (SyncRepWaitForLSN in syncrep.c of PostgreSQL 15 to 19; statement_timeout does not count there). lc_messages is ours,
-// so that it is in English.
-const cancelledCommit = "WARNING:  canceling wait for synchronous replication due to user request"
+// cancelledCommit is the line that a server logs when a commit is cancelled that waits for standbys (SyncRepWaitForLSN in
+// syncrep.c of PostgreSQL 15 to 19), with its code where log_error_verbosity is verbose. lc_messages is ours, so that it
+// is in English. A tab begins what goes on from the line before.
+var cancelledCommit = regexp.MustCompile(
+	`^[^\t].*WARNING:  (?:\w{5}: )?canceling wait for synchronous replication due to user request$`)
 
 // longestLine is how much of a line is looked at, in bytes: whoever logs a long one does not fill the memory.
 const longestLine = 4 << 10
@@ -26,10 +28,14 @@ type CommitLog struct {
 	line  []byte     // what there is of the last line
 }
 
-// NewCommitLog passes on to a writer.
-func NewCommitLog(to io.Writer) *CommitLog { return &CommitLog{to: to} }
+// NewCommitLog passes on to a writer, and goes on to count from what was counted before.
+func NewCommitLog(to io.Writer, before int64) *CommitLog {
+	l := &CommitLog{to: to}
+	l.count.Store(before)
+	return l
+}
 
-// Cancelled is how many there were since the log is read.
+// Cancelled is how many there were.
 func (l *CommitLog) Cancelled() int64 { return l.count.Load() }
 
 // Write passes on what a server writes.
@@ -49,7 +55,7 @@ func (l *CommitLog) look(p []byte) {
 			return
 		}
 		l.keep(p[:end])
-		if bytes.HasSuffix(l.line, []byte(cancelledCommit)) && l.line[0] != '\t' { // a tab begins what goes on
+		if bytes.HasSuffix(l.line, []byte("request")) && cancelledCommit.Match(l.line) {
 			l.count.Add(1)
 		}
 		l.line, p = l.line[:0], p[end+1:]

@@ -13,25 +13,26 @@ import (
 func TestCancelledCommitsAreCounted(t *testing.T) {
 	const cancelled = "2026-11-29 09:00:00.000 UTC [42] WARNING:  canceling wait for synchronous replication due to user " +
 		"request\n"
+	const words = "WARNING:  canceling wait for synchronous replication due to user request"
 	text := cancelled +
 		"2026-11-29 09:00:00.000 UTC [42] DETAIL:  The transaction has already committed locally, but might not have " +
 		"been replicated to the standby.\n" +
-		"2026-11-29 09:00:01.000 UTC [42] LOG:  statement: select 1,\n\t" + cancelledCommit + "\n" +
-		"2026-11-29 09:00:01.000 UTC [42] LOG:  statement: select '" + cancelledCommit + "'\n" +
+		"2026-11-29 09:00:01.000 UTC [42] LOG:  statement: select 1,\n\t" + words + "\n" +
+		"2026-11-29 09:00:01.000 UTC [42] LOG:  statement: select '" + words + "'\n" +
 		"2026-11-29 09:00:02.000 UTC [43] WARNING:  canceling the wait for synchronous replication and terminating " +
 		"connection due to administrator command\n" +
-		strings.Repeat("x", 3*longestLine) + cancelledCommit + "\n\n" +
-		cancelled
+		strings.Repeat("x", 3*longestLine) + words + "\n\n" +
+		strings.Replace(cancelled, "WARNING:  ", "WARNING:  01000: ", 1)
 	for name, read := range map[string]io.Reader{
 		"at once": strings.NewReader(text), "byte by byte": iotest.OneByteReader(strings.NewReader(text)),
 		"by halves": iotest.HalfReader(strings.NewReader(text)),
 	} {
 		var passed bytes.Buffer
-		log := NewCommitLog(&passed)
+		log := NewCommitLog(&passed, 7)
 		if _, err := io.Copy(log, read); err != nil {
 			t.Fatal(err)
 		}
-		if got := log.Cancelled(); got != 2 || passed.String() != text {
+		if got := log.Cancelled(); got != 7+2 || passed.String() != text {
 			t.Errorf("%s: %d were counted, passed on are %d of %d bytes", name, got, passed.Len(), len(text))
 		}
 	}

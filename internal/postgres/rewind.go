@@ -30,16 +30,26 @@ func (s *Server) Incomplete() (bool, error) {
 // then it may be tried again.
 var ErrSameTimeline = errors.New("the source's control file names the same timeline, or one that it has left")
 
-// ErrUnreached says that a rewind did not reach its source: the data is as it was, and a copy would not reach it either.
+// ErrUnreached says that a rewind did not reach its source, or came while that started or stopped: the data is as it
+// was, and a copy would not reach it either.
 var ErrUnreached = errors.New("the source was not reached")
 
-// Messages of pg_rewind (pg_rewind.c, the same in PostgreSQL 15 to 18) and of libpq under it (fe-connect.c). The
+// Messages of pg_rewind (pg_rewind.c, the same in PostgreSQL 15 to 18). The
 // second one comes just before the first change.
 const (
-	rewindSame    = "source and target cluster are on the same timeline"
-	rewindWrites  = "need to copy"
-	rewindUnheard = "error: connection to server"
+	rewindSame   = "source and target cluster are on the same timeline"
+	rewindWrites = "need to copy"
 )
+
+// unreached says by what libpq says (fe-connect.c) whether a server was reached that takes sessions. One that refuses
+// this session, because of its number or its role, may take that of a copy.
+func unreached(messages string) bool {
+	if _, refusal, refused := strings.Cut(messages, "FATAL:"); refused {
+		return strings.Contains(refusal, "the database system is ") // starting up, shutting down, …
+	}
+	return strings.Contains(messages, "error: connection to server") ||
+		strings.Contains(messages, "error: could not translate host name")
+}
 
 // Rewind makes the data follow the history of a running source, by copying
 // what differs from it since their histories parted (pg_rewind). The server
@@ -64,7 +74,7 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 		if !untouched(cmd, messages.String()) {
 			return err
 		}
-		if strings.Contains(messages.String(), rewindUnheard) {
+		if unreached(messages.String()) {
 			err = fmt.Errorf("%w: %w", ErrUnreached, err)
 		}
 		return errors.Join(err, s.Data.unmark())

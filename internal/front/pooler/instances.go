@@ -38,6 +38,7 @@ type instances struct {
 	told     map[string]protocol.InstanceTells // by host
 	watching map[string]context.CancelFunc     // by host
 	holds    string
+	elected  bool // see begun
 	// again is closed when the instances are to hear of another hold.
 	again chan struct{}
 }
@@ -89,9 +90,11 @@ func (i *instances) of(hosts []string) []protocol.InstanceTells {
 	return out
 }
 
-// begun says that one of them knows of an election: there has been a leader, or will be one at once.
+// begun says that one of them has told of an election: there has been a leader, or will be one at once.
 func (i *instances) begun() bool {
-	return slices.ContainsFunc(i.all(), func(t protocol.InstanceTells) bool { return t.Term > 0 })
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return i.elected
 }
 
 // silent has an instance that does not answer count as no standby that serves: who reads there would wait. Whether it
@@ -196,7 +199,7 @@ func (i *instances) hear(host string, tells protocol.InstanceTells) {
 	if i.watching[host] == nil || reflect.DeepEqual(i.told[host], tells) {
 		return
 	}
-	i.told[host] = tells
+	i.told[host], i.elected = tells, i.elected || tells.Term > 0
 	i.changed()
 }
 

@@ -132,8 +132,12 @@ func TestAPoolerThatStartsWhileNobodyLeadsIsReady(t *testing.T) {
 				p := &Pooler{instances: newInstances("pool", f, func() {})}
 				p.instances.watch(t.Context(), []string{"x-0"})
 				soon()
-				if err := p.ready(t.Context()); (err == nil) != c.ready {
-					t.Errorf("its readiness is %v", err)
+				for range 2 { // also when nobody listens there any more
+					if err := p.ready(t.Context()); (err == nil) != c.ready {
+						t.Errorf("its readiness is %v", err)
+					}
+					f.tell("x-0", protocol.InstanceTells{}, refused)
+					soon()
 				}
 			})
 		})

@@ -212,11 +212,16 @@ func (i *Instance) copyData(kind Kind, d ha.Decision) {
 		w := &i.watch
 		w.known, w.end = false, 0
 		early := done.SameTimeline && i.now-began < checkpointPatience
-		if early { // the data is as it was: no server need find its end again, only to be stopped for the next try
-			w.known, w.end, i.trouble.pause = local.Known && local.Unreplayed == 0, local.End, 0
+		if early || done.Unreached {
+			// The data is as it was: no server need find its end again, only to be stopped for the next try.
+			w.known, w.end = local.Known && local.Unreplayed == 0, local.End
+			w.stalled = streaming // a copy would do no better
+		}
+		if early {
+			i.trouble.pause = 0
 		}
 		if kind == Rewind {
-			w.rewindFailed = done.Err != "" && !early && !done.Unreached // nor would a copy reach it
+			w.rewindFailed = done.Err != "" && !early && !done.Unreached
 		}
 		w.noRoom = w.noRoom || done.NoRoom
 		if done.Err == "" {

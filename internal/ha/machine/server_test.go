@@ -76,19 +76,27 @@ func TestARewindThatComesEarlyIsTriedAgain(t *testing.T) {
 	}
 }
 
-// One that does not reach the leader is tried again too: a copy would not reach it either, and would move all the data.
+// One that does not reach the leader is tried again too, ever less often and for as long as it takes: a copy would not
+// reach it either, and would move all the data.
 func TestARewindThatDoesNotReachTheLeaderIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	r := rewinds(t, 4, Done{Err: "the source was not reached", Unreached: true})
-	if r.commanded(Clone) {
-		t.Error("all its data is copied")
+	r := standby(t)
+	began := r.now
+	r = rewindsOf(t, r, 12, Done{Err: "the source was not reached", Unreached: true})
+	if r.commanded(Clone) || r.commanded(StartStandby) || r.now-began < ha.StuckLimit {
+		t.Errorf("after %s of rewinds, all its data is copied: %t, its server is started: %t",
+			r.now-began, r.commanded(Clone), r.commanded(StartStandby))
 	}
 }
 
 // rewinds is a standby that has parted from its leader, and whose rewind ends so many times as it says.
 func rewinds(t *testing.T, times int, as Done) *rig {
 	t.Helper()
-	r := standby(t)
+	return rewindsOf(t, standby(t), times, as)
+}
+
+func rewindsOf(t *testing.T, r *rig, times int, as Done) *rig {
+	t.Helper()
 	done := r.done
 	r.done = func(c Command) Done {
 		if c.Kind == Rewind && times > 0 {
@@ -98,7 +106,7 @@ func rewinds(t *testing.T, times int, as Done) *rig {
 		return done(c)
 	}
 	r.wanted = nil
-	for began := r.now; r.now < began+20*time.Second && times > 0; {
+	for began := r.now; r.now < began+5*time.Minute && times > 0; {
 		r.other("db-0.a", func(p *ha.Peer) {
 			p.Ballot, p.Leading, p.Streaming = ha.Ballot{Term: 5, Leader: "db-0"}, true, false
 			p.TermHistory = append(p.TermHistory, ha.TermStart{Term: 5, LSN: 50, Timeline: 2})

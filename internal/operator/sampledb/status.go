@@ -301,7 +301,6 @@ func stopPhase(stop *v1.StopStatus) string {
 func (s *scope) report(ctx context.Context) error {
 	s.ObserveRoots()
 	s.PaceMachines()
-	s.TellCancelledCommits()
 	status := s.status()
 	s.Reported = status
 	s.Metrics.Observe(s.DB, status)
@@ -322,6 +321,7 @@ func (s *scope) report(ctx context.Context) error {
 		s.LogChange(ctx, s.DB.Status, status)
 		s.QueuedEvents = append(s.QueuedEvents, changes(s.DB.Status, status)...)
 	}
+	s.TellCancelledCommits() // once: what could not be written before would not be told again
 	for _, e := range s.QueuedEvents {
 		s.Events.Eventf(s.DB, nil, e.Kind, e.Reason, world.EventActionReported, "%s", e.Message)
 	}

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -36,8 +37,10 @@ func TestABarrierIsAcknowledgedOrAnError(t *testing.T) {
 	receiver, err := strconv.Atoi(standbys[0].ask("select pid from pg_stat_wal_receiver"))
 	must(t, err)
 	must(t, syscall.Kill(receiver, syscall.SIGSTOP))
+	const abandoned = "nobody acknowledges"
+	cancelled := func() int { return strings.Count(primary.log.String(), "due to user request") }
 	for name, release := range map[string]func(giveUp func()){
-		"nobody acknowledges": func(giveUp func()) { giveUp() },
+		abandoned: func(giveUp func()) { giveUp() },
 		"the wait is cancelled": func(func()) {
 			primary.do("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'")
 		},
@@ -48,6 +51,7 @@ func TestABarrierIsAcknowledgedOrAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			primary.obey(rule)
+			before := cancelled()
 			result := make(chan error)
 			ctx, giveUp := context.WithTimeout(t.Context(), deadline)
 			defer giveUp()
@@ -60,6 +64,12 @@ func TestABarrierIsAcknowledgedOrAnError(t *testing.T) {
 				t.Error("it was acknowledged by nobody")
 			} else {
 				t.Log(err)
+			}
+			primary.eventually("nobody waits any more", func() bool {
+				return primary.ask("select count(*) from pg_stat_activity where wait_event = 'SyncRep'") == "0"
+			})
+			if name == abandoned && cancelled() > before {
+				t.Error("a barrier that is given up counts as a client that cancels its commit")
 			}
 		})
 	}

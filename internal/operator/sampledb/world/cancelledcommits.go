@@ -12,36 +12,28 @@ import (
 // operator that starts anew takes what it sees first. The zero value is ready for use; it is safe for concurrent use.
 type cancelledCommits struct {
 	mu  sync.Mutex
-	all map[types.UID]map[string]cancelledSince
+	all map[types.UID]map[string]int64
 }
 
-// cancelledSince is what an agent has counted since it has started.
-type cancelledSince struct {
-	boot  string
-	count int64
-}
-
-// More says that commits were cancelled since the answers before.
-func (c *cancelledCommits) More(db types.UID, answers map[string]protocol.Status) bool {
+// More says that commits were cancelled since the answers before. An agent that counts less than before has started
+// anew.
+func (c *cancelledCommits) More(db types.UID, answers map[string]protocol.Status) (more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil {
-		c.all = map[types.UID]map[string]cancelledSince{}
+		c.all = map[types.UID]map[string]int64{}
 	}
-	before, now, more := c.all[db], map[string]cancelledSince{}, false
-	for name, last := range before {
-		now[name] = last // it may not have answered
+	counted := c.all[db]
+	if counted == nil {
+		counted = map[string]int64{}
+		c.all[db] = counted
 	}
 	for name, answer := range answers {
-		last, known := before[name]
-		next := cancelledSince{answer.Boot, answer.Election.CancelledCommits}
-		if last.boot != next.boot || next.count < last.count { // it has begun anew
-			last.count = 0
-		}
-		more = more || known && next.count > last.count
-		now[name] = next
+		last, known := counted[name]
+		now := answer.Election.CancelledCommits
+		more = more || known && (now > last || now < last && now > 0)
+		counted[name] = now
 	}
-	c.all[db] = now
 	return more
 }
 
