@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// letGoInterval is how often a server that stops is looked at, for sessions that can't end.
-const letGoInterval = time.Second
+// letGoInterval is how often a server that stops is looked at, for sessions that can't end, and refusedInterval for those
+// that it would not begin.
+const (
+	letGoInterval   = time.Second
+	refusedInterval = 20 * time.Millisecond
+)
 
 // Stop stops the server and waits for it. When ctx ends before it has stopped,
 // it is stopped immediately, and then killed.
@@ -33,8 +37,9 @@ func (p *Process) Stop(ctx context.Context, mode StopMode) {
 
 // hasEnded waits for the end of the server, until ctx ends. Where it stops fast, sessions are let go that can't end.
 func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
-	look := time.NewTicker(letGoInterval)
+	look, refused := time.NewTicker(letGoInterval), time.NewTicker(refusedInterval)
 	defer look.Stop()
+	defer refused.Stop()
 	var left forgotten
 	waiting := lastSessions{directory: p.directory, postmaster: p.process.Pid}
 	for {
@@ -43,6 +48,10 @@ func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 			return true
 		case <-ctx.Done():
 			return false
+		case <-refused.C:
+			if fast {
+				endRefused(p.process.Pid)
+			}
 		case <-look.C:
 			if !fast {
 				continue
@@ -52,6 +61,25 @@ func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 				return false
 			}
 		}
+	}
+}
+
+// endRefused ends the last children of a postmaster that stops, if these only tell clients that it does: the postmaster
+// waits for them (PM_WAIT_DEAD_END in postmaster.c of PostgreSQL 15 to 19), and a client that is slow to hear it, or that
+// says nothing, takes up to authentication_timeout. The last checkpoint is written then, and the standbys have it.
+func endRefused(postmaster int) {
+	pids, err := children(postmaster)
+	if err != nil {
+		return // the server stops later then
+	}
+	own := title(postmaster)
+	for _, pid := range pids {
+		if title(pid) != own || !hasClient(sockets(pid), postmaster) {
+			return // there is still work to be done
+		}
+	}
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGTERM) // gone already: as well
 	}
 }
 
