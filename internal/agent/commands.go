@@ -293,11 +293,9 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline wal.Time
 	if rule.Count > 0 && r.Config.Unruled.Load() {
 		promote = x.promoteShut
 	}
+	slots := x.makeSlots(ctx, r)
 	if err := promote(ctx, r, session, rule); err != nil {
 		return 0, 0, err
-	}
-	if err := session.EnsureSlots(ctx, x.slots()); err != nil {
-		x.log.Warn("the standbys' slots could not be made yet", "error", err.Error())
 	}
 	state, err := session.State(ctx)
 	if err != nil {
@@ -307,12 +305,30 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline wal.Time
 	if err != nil {
 		return 0, 0, err
 	}
+	if err := <-slots; err != nil { // who follows waits for his, and this one looks for it again
+		x.log.Warn("the standbys' slots could not be made yet", "error", err.Error())
+	}
 	x.status.Change(func(s *protocol.Status) {
 		s.Role, s.Ready, s.Reason, s.Message = protocol.RolePrimary, true, "Leader", "has just been elected"
 	})
 	r.Observe()
 	r.SettleLater()
 	return state.Timeline, begins, nil
+}
+
+// makeSlots makes the slots of the standbys, which come as soon as this instance leads, while it is promoted.
+func (x *commands) makeSlots(ctx context.Context, r *running.Server) <-chan error {
+	made := make(chan error, 1)
+	go func() {
+		session, err := r.PostgreSQL.Connect(ctx)
+		if err != nil {
+			made <- err
+			return
+		}
+		defer session.Close()
+		made <- session.EnsureSlots(ctx, x.slots())
+	}()
+	return made
 }
 
 // beginning is where the WAL of the last term of a term history begins: where that of the term before was left.
