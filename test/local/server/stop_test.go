@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -48,6 +49,39 @@ func (n *node) hold(pid int) bool {
 		return state == "T" || state == "Z" || state == ""
 	})
 	return state == "T"
+}
+
+// A client that connects while the server stops, and says nothing, is refused by a process of its own, which waits for
+// authentication_timeout to hear whom it refuses. The stop does not wait for it.
+func TestAStopDoesNotWaitForClientsThatAreRefused(t *testing.T) {
+	n := nodes(t, 1)[0]
+	n.found()
+	checkpointer := n.titled("checkpointer")
+	must(t, syscall.Kill(checkpointer, syscall.SIGSTOP))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		n.process.Stop(context.Background(), postgres.StopFast)
+	}()
+	n.eventually("it refuses clients", func() bool {
+		_, err := n.Connect(t.Context())
+		return err != nil && strings.Contains(err.Error(), "shutting down")
+	})
+	for range 3 {
+		silent, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", net.JoinHostPort(n.Listen, strconv.Itoa(n.Port)))
+		must(t, err)
+		defer silent.Close()
+	}
+	n.eventually("all that is left is the postmaster, the checkpointer and they", func() bool { return len(n.servers()) == 5 })
+	must(t, syscall.Kill(checkpointer, syscall.SIGCONT))
+	began := time.Now()
+	<-ended
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it stopped after %s", took)
+	}
+	if control, err := n.Control(t.Context()); err != nil || control.State != "shut down" {
+		t.Errorf("it is %q, %v", control.State, err)
+	}
 }
 
 // A server that recovers from the crash of one of its processes, and is told to stop fast, stops. Its postmaster waits
