@@ -132,9 +132,9 @@ var aboutNumbers = []alert{
 		name: "TobanCommitsCancelled", severity: warning, after: "0m",
 		expr:    "increase(toban_instance_cancelled_commits_total[10m]) > 0",
 		summary: instance + "has commits that were cancelled while they waited for standbys",
-		todo: "Their clients were told that they have succeeded, but they may be on that instance alone, and a failover " +
-			"would lose them. Find the client that cancels (the server's log has its process), and why commits had to " +
-			"wait: kubectl toban status.",
+		todo: "Their clients were told that they have succeeded, but they may be on that instance alone, and a " +
+			"failover would lose them. Find the client that cancels (the server's log has its process), and why " +
+			"commits had to wait: kubectl toban status.",
 		labels: instanceLabels,
 		series: []series{{"toban_instance_cancelled_commits_total" + ofInstance, "0+1", "3"}},
 	},

@@ -293,7 +293,6 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline wal.Time
 	if rule.Count > 0 && r.Config.Unruled.Load() {
 		promote = x.promoteShut
 	}
-	slots := x.makeSlots(ctx, r)
 	if err := promote(ctx, r, session, rule); err != nil {
 		return 0, 0, err
 	}
@@ -305,9 +304,6 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline wal.Time
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := <-slots; err != nil { // who follows waits for his, and this one looks for it again
-		x.log.Warn("the standbys' slots could not be made yet", "error", err.Error())
-	}
 	x.status.Change(func(s *protocol.Status) {
 		s.Role, s.Ready, s.Reason, s.Message = protocol.RolePrimary, true, "Leader", "has just been elected"
 	})
@@ -316,19 +312,34 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline wal.Time
 	return state.Timeline, begins, nil
 }
 
-// makeSlots makes the slots of the standbys, which come as soon as this instance leads, while it is promoted.
-func (x *commands) makeSlots(ctx context.Context, r *running.Server) <-chan error {
+// slotPatience is how long a primary that is promoted waits for the slots of its standbys.
+const slotPatience = time.Second
+
+// makeSlots makes the slots of the standbys, which come as soon as this instance leads, while it is promoted. Where it
+// could not, those who follow wait for theirs, and this instance makes them when it looks at its server next.
+func (x *commands) makeSlots(ctx context.Context, r *running.Server) (await func()) {
 	made := make(chan error, 1)
 	go func() {
 		session, err := r.PostgreSQL.Connect(ctx)
-		if err != nil {
-			made <- err
-			return
+		if err == nil {
+			defer session.Close()
+			err = session.EnsureSlots(ctx, x.slots())
 		}
-		defer session.Close()
-		made <- session.EnsureSlots(ctx, x.slots())
+		made <- err
 	}()
-	return made
+	return func() {
+		ctx, cancel := context.WithTimeout(ctx, slotPatience)
+		defer cancel()
+		var err error
+		select {
+		case err = <-made:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
+			x.log.Warn("the standbys' slots could not be made yet", "error", err.Error())
+		}
+	}
 }
 
 // beginning is where the WAL of the last term of a term history begins: where that of the term before was left.
@@ -376,10 +387,12 @@ func (x *commands) promoteTo(ctx context.Context, r *running.Server, session run
 	if err := r.ConfigurePrimary(); err != nil {
 		return err
 	}
+	awaitSlots := x.makeSlots(ctx, r)
 	if err := session.Promote(ctx); err != nil {
 		return err
 	}
 	r.Standing.SetPromoted()
+	awaitSlots()
 	return nil
 }
 

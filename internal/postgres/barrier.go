@@ -61,9 +61,9 @@ func (s *Server) barrier(ctx context.Context, rule string) error {
 // errNoCancel is what a cancel request fails with.
 var errNoCancel = errors.New("a commit that waits is not cancelled")
 
-// connectToWait opens a session whose commits wait for standbys, until end. If ctx ends before, the session's process is
-// ended. A cancel request, which pgx would send then, has the server report a commit as a success that no standby has:
-// it would be counted as one of a client (CommitLog).
+// connectToWait opens a session whose commits wait for standbys, until end. If ctx ends before, the session's process
+// is ended. A cancel request, which pgx would send then, has the server report a commit as a success that no standby
+// has: it would be counted as one of a client (CommitLog).
 func (s *Server) connectToWait(
 	ctx context.Context, change func(*pgx.ConnConfig),
 ) (session *Session, end func(), err error) {
@@ -84,8 +84,17 @@ func (s *Server) connectToWait(
 	}
 	connected.Store(true)
 	pid := int(session.conn.PgConn().PID())
-	goOn := context.AfterFunc(ctx, func() { _ = syscall.Kill(pid, syscall.SIGTERM) }) // gone already: as well
-	return session, func() { goOn(); session.Close() }, nil
+	ended := make(chan struct{})
+	goOn := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = syscall.Kill(pid, syscall.SIGTERM) // gone already: as well
+	})
+	return session, func() {
+		if !goOn() {
+			<-ended // before the process can be another one
+		}
+		session.Close()
+	}, nil
 }
 
 // inForce checks that a rule is the one that the session works by.

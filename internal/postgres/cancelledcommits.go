@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// cancelledCommit is the line that a server logs when a commit is cancelled that waits for standbys (SyncRepWaitForLSN in
-// syncrep.c of PostgreSQL 15 to 19), with its code where log_error_verbosity is verbose. lc_messages is ours, so that it
-// is in English. A tab begins what goes on from the line before.
+// cancelledCommit is the line that a server logs when a commit is cancelled that waits for standbys (SyncRepWaitForLSN
+// in syncrep.c of PostgreSQL 15 to 19), with its code where log_error_verbosity is verbose. lc_messages is ours, so
+// that it is in English. A tab begins what goes on from the line before.
 var cancelledCommit = regexp.MustCompile(
-	`^[^\t].*WARNING:  (?:\w{5}: )?canceling wait for synchronous replication due to user request$`)
+	`^(?:[^\t].*)?WARNING:  (?:\w{5}: )?canceling wait for synchronous replication due to user request$`)
 
 // longestLine is how much of a line is looked at, in bytes: whoever logs a long one does not fill the memory.
 const longestLine = 4 << 10

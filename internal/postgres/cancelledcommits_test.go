@@ -8,11 +8,11 @@ import (
 	"testing/iotest"
 )
 
-// A commit whose wait was cancelled is counted by the server's own line, however the log comes in pieces; the same words
-// in a statement that goes over lines, or within a line, are none. All is passed on.
+// A commit whose wait was cancelled is counted by the server's own line, however the log comes in pieces; the same
+// words in a statement that goes over lines, or within a line, are none. All is passed on.
 func TestCancelledCommitsAreCounted(t *testing.T) {
-	const cancelled = "2026-11-29 09:00:00.000 UTC [42] WARNING:  canceling wait for synchronous replication due to user " +
-		"request\n"
+	const cancelled = "2026-11-29 09:00:00.000 UTC [42] WARNING:  canceling wait for synchronous replication due to " +
+		"user request\n"
 	const words = "WARNING:  canceling wait for synchronous replication due to user request"
 	text := cancelled +
 		"2026-11-29 09:00:00.000 UTC [42] DETAIL:  The transaction has already committed locally, but might not have " +
@@ -22,7 +22,8 @@ func TestCancelledCommitsAreCounted(t *testing.T) {
 		"2026-11-29 09:00:02.000 UTC [43] WARNING:  canceling the wait for synchronous replication and terminating " +
 		"connection due to administrator command\n" +
 		strings.Repeat("x", 3*longestLine) + words + "\n\n" +
-		strings.Replace(cancelled, "WARNING:  ", "WARNING:  01000: ", 1)
+		strings.Replace(cancelled, "WARNING:  ", "WARNING:  01000: ", 1) +
+		words + "\n" // without a log_line_prefix
 	for name, read := range map[string]io.Reader{
 		"at once": strings.NewReader(text), "byte by byte": iotest.OneByteReader(strings.NewReader(text)),
 		"by halves": iotest.HalfReader(strings.NewReader(text)),
@@ -32,7 +33,7 @@ func TestCancelledCommitsAreCounted(t *testing.T) {
 		if _, err := io.Copy(log, read); err != nil {
 			t.Fatal(err)
 		}
-		if got := log.Cancelled(); got != 7+2 || passed.String() != text {
+		if got := log.Cancelled(); got != 7+3 || passed.String() != text {
 			t.Errorf("%s: %d were counted, passed on are %d of %d bytes", name, got, passed.Len(), len(text))
 		}
 	}

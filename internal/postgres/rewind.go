@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"toban.dev/internal/postgres/sql"
@@ -41,14 +42,18 @@ const (
 	rewindWrites = "need to copy"
 )
 
-// unreached says by what libpq says (fe-connect.c) whether a server was reached that takes sessions. One that refuses
-// this session, because of its number or its role, may take that of a copy.
+// unreached says by what libpq says (fe-connect.c, fe-misc.c) that no server was reached that takes sessions, or that
+// the session broke. One that refuses this session, because of its number or its role, may take that of a copy.
 func unreached(messages string) bool {
-	if _, refusal, refused := strings.Cut(messages, "FATAL:"); refused {
-		return strings.Contains(refusal, "the database system is ") // starting up, shutting down, …
+	_, refusal, refused := strings.Cut(messages, "FATAL:")
+	signs := []string{
+		"error: connection to server", "could not translate host name", "server closed the connection",
+		"no connection to the server", "SSL SYSCALL error", "could not receive data from server",
 	}
-	return strings.Contains(messages, "error: connection to server") ||
-		strings.Contains(messages, "error: could not translate host name")
+	if refused { // it is starting up, shutting down, …
+		messages, signs = refusal, []string{"the database system is ", "terminating connection due to"}
+	}
+	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(messages, sign) })
 }
 
 // Rewind makes the data follow the history of a running source, by copying

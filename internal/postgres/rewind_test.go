@@ -16,7 +16,10 @@ func TestARewindThatDidNotReachItsSource(t *testing.T) {
 		to + "FATAL:  database \"postgres\" is not accepting\n":                                         false,
 		to + "SSL error: certificate verify failed\n":                                                   true,
 		`pg_rewind: error: could not translate host name "x-0.x" to address: Name or service not known`: true,
-		"pg_rewind: error: could not find previous WAL record at 0/60568B8":                             false,
+		"pg_rewind: error: could not fetch file list: FATAL:  terminating connection due to administrator command\n" +
+			"server closed the connection unexpectedly\n": true,
+		"pg_rewind: error: could not fetch file list: server closed the connection unexpectedly\n": true,
+		"pg_rewind: error: could not find previous WAL record at 0/60568B8":                        false,
 		"": false,
 	} {
 		if got := unreached(messages); got != is {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// letGoInterval is how often a server that stops is looked at, for sessions that can't end, and refusedInterval for those
-// that it would not begin.
+// letGoInterval is how often a server that stops is looked at, for sessions that can't end, and refusedInterval for
+// those that it would not begin.
 const (
 	letGoInterval   = time.Second
 	refusedInterval = 20 * time.Millisecond
@@ -42,6 +42,7 @@ func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 	defer refused.Stop()
 	var left forgotten
 	waiting := lastSessions{directory: p.directory, postmaster: p.process.Pid}
+	refuses := refusing{postmaster: p.process.Pid}
 	for {
 		select {
 		case <-p.done:
@@ -50,7 +51,7 @@ func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 			return false
 		case <-refused.C:
 			if fast {
-				endRefused(p.process.Pid)
+				refuses.end()
 			}
 		case <-look.C:
 			if !fast {
@@ -64,18 +65,29 @@ func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 	}
 }
 
-// endRefused ends the last children of a postmaster that stops, if these only tell clients that it does: the postmaster
-// waits for them (PM_WAIT_DEAD_END in postmaster.c of PostgreSQL 15 to 19), and a client that is slow to hear it, or that
-// says nothing, takes up to authentication_timeout. The last checkpoint is written then, and the standbys have it.
-func endRefused(postmaster int) {
-	pids, err := children(postmaster)
+// refusing are the children of a postmaster that stops which only tell clients that it does.
+type refusing struct {
+	postmaster int
+	// works is a child that does something else, as long as it is there; 0 for none.
+	works int
+}
+
+// end ends them where they are the last ones: the postmaster waits for them (PM_WAIT_DEAD_END in postmaster.c;
+// PostgreSQL 18 ends them by itself), and a client that is slow to hear it, or that says nothing, takes up to
+// authentication_timeout. The last checkpoint is written then, and the standbys have it.
+func (r *refusing) end() {
+	if parent, alive := parentOf(r.works); r.works != 0 && alive && parent == r.postmaster {
+		return
+	}
+	pids, err := children(r.postmaster)
 	if err != nil {
 		return // the server stops later then
 	}
-	own := title(postmaster)
+	own := title(r.postmaster)
 	for _, pid := range pids {
-		if title(pid) != own || !hasClient(sockets(pid), postmaster) {
-			return // there is still work to be done
+		if open := sockets(pid); title(pid) != own || !hasClient(open, r.postmaster) {
+			r.works = pid
+			return
 		}
 	}
 	for _, pid := range pids {

@@ -58,7 +58,7 @@ func (c *cluster) countsForNothing(leader, reader string) {
 	}
 }
 
-// countsCancelled cancels a commit that waits for standbys: its client is told that it has succeeded, and it is counted.
+// countsCancelled cancels a commit that waits for standbys: its client is told that it has succeeded. It is counted.
 func (c *cluster) countsCancelled(leader string) {
 	c.Helper()
 	c.awaitMetric(leader, "toban_instance_cancelled_commits_total", 0)

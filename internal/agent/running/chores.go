@@ -31,6 +31,7 @@ type chores struct {
 	// linked takes whether slots of a link come along to a standby.
 	linked   *atomic.Bool
 	done     time.Time // when they were last done
+	primary  bool      // they were those of a primary then
 	archives bool      // the slot of the archive was among those that were kept then
 	pooler   bool      // poolers could log in then
 }
@@ -53,7 +54,7 @@ type choreSession interface {
 // where nothing was due.
 func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest string, err error) {
 	if !c.due() {
-		return "", nil
+		return "", c.afterPromotion(ctx, session)
 	}
 	if err := session.EnsureReplication(ctx); err != nil {
 		return "", err
@@ -73,8 +74,20 @@ func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest st
 	}
 	c.boundLink(ctx, session)
 	c.reportKeptWAL(ctx, session)
-	c.done = time.Now()
+	c.done, c.primary = time.Now(), true
 	return start.String(), nil
+}
+
+// afterPromotion makes the slots of the standbys: what a look at the standby before has removed is missing.
+func (c *chores) afterPromotion(ctx context.Context, session choreSession) error {
+	if c.primary {
+		return nil
+	}
+	if err := session.EnsureSlots(ctx, WithArchive(c.config(), c.slots())); err != nil {
+		return err
+	}
+	c.primary = true
+	return nil
 }
 
 // boundLink gives a link up that keeps too much WAL. Where that fails it is tried again at the next time.
@@ -128,6 +141,7 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 	if !c.due() {
 		return nil
 	}
+	c.primary = false
 	if err := c.keepSlots(ctx, session, nil); err != nil {
 		return err
 	}

@@ -147,6 +147,28 @@ func TestTheChoresOfAPrimary(t *testing.T) {
 	})
 }
 
+// The chores of a standby remove the slots of a former primary. One that is promoted makes those of its standbys as
+// soon as it is looked at, though no other chore is due, and once.
+func TestAPrimaryThatWasAStandbyMakesItsSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := chored()
+		session := &choreLog{}
+		time.Sleep(choreInterval + time.Second)
+		if err := c.ofStandby(t.Context(), session, true); err != nil {
+			t.Fatal(err)
+		}
+		before := len(session.done)
+		for range 2 {
+			if _, err := c.ofPrimary(t.Context(), session); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if more := session.done[before:]; len(more) != 1 || !strings.HasPrefix(more[0], "slots") {
+			t.Errorf("just promoted, it does %q", more)
+		}
+	})
+}
+
 // A standby has no slots but the archive's: those of a former primary would keep WAL for ever.
 func TestTheChoresOfAStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

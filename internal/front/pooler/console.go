@@ -155,8 +155,8 @@ func (c console) endClients(ctx context.Context, pointers map[string]bool) (ende
 	return ended, nil
 }
 
-// awaitNoLogin waits until PgBouncer is not connecting to a server, for patience at most: PAUSE and RECONNECT break that
-// off, and PgBouncer takes it for a failure of the server, which it does not ask again for a while.
+// awaitNoLogin waits until PgBouncer is not connecting to a server, for patience at most: PAUSE and RECONNECT break
+// that off, and PgBouncer takes it for a failure of the server, which it does not ask again for a while.
 func (c console) awaitNoLogin(ctx context.Context, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

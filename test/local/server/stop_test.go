@@ -72,7 +72,9 @@ func TestAStopDoesNotWaitForClientsThatAreRefused(t *testing.T) {
 		must(t, err)
 		defer silent.Close()
 	}
-	n.eventually("all that is left is the postmaster, the checkpointer and they", func() bool { return len(n.servers()) == 5 })
+	n.eventually("only the postmaster, the checkpointer and these are left", func() bool {
+		return len(n.servers()) == 5
+	})
 	must(t, syscall.Kill(checkpointer, syscall.SIGCONT))
 	began := time.Now()
 	<-ended

@@ -6,8 +6,8 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// What was counted before the operator looked is none of its news, what comes after that is, of whatever agent: one that
-// has started anew counts from nothing, and one that did not answer for a while is no new one.
+// What was counted before the operator looked is none of its news, what comes after that is, of whatever agent: one
+// that has started anew counts from nothing, and one that did not answer for a while is no new one.
 func TestMoreCommitsThatWereCancelled(t *testing.T) {
 	said := func(count int64) protocol.Status {
 		return protocol.Status{Election: protocol.Election{CancelledCommits: count}}
