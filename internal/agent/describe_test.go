@@ -41,6 +41,9 @@ func TestTheStatusHasCampaignsInVainAndSlack(t *testing.T) {
 	if s := d.status.Get(); s.InVain == 0 || s.InVain != m.InVain() || s.Slack == nil || *s.Slack != slack {
 		t.Errorf("it says %d campaigns in vain of %d, and the slack %v", s.InVain, m.InVain(), s.Slack)
 	}
+	if n := d.status.Get().Election.CancelledCommits; n != 3 {
+		t.Errorf("it says that %d commits were cancelled", n)
+	}
 }
 
 // What the server does not do is a better reason than what was decided, as long as that is to run it.

@@ -46,8 +46,8 @@ type Election struct {
 	Silence time.Duration `json:"silence,omitempty"`
 	// Successor is whom a leader that resigned would like to lead.
 	Successor string `json:"successor,omitempty"`
-	// CancelledCommits is how many commits were cancelled while they waited for standbys, since its agent has started:
-	// they may be on its disk alone. Release 0.1.0 does not say so.
+	// CancelledCommits is how many commits were cancelled while they waited for standbys: they may be on its disk
+	// alone. An agent that is replaced in place goes on counting. Release 0.1.0 does not say so.
 	CancelledCommits int64 `json:"cancelledCommits,omitempty"`
 }
 

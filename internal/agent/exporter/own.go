@@ -97,6 +97,7 @@ func walRoom(s *protocol.Status, value func(protocol.Room) int64) (float64, bool
 	return float64(value(*s.WALRoom)), true
 }
 
+// cancelledCommits counts: it never goes back while the agent's container runs.
 var cancelledCommits = ownMetric{
 	desc: prometheus.NewDesc("toban_instance_cancelled_commits_total",
 		"Commits that were cancelled while they waited for standbys: they may be on this instance alone.", nil, nil),

@@ -83,7 +83,7 @@ func (c *chores) afterPromotion(ctx context.Context, session choreSession) error
 	if c.primary {
 		return nil
 	}
-	if err := session.EnsureSlots(ctx, WithArchive(c.config(), c.slots())); err != nil {
+	if err := c.keepSlots(ctx, session, c.slots()); err != nil {
 		return err
 	}
 	c.primary = true

@@ -70,7 +70,7 @@ func TestARewindThatChangesNothing(t *testing.T) {
 // is started only to be stopped.
 func TestARewindThatComesEarlyIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	r := rewinds(t, 4, Done{Err: "the source's control file names the same timeline", SameTimeline: true})
+	r := rewinds(t, standby(t), 4, Done{Err: "the source's control file names the same timeline", SameTimeline: true})
 	if r.commanded(StartStandby) || r.commanded(Clone) {
 		t.Errorf("%+v, %s", wants[Command](r), r.Instance)
 	}
@@ -82,20 +82,15 @@ func TestARewindThatDoesNotReachTheLeaderIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := standby(t)
 	began := r.now
-	r = rewindsOf(t, r, 12, Done{Err: "the source was not reached", Unreached: true})
+	r = rewinds(t, r, 12, Done{Err: "the source was not reached", Unreached: true})
 	if r.commanded(Clone) || r.commanded(StartStandby) || r.now-began < ha.StuckLimit {
 		t.Errorf("after %s of rewinds, all its data is copied: %t, its server is started: %t",
 			r.now-began, r.commanded(Clone), r.commanded(StartStandby))
 	}
 }
 
-// rewinds is a standby that has parted from its leader, and whose rewind ends so many times as it says.
-func rewinds(t *testing.T, times int, as Done) *rig {
-	t.Helper()
-	return rewindsOf(t, standby(t), times, as)
-}
-
-func rewindsOf(t *testing.T, r *rig, times int, as Done) *rig {
+// rewinds has a standby part from its leader, and its rewind end as it says, so many times.
+func rewinds(t *testing.T, r *rig, times int, as Done) *rig {
 	t.Helper()
 	done := r.done
 	r.done = func(c Command) Done {
