@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -65,6 +66,25 @@ func TestWhetherElectionsAreInVain(t *testing.T) {
 				t.Errorf("Available is %+v", got)
 			}
 		})
+	}
+}
+
+// Commits that clients have cancelled are told by an event, once, and those before the operator looked by none.
+func TestCommitsThatAreCancelledAreTold(t *testing.T) {
+	var remembered world.Memory
+	told := func(count int64) (n int) {
+		s := scopeOn(worldtest.ThreeOf(&protocol.Status{Election: protocol.Election{CancelledCommits: count}}))
+		s.Memory = &remembered
+		s.TellCancelledCommits()
+		for _, e := range s.QueuedEvents {
+			if e.Reason == world.EventCommitsCancelled && e.Kind == corev1.EventTypeWarning {
+				n++
+			}
+		}
+		return n
+	}
+	if before, more, same := told(2), told(3), told(3); before != 0 || more != 1 || same != 0 {
+		t.Errorf("%d events of what was before, %d of one more, %d of no more", before, more, same)
 	}
 }
 
