@@ -20,7 +20,7 @@ demo: build ## Show it: a database, a load, the primary's Pod deleted, and what 
 	@hack/up.sh --quiet --few-images # the demo runs no MyApp
 	@. hack/env.sh && go run ./test/demo -timings .local/timings $(ARGS)
 
-test: build ## Run the tests, without long stories but for those of SHARE=2/6; starts a Kubernetes if none is there
+test: build ## Run the tests, without long stories but for those of SHARE=2/12; starts a Kubernetes if none is there
 	@hack/test.sh
 
 soak: build ## Run what takes too long for make test, some hours; SHARE=3/8 is the third of eight parts, PIECES=Fuzz some

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the stories of test/e2e, but for the long ones (TestLong…), and then the short drill; or some stories:
-# hack/e2e.sh -run TestScale. They need the cluster of make up, and load what images they need beyond its own.
+# hack/e2e.sh -run TestRestore. They need the cluster of make up, and load what images they need beyond its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh

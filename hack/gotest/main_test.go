@@ -134,7 +134,7 @@ func TestWhatFailedIsToldAtTheEnd(t *testing.T) {
 
 func TestAFolderStaysInFront(t *testing.T) {
 	got := testArgs([]string{"-C", "localkube", "-run", "X", "./..."})
-	want := []string{"test", "-C", "localkube", "-json", "-vet=off", "-run", "X", "./..."}
+	want := []string{"test", "-C", "localkube", "-json", "-vet=off", "-ldflags=-s -w", "-run", "X", "./..."}
 	if !slices.Equal(got, want) {
 		t.Errorf("go %v", got)
 	}

@@ -1,7 +1,9 @@
 // Command suite runs the tests. It alone knows which there are, what runs each of them, and which part of the long ones
 // is run when: no test is run by nobody.
 //
-//	suite ring NAME [FLAGS…]  the tests of a ring without the long stories, with more flags of go test
+//	suite ring NAME [FLAGS…]  the tests of a ring without the long stories, with more flags of go test; TOBAN_PART=1/2
+//	                          runs the first half of them
+//	suite turn N              a part of N whose turn it is, by the number of commits: 2/3 is the second of three
 //	suite share [SHARE]       the share of the long stories that make test adds in CI, or one that is asked for, if it
 //	                          is one
 //	suite long SHARE RINGS    a share of the long stories: those that need no cluster (local) or one (cluster)
@@ -12,18 +14,20 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// So many shares there are of the long stories (make test has 40 minutes without them and 75 with one), and of make
-// soak (under two hours each).
+// So many shares there are of the long stories (make test has 40 minutes without them, and a quarter of an hour more
+// with one in CI), and of make soak (under two hours each).
 const (
-	testShares = 6
+	testShares = 12
 	soakShares = 8
 )
 
@@ -41,8 +45,11 @@ func run(args []string) error {
 	}
 	s := suite{all: all}
 	verb := append(args, "", "", "")
-	if verb[0] == "ring" { // needs no record, and no git
-		return s.ring(verb[1], args[min(2, len(args)):])
+	switch verb[0] { // these need no record
+	case "ring":
+		return s.ring(verb[1], os.Getenv(partVariable), args[min(2, len(args)):])
+	case "turn":
+		return turn(verb[1])
 	}
 	if s.last, err = committedRecord(); err != nil {
 		return err
@@ -60,7 +67,7 @@ func run(args []string) error {
 	case "ran":
 		return s.landed(verb[1])
 	}
-	return fmt.Errorf("%q is nothing that it does: ring, share, long, soak, list, ran", verb[0])
+	return fmt.Errorf("%q is nothing that it does: ring, turn, share, long, soak, list, ran", verb[0])
 }
 
 // suite is all tests, and when the long ones last ran.
@@ -69,12 +76,41 @@ type suite struct {
 	last record
 }
 
-func (s suite) ring(name string, flags []string) error {
+// partVariable is the part of a ring that is run on a slow machine, as 1/2. Nothing and 1/1 are all of it.
+const partVariable = "TOBAN_PART"
+
+func (s suite) ring(name, part string, flags []string) error {
 	r, ok := ringNamed(name)
 	if !ok {
 		return fmt.Errorf("no ring is called %q", name)
 	}
-	return execute(r.command(s.all, nil, flags))
+	sh, err := parseShare(cmp.Or(part, "1/1"))
+	if err != nil {
+		return fmt.Errorf("%s: %w", partVariable, err)
+	}
+	chosen := r.part(s.all, sh)
+	if len(chosen) > 0 {
+		flags = slices.Concat(r.slow, flags)
+	}
+	return execute(r.command(s.all, chosen, flags))
+}
+
+// turn prints the part of so many whose turn it is. Each commit has the next.
+func turn(parts string) error {
+	of, err := strconv.Atoi(parts)
+	if err != nil || of < 1 {
+		return fmt.Errorf("%q is no number of parts", parts)
+	}
+	count, err := output("git", "rev-list", "--count", "HEAD")
+	if err != nil {
+		return err
+	}
+	commits, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	fmt.Println(share{commits%of + 1, of})
+	return nil
 }
 
 // share prints the share that is asked for, or else that of CI.

@@ -75,9 +75,9 @@ func soak(all []test) []piece {
 // of a SampleDB or a PostgreSQL that is deleted are not among them: such an operator can't see whether the kind goes
 // too, so it keeps the data (TestNamespacedInstall).
 var namespaced = []string{
-	"TestAMajorUpgrade", "TestADatabaseIsStoppedAndStarted", "TestALostVolume", "TestAnApplicationWithItsDatabase",
+	"TestAMajorUpgrade", "TestADatabaseIsStoppedAndStarted", "TestLongALostVolume", "TestAnApplicationWithItsDatabase",
 	"TestBackupOnAVolumeOfItsOwn", "TestChanges", "TestLongBlueGreenCancelled", "TestDailyUse", "TestOneTableComesBack",
-	"TestReaders", "TestScale", "TestSwitchoverAndRotation", "TestLongVolumesGrowByThemselves",
+	"TestReaders", "TestLongScale", "TestSwitchoverAndRotation", "TestLongVolumesGrowByThemselves",
 }
 
 func script(name string, guess int, command string) piece {

@@ -27,8 +27,8 @@ type ring struct {
 	// beside is how many of its tests run at the same time on two processors, on average: what one of them costs is its
 	// own time divided by that.
 	beside float64
-	// flags are more of go test.
-	flags []string
+	// flags are more of go test, and slow those that come last on a slow machine.
+	flags, slow []string
 }
 
 // pure is the ring of all that needs nothing but Go.
@@ -50,7 +50,7 @@ var rings = []ring{
 	},
 	{
 		name: "stories", tags: "e2e", packages: []string{"test/e2e/..."}, cluster: true, beside: 1.4,
-		flags: []string{"-count=1", "-timeout=120m", "-parallel=4"},
+		flags: []string{"-count=1", "-timeout=120m", "-parallel=4"}, slow: []string{"-parallel=2"},
 	},
 	// The drill wants the cluster for itself.
 	{
@@ -141,6 +141,26 @@ func (r ring) command(all []test, chosen []test, more []string) []string {
 		of = all
 	}
 	return slices.Concat(args, r.folders(of), more)
+}
+
+// part are the tests of a part of a ring, without the long ones; none where that is all of it. Neighbours in a file,
+// which cost about the same, are of different parts.
+func (r ring) part(all []test, of share) (chosen []test) {
+	if of.of == 1 {
+		return nil
+	}
+	n := 0
+	for _, t := range all {
+		first, is := ringOf(t)
+		if !is || first.name != r.name || t.long() {
+			continue
+		}
+		if n%of.of == of.number-1 {
+			chosen = append(chosen, t)
+		}
+		n++
+	}
+	return chosen
 }
 
 // folders are those of some tests that are of no ring before it, as go test wants them.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// share is one of several parts of about the same length: 2/6 is the second of six.
+// share is one of several parts of about the same length: 2/12 is the second of twelve.
 type share struct{ number, of int }
 
 func (s share) String() string { return fmt.Sprintf("%d/%d", s.number, s.of) }
@@ -19,7 +19,7 @@ func parseShare(text string) (share, error) {
 	n, err := strconv.Atoi(number)
 	m, err2 := strconv.Atoi(of)
 	if !ok || err != nil || err2 != nil || n < 1 || n > m {
-		return share{}, fmt.Errorf("SHARE=%q is not a share: the second of six is SHARE=2/6", text)
+		return share{}, fmt.Errorf("SHARE=%q is not a share: the second of twelve is SHARE=2/12", text)
 	}
 	return share{n, m}, nil
 }

@@ -198,7 +198,7 @@ func TestSharesAreAsLongAsThereIsTimeFor(t *testing.T) {
 		pieces []piece
 		shares int
 		most   time.Duration
-	}{{"make test", stories(all), testShares, 35 * time.Minute}, {"make soak", soak(all), soakShares, 2 * time.Hour}} {
+	}{{"make test", stories(all), testShares, 20 * time.Minute}, {"make soak", soak(all), soakShares, 2 * time.Hour}} {
 		var seen int
 		for i, part := range shareOut(of.pieces, of.shares, last) {
 			seen += len(part)
@@ -352,6 +352,37 @@ func TestTheCommandOfARing(t *testing.T) {
 	} {
 		if got := strings.Join(c.r.command(all, c.chosen, c.more), " "); !strings.HasSuffix(got, c.want) {
 			t.Errorf("%s: %s; want it to end with %s", c.r.name, got, c.want)
+		}
+	}
+}
+
+// The parts of a ring are all of its tests but the long ones, each once.
+func TestPartsOfARing(t *testing.T) {
+	all := present(t)
+	for _, name := range []string{"servers", "others", "stories"} {
+		r, _ := ringNamed(name)
+		want := 0
+		for _, test := range all {
+			if first, is := ringOf(test); is && first.name == name && !test.long() {
+				want++
+			}
+		}
+		seen := map[string]int{}
+		for number := range 3 {
+			for _, test := range r.part(all, share{number + 1, 3}) {
+				seen[test.String()]++
+			}
+		}
+		if len(seen) != want || want == 0 {
+			t.Errorf("%s has %d tests, its parts %d", name, want, len(seen))
+		}
+		for test, times := range seen {
+			if times != 1 {
+				t.Errorf("%s is in %d parts", test, times)
+			}
+		}
+		if part := r.part(all, share{1, 1}); part != nil {
+			t.Errorf("%s: all of it are %d chosen tests", name, len(part))
 		}
 	}
 }

@@ -58,8 +58,8 @@ stringData: {accessKeyID: remover, secretAccessKey: secret of remover}
 `
 
 // Who breaks into the Pod of an instance has its credentials of the store, and removes no backup with them. What is not
-// to be kept goes all the same.
-func TestAnIntruderCannotRemoveBackups(t *testing.T) {
+// to be kept goes all the same. (TestInstancesCanNeitherReplaceNorDelete of test/stores touches the same.)
+func TestLongAnIntruderCannotRemoveBackups(t *testing.T) {
 	s := begin(t)
 	s.run("create", "secret", "generic", "s3-users", "--from-literal=users.json="+servers.UsersOfS3(t))
 	s.apply(s3Server)

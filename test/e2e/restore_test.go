@@ -76,8 +76,8 @@ func TestRestore(t *testing.T) {
 }
 
 // The volume of a lone instance is lost: with the permission of its spec it begins again with what its archive has, and
-// says what may be missing.
-func TestALostVolume(t *testing.T) {
+// says what may be missing. (TestALoneInstanceWhoseVolumeIsLost of test/local touches the same.)
+func TestLongALostVolume(t *testing.T) {
 	s := begin(t)
 	s.apply(withBackup("main", 1, "whenDataIsLost: Restore"))
 	s.ready("main")

@@ -12,8 +12,9 @@ import (
 )
 
 // Instances go up and down with the spec; the volume of a removed one stays or
-// goes as storage.whenScaled says, and the rows stay in any case.
-func TestScale(t *testing.T) {
+// goes as storage.whenScaled says, and the rows stay in any case. (The stories of test/api about volumes of instances
+// that are too many, and TestAReaderFollowsAndCountsForNothing of test/local touch the same.)
+func TestLongScale(t *testing.T) {
 	s := begin(t)
 	s.apply(bare("shop", 1))
 	s.ready("shop")

@@ -61,7 +61,7 @@ func (s *story) grows(name, size string) {
 
 // Small volumes are filled by a client that inserts all the time: they grow by themselves up to the limit, in several
 // steps, and no statement fails. At the limit that is said; when there is room again, that too.
-// (TestVolumesGrowByThemselvesUpToTheLimit of test/api and TestAVolumeThatGetsFull of test/local touch the same.)
+// (TestVolumesGrowByThemselvesUpToTheLimit of test/api and TestAVolumeThatGetsFullAtOnce of test/local touch the same.)
 func TestLongVolumesGrowByThemselves(t *testing.T) {
 	s := begin(t)
 	s.apply(strings.Replace(bare("shop", 2), "{size: 512Mi}", "{size: 512Mi, grow: {limit: 768Mi}}", 1))
@@ -122,8 +122,8 @@ func TestLongVolumesGrowByThemselves(t *testing.T) {
 
 // Volumes that may not grow are filled by a client. The primary takes no writes before they are full: it says so, reads
 // go on, and nothing restarts. It takes writes again when rows are deleted as the condition says, or when the volumes
-// are larger.
-func TestVolumesThatGetFull(t *testing.T) {
+// are larger. (TestAVolumeThatGetsFullAtOnce and TestAVolumeThatIsFull of test/local touch the same.)
+func TestLongVolumesThatGetFull(t *testing.T) {
 	s := begin(t)
 	s.apply(bare("shop", 2))
 	db := s.ready("shop")

@@ -121,8 +121,9 @@ func codeOf(err error) string {
 
 // Volumes get full in every way: by many transactions, by one statement, by what somebody else has put there. The
 // primary takes no writes before its volume is full. Nothing ends but the statement, those who read are served, and it
-// goes on by itself when there is room.
-func TestAVolumeThatGetsFull(t *testing.T) {
+// goes on by itself when there is room. (TestAVolumeThatGetsFullAtOnce, TestAVolumeThatIsFull and
+// TestAWALVolumeThatGetsFull touch the same.)
+func TestLongAVolumeThatGetsFull(t *testing.T) {
 	c, leader := onSmallVolumes(t)
 	before := c.postmaster(leader)
 	slowly := "insert into filled select repeat(md5(random()::text || n), 32) from generate_series(1, %d) n " +

@@ -144,8 +144,8 @@ func (c *cluster) watch(leader string) (end func() watched) {
 }
 
 // A bucket that takes two megabytes a second: slow is not away, a backup takes its time and is complete, and the WAL of
-// a light load stays near behind.
-func TestASlowBucket(t *testing.T) {
+// a light load stays near behind. (TestSlowIsNotAway of test/stores touches the same.)
+func TestLongASlowBucket(t *testing.T) {
 	t.Parallel()
 	c, faulty, archive := inS3(t, nil)
 	leader := c.leader()

@@ -56,8 +56,8 @@ func changed(t *testing.T, version, pkg, name string, words ...string) release {
 }
 
 // A leader of a release to come that would go on for half an hour without a majority is led by how long the others
-// wait.
-func TestALeaderGoesOnNoLongerThanTheOthersWait(t *testing.T) {
+// wait. (TestASilentLeaderIsWaitedForAsLongAsItGoesOn touches the same.)
+func TestLongALeaderGoesOnNoLongerThanTheOthersWait(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 100, patient(t), today(t), today(t))
 	c.mustLead("db-0")
