@@ -304,12 +304,15 @@ func (i *Instance) preVoted() {
 	i.endCampaign()
 }
 
-// endCampaign gives up, for a while.
+// endCampaign gives up, for a while; but not after a pre-vote that was asked for with less WAL than this instance is
+// now known to have. That says nothing of the next one: the last WAL of a leader that resigns is seen a moment later.
 func (i *Instance) endCampaign() {
 	c := i.campaign
 	i.campaign = nil
 	if c.poll != nil && c.poll.request.PreVote {
-		i.rest(0)
+		if !c.poll.request.Position.Before(i.View().Local.Position()) {
+			i.rest(0)
+		}
 		return
 	}
 	i.vain.terms++

@@ -134,7 +134,7 @@ type Done struct {
 	// TermHistory is that of the data, after Clone and Rewind.
 	TermHistory []ha.TermStart
 	// NoRoom says that a copy did not fit beside the data, SameTimeline that a rewind came before the leader's first
-	// checkpoint, Unreached that it did not reach the leader.
+	// checkpoint, Unreached that it did not reach the leader, or was not even begun.
 	NoRoom, SameTimeline, Unreached bool
 }
 

@@ -230,6 +230,28 @@ func TestARenewalEndsWithItsServer(t *testing.T) {
 	}
 }
 
+// A pre-vote is refused for want of WAL that has arrived meanwhile: the next one is asked for at once, with all of it.
+// One that was asked for with all WAL is in vain, and followed by a pause.
+func TestAPreVoteWithAnOldPositionIsAskedForAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	resigned := func(p *ha.Peer) { p.LeaderLost = true; p.Resigned = p.Leading; p.Leading, p.Eligible = false, false }
+	refuse := func() { r.vouch(ha.VoteReply{Ballot: r.HardState().Ballot, Reason: "BetterCandidate"}) }
+	r.others(resigned)
+	if p := r.currentPoll(); p == nil || p.request.Position.LSN != 100 {
+		t.Fatalf("it asks no pre-vote: %s", r.Instance)
+	}
+	r.step(ServerSeen{Run: r.server.run, Following: 4, Answers: true, Streaming: true, Received: 120})
+	refuse()
+	if p := r.currentPoll(); p == nil || !p.request.PreVote || p.request.Position.LSN != 120 || r.InVain() > 0 {
+		t.Fatalf("it does not ask again at once with all of its WAL, or counts that as in vain: %s", r.Instance)
+	}
+	refuse()
+	if r.currentPoll() != nil || r.InVain() != 1 {
+		t.Errorf("it asks again without a pause: %s", r.Instance)
+	}
+}
+
 // Of two that would both be elected, one has stood by the time the other hears that it may. The other does not outbid
 // it: it would take the lead from it the moment that it is elected.
 func TestAPreVoteIsInVainWhereAnotherHasStoodMeanwhile(t *testing.T) {
