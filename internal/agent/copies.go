@@ -52,7 +52,7 @@ func (x *copies) do(ctx context.Context, c machine.Command) (d machine.Done, err
 		err = fmt.Errorf("nobody knows how to %q", c.Kind)
 	}
 	d.NoRoom, d.SameTimeline = errors.Is(err, postgres.ErrNoRoom), errors.Is(err, postgres.ErrSameTimeline)
-	d.Unreached = errors.Is(err, postgres.ErrUnreached)
+	d.Unreached = errors.Is(err, postgres.ErrUnreached) || errors.Is(err, errNotBegun)
 	if d.NoRoom {
 		x.data.folder.LackRoom()
 	}
@@ -87,14 +87,17 @@ func (x *copies) mayDiscard(ctx context.Context, c machine.Command, whole bool) 
 	return nil
 }
 
+// errNotBegun says that a rewind was not begun: the data is as it was, and says nothing against a rewind.
+var errNotBegun = errors.New("the rewind was not begun")
+
 // rewind takes back what the leader never had. The leader's term history comes with it.
 func (x *copies) rewind(ctx context.Context, c machine.Command) error {
 	source, err := x.makeWay(ctx, c)
-	if err != nil {
-		return err
+	if err == nil {
+		err = x.mayDiscard(ctx, c, true)
 	}
-	if err := x.mayDiscard(ctx, c, true); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotBegun, err)
 	}
 	return x.server.Rewind(ctx, source, x.serverLog)
 }

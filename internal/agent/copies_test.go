@@ -27,6 +27,7 @@ type copier struct {
 	data  string
 	err   error
 	whole bool // a copy is whole before the data is given up for it
+	stuck bool // it can't be stopped
 }
 
 func (c *copier) step(what string) error {
@@ -67,6 +68,7 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 		failed  string
 		history bool
 		data    protocol.Data // what the status says of it, "present" before
+		again   bool          // the rewind is tried again, and no copy is made
 	}{
 		"made":   {kind: machine.Initialise, steps: "initialise", data: "present"},
 		"marked": {kind: machine.MarkForked, steps: "mark", data: "present"},
@@ -91,7 +93,18 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 		"rewound": {kind: machine.Rewind, leader: "db-1", steps: "stop,rewind h1", history: true, data: "present"},
 		"not rewound: others need it": {
 			kind: machine.Rewind, leader: "db-1", needed: "db-2 needs it", steps: "stop",
-			failed: "db-2 needs it", data: "present",
+			failed: "db-2 needs it", data: "present", again: true,
+		},
+		"not rewound: nobody knows the other": {
+			kind: machine.Rewind, leader: "db-9", failed: "not among the members", data: "present", again: true,
+		},
+		"not rewound: the server can't be stopped": {
+			kind: machine.Rewind, leader: "db-1", server: copier{stuck: true}, steps: "stop", failed: "does not stop",
+			data: "present", again: true,
+		},
+		"not rewound: it fails": {
+			kind: machine.Rewind, leader: "db-1", server: copier{err: errors.New("it is broken")},
+			steps: "stop,rewind h1", failed: "broken", history: true, data: "present",
 		},
 		"not rewound: on the same timeline": {
 			kind: machine.Rewind, leader: "db-1", server: copier{err: postgres.ErrSameTimeline},
@@ -99,7 +112,7 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 		},
 		"not rewound: the leader was not reached": {
 			kind: machine.Rewind, leader: "db-1", server: copier{err: postgres.ErrUnreached},
-			steps: "stop,rewind h1", failed: "reached", history: true, data: "present",
+			steps: "stop,rewind h1", failed: "reached", history: true, data: "present", again: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +151,7 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 			}
 			if d.NoRoom != errors.Is(c.server.err, postgres.ErrNoRoom) ||
 				d.SameTimeline != errors.Is(c.server.err, postgres.ErrSameTimeline) ||
-				d.Unreached != errors.Is(c.server.err, postgres.ErrUnreached) {
+				d.Unreached != c.again {
 				t.Errorf("the machine hears %+v", d)
 			}
 			if c.history != slices.Equal(d.TermHistory, []ha.TermStart{{Term: 4, Timeline: 2}}) {
@@ -153,8 +166,11 @@ func fails(err error, words string) bool {
 	return (err == nil) == (words == "") && (err == nil || strings.Contains(err.Error(), words))
 }
 
-// stop notes that the server was stopped, which never fails here.
+// stop notes that the server was stopped.
 func (c *copier) stop() error {
 	c.steps = append(c.steps, "stop")
+	if c.stuck {
+		return errors.New("it does not stop")
+	}
 	return nil
 }
