@@ -400,6 +400,7 @@ func stopsWithAllArchived(t *testing.T, instances int, stop func(c *cluster, lea
 	switched, err := c.query(leader, "select pg_switch_wal()::text")
 	c.must(err)
 	c.awaitArchivedTo(leader, switched)
+	c.await(leader, "primary", primary) // again, where a busy machine has ended its server meanwhile
 	c.exec(leader, "insert into t values (1)")
 	want, err := c.flushed(leader)
 	c.must(err)

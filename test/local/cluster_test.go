@@ -322,26 +322,16 @@ func (c *cluster) connectTo(ctx context.Context, host string) (*pgx.Conn, error)
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// exec runs SQL on an instance. On a busy machine the agent of a leader may have been late, which ends its server: what
-// nothing was done for is tried again, until it serves and takes writes once more.
+// exec runs SQL on an instance.
 func (c *cluster) exec(name string, statements ...string) {
 	c.Helper()
-	end := time.Now().Add(deadline)
 	conn, err := c.connect(name)
-	for ; err != nil && time.Now().Before(end); conn, err = c.connect(name) {
-		time.Sleep(100 * time.Millisecond)
-	}
 	if err != nil {
 		c.Fatal(err)
 	}
 	defer conn.Close(context.Background())
 	for _, sql := range statements {
-		_, err := conn.Exec(context.Background(), sql)
-		for codeOf(err) == readOnlyTransaction && time.Now().Before(end) {
-			time.Sleep(100 * time.Millisecond)
-			_, err = conn.Exec(context.Background(), sql)
-		}
-		if err != nil {
+		if _, err := conn.Exec(context.Background(), sql); err != nil {
 			c.Fatalf("%s on %s: %v", sql, name, err)
 		}
 	}
