@@ -101,11 +101,7 @@ func turn(parts string) error {
 	if err != nil || of < 1 {
 		return fmt.Errorf("%q is no number of parts", parts)
 	}
-	count, err := output("git", "rev-list", "--count", "HEAD")
-	if err != nil {
-		return err
-	}
-	commits, err := strconv.Atoi(count)
+	commits, err := countCommits("HEAD")
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,12 @@ func commitsSince(file, commit string) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	count, err := output("git", "rev-list", "--count", last+".."+commit)
+	return countCommits(last + ".." + commit)
+}
+
+// countCommits is how many there are in a range, as git log takes it.
+func countCommits(in string) (int, error) {
+	count, err := output("git", "rev-list", "--count", in)
 	if err != nil {
 		return 0, err
 	}
