@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -44,6 +45,7 @@ func TestConsole(t *testing.T) {
 		t.Error("the page was loaded anew")
 	}
 	p.takesAMoment()
+	p.sees(".node.follower ~ .node.follower") // all are back
 	p.takesABackup()
 	p.sees(".node.follower ~ .node.follower") // all are back
 	p.untilSays(".node.follower .lag", "behind")
@@ -149,12 +151,37 @@ func (p *browser) press(keys ...string) {
 // click clicks what is there by the mouse.
 func (p *browser) click(selector string) {
 	p.Helper()
+	p.clickSlowly(selector, func() {})
+}
+
+// clickSlowly presses the mouse's button, does something, and releases it: that is a click still. What has moved from
+// under the mouse before it was pressed is clicked again, as a person would.
+func (p *browser) clickSlowly(selector string, meanwhile func()) {
+	p.Helper()
 	p.sees(selector)
+	p.until(func(context.Context) error {
+		x, y := p.middle(selector)
+		p.do(chromedp.MouseEvent(input.MousePressed, x, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+		hit, err := evaluate[bool](p, fmt.Sprintf("!!document.querySelector(%q)?.matches(':active')", selector))
+		if hit {
+			meanwhile()
+		}
+		p.do(chromedp.MouseEvent(input.MouseReleased, x, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+		if err == nil && !hit {
+			err = fmt.Errorf("%s is not where it was", selector)
+		}
+		return err
+	})
+}
+
+// middle is where the middle of something is, when it has been brought into sight.
+func (p *browser) middle(selector string) (x, y float64) {
+	p.Helper()
 	p.does(fmt.Sprintf("document.querySelector(%q).scrollIntoView({block: 'center', behavior: 'instant'})", selector))
 	const middle = `(({x, y, width, height}) => [x + width / 2, y + height / 2])(%s.getBoundingClientRect())`
 	at, err := evaluate[[2]float64](p, fmt.Sprintf(middle, fmt.Sprintf("document.querySelector(%q)", selector)))
 	must(p.T, err)
-	p.do(chromedp.MouseClickXY(at[0], at[1]))
+	return at[0], at[1]
 }
 
 // does has the page do something.
@@ -208,10 +235,13 @@ func (p *browser) takesAMoment() {
 	p.click("[data-key=way-beside]")
 }
 
-// takesABackup asks for one, which takes its name.
+// takesABackup asks for one, which takes its name. The page has news between the press and the release of the button.
 func (p *browser) takesABackup() {
 	p.Helper()
-	p.click("[data-key=do-backup]")
+	p.clickSlowly("[data-key=do-backup]", func() {
+		p.run("delete", "pod", p.value("document.querySelector('.node.follower').dataset.node"))
+		p.ready("shop")
+	})
 	p.untilSays("dialog .copy code", "kubectl toban backup shop --namespace "+string(p.Namespace))
 	p.press("shop", kb.Enter)
 	p.untilSays("dialog", "asked for")

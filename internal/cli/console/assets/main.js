@@ -11,7 +11,7 @@ import { language, otherLanguage, setLanguage, t } from './words.js';
 const main = document.getElementById('page');
 const themes = ['auto', 'light', 'dark'];
 let theme = localStorage.getItem('theme') ?? 'auto';
-let page, view, connected = true;
+let page, view, connected = true, pressed = false;
 
 const notices = new Part(document.getElementById('notices'), (troubles) => together(troubles).map(troubleBox));
 const bar = new Part(document.getElementById('top'), header);
@@ -98,7 +98,20 @@ function begin() {
   }
 }
 
+// What is pressed stays as it is until it is let go: browsers make a click only of a press and a release on one element.
+function press({ target }) {
+  pressed = Boolean(target.closest?.('a, button, summary, label, tr, g'));
+}
+
+// The click comes after the release.
+const release = () => setTimeout(() => {
+  if (!pressed) return;
+  pressed = false;
+  render();
+});
+
 function render() {
+  if (pressed) return;
   const away = view?.troubles.some((x) => x.kind === 'away');
   const live = !connected ? 'ended' : away ? 'away' : 'on';
   bar.show({ namespace: view?.namespace, known: Boolean(view), live, write: view?.write, version: view?.version },
@@ -134,5 +147,7 @@ const stream = new Stream(tell);
 applyTheme();
 addEventListener('hashchange', open);
 addEventListener('keydown', key);
+addEventListener('pointerdown', press);
+for (const end of ['pointerup', 'pointercancel', 'blur']) addEventListener(end, release);
 setInterval(refreshTimes, 5000);
 open();
