@@ -37,7 +37,7 @@ var rules = []rule{
 	dataLost, clone, initialise, waitForData,
 }
 
-// latest is the ballot of the highest term in which somebody leads, as far as
+// latest is the ballot of the highest term in which somebody leads or is about to, as far as
 // the instance has heard, or its own.
 func (v View) latest() Ballot {
 	latest := v.Local.HardState.Ballot
@@ -46,7 +46,7 @@ func (v View) latest() Ballot {
 		peer := v.Peers[name]
 		higher := peer.Ballot.Term > latest.Term
 		claimed := peer.Ballot.Term == latest.Term && v.Local.HardState.Won != latest.Term
-		if peer.Leading && (higher || claimed) {
+		if (peer.Leading || peer.Underway) && (higher || claimed) {
 			latest = Ballot{peer.Ballot.Term, name}
 		}
 	}

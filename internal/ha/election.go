@@ -30,7 +30,16 @@ func (v View) LeaderLost() bool {
 	case v.Local.Refused > RefusedLimit && !v.Local.Streaming:
 		return true
 	}
-	return v.Local.Silence > limit+v.Local.Slack || v.Local.Idle > IdleLimit+v.Local.Slack
+	return v.Local.Silence > limit+v.Local.Slack || v.Local.Idle > v.idleLimit()
+}
+
+// idleLimit is for how long the leader may answer without leading.
+func (v View) idleLimit() time.Duration {
+	limit, leader := IdleLimit+v.Local.Slack, v.Peers[v.Local.HardState.Ballot.Leader]
+	if v.Local.Slack > 0 && leader.Underway && leader.Ballot.Term == v.Local.HardState.Ballot.Term {
+		return max(limit, UnderwayLimit)
+	}
+	return limit
 }
 
 // takesWrites says that the server of one that was elected takes writes, or is about to: until then it gives its vote

@@ -28,6 +28,9 @@ const (
 	RefusedLimit = 250 * time.Millisecond
 	// IdleLimit is how long a leader may answer without leading.
 	IdleLimit = 3 * time.Second
+	// UnderwayLimit is the same for one that is at work, where a machine is busy: on others such work is done at once,
+	// or hangs.
+	UnderwayLimit = 10 * time.Second
 	// FenceLimit is how long a primary goes on without a majority, unless it has the read lease.
 	FenceLimit = 1250 * time.Millisecond
 	// ReadLeaseLimit is how long a primary that has the read lease does so without looking at the witness.
@@ -215,6 +218,8 @@ type Peer struct {
 	Ballot           Ballot
 	// Leading says that it is a primary that takes writes, in the term of its ballot.
 	Leading bool
+	// Underway says that it was elected in the term of its ballot, and is about to lead in it or stops in order.
+	Underway bool
 	// Resigned says that it has given up the term of its ballot; Successor whom it
 	// would like to lead next.
 	Resigned  bool

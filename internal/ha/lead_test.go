@@ -319,8 +319,16 @@ func justSilent(v *View) {
 
 func TestLeaderLost(t *testing.T) {
 	t.Parallel()
-	of := func(change func(*View)) View {
-		return three("db-1", standby("db-1", 1, "db-0"), hears("db-0", leader("db-0", 1)), change)
+	of := func(changes ...func(*View)) View {
+		hears := hears("db-0", leader("db-0", 1))
+		return three("db-1", standby("db-1", 1, "db-0"), append([]func(*View){hears}, changes...)...)
+	}
+	atWork := func(slack, idle time.Duration) func(*View) {
+		return func(v *View) {
+			p := v.Peers["db-0"]
+			p.Leading, p.Underway = false, true
+			v.Peers["db-0"], v.Local.Slack, v.Local.Idle = p, slack, idle
+		}
 	}
 	for name, c := range map[string]struct {
 		view View
@@ -341,6 +349,16 @@ func TestLeaderLost(t *testing.T) {
 		},
 		"one that answers without leading may be": {of(func(v *View) { v.Local.Idle = IdleLimit }), false},
 		"for so long": {of(func(v *View) { v.Local.Idle = IdleLimit + 1 }), true},
+		"one that is at work on a busy machine is not": {of(atWork(time.Second, UnderwayLimit)), false},
+		"for longer it is":                          {of(atWork(time.Second, UnderwayLimit+1)), true},
+		"one that is at work on another machine is": {of(atWork(0, IdleLimit+1)), true},
+		"one that was at work in an earlier term is": {
+			of(atWork(time.Second, IdleLimit+time.Second+1), func(v *View) {
+				p := v.Peers["db-0"]
+				p.Ballot.Term = 0
+				v.Peers["db-0"] = p
+			}), true,
+		},
 		"one that has resigned is": {
 			of(func(v *View) { p := v.Peers["db-0"]; p.Resigned = true; v.Peers["db-0"] = p }), true,
 		},

@@ -24,6 +24,7 @@ func asPeer(s protocol.Status) ha.Peer {
 		SystemIdentifier: s.SystemIdentifier,
 		Ballot:           ha.Ballot{Term: s.Term, Leader: s.Leader},
 		Leading:          e.Leading,
+		Underway:         e.Underway,
 		Resigned:         s.Resigned,
 		Defeated:         e.Defeated,
 		Successor:        e.Successor,

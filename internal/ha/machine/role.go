@@ -108,8 +108,7 @@ func (i *Instance) endServer(d ha.Decision) {
 
 // act begins what was decided. Where the instance already is what it should be, there is nothing to do.
 func (i *Instance) act(d ha.Decision) {
-	if i.wish.restartServer && i.server.role != ha.ServerStopped {
-		i.wish.restartServer = false
+	if i.wish.restartServer && i.server.role != ha.ServerStopped && d.Action != ha.Resign {
 		i.log("restarting the server, as asked")
 		i.stopInOrder(nil)
 		return

@@ -114,8 +114,9 @@ func (i *Instance) afterFence(then func()) {
 	i.fence.then = func(Done) { then() }
 }
 
-// stopped notes that no server runs any more.
+// stopped notes that no server runs any more. The next one need not be restarted.
 func (i *Instance) stopped() {
+	i.wish.restartServer = false
 	full := i.server.seen.Full
 	i.server = server{rule: i.server.rule}
 	i.server.seen.Full = full

@@ -291,8 +291,10 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 	m, l := i.hardState, v.Local
 	p := ha.Peer{
 		Voter: m.Voter, Data: l.Data, SystemIdentifier: l.SystemIdentifier, Ballot: m.Ballot, Leading: i.leading(l),
-		Resigned: l.Resigned, Successor: i.successor, TermHistory: m.TermHistory, Oldest: i.server.seen.Oldest,
-		Defeated: v.Defeated() && (i.campaign == nil || i.campaign.term > m.Ballot.Term) && i.storing == nil,
+		Underway: i.Leads() && i.fence == nil && i.server.underway(i.command, i.preemption), Resigned: l.Resigned,
+		Successor:   i.successor,
+		Defeated:    v.Defeated() && (i.campaign == nil || i.campaign.term > m.Ballot.Term) && i.storing == nil,
+		TermHistory: m.TermHistory, Oldest: i.server.seen.Oldest,
 		Position: l.Position(), Unreplayed: l.Unreplayed, Replaying: v.Replaying(),
 		Streaming: l.Streaming, LeaderLost: v.LeaderLost(),
 		Eligible: v.Eligible(), Rebuilding: i.last.Action == ha.Rewind ||
@@ -310,6 +312,12 @@ func (i *Instance) leading(l ha.Local) bool {
 		i.fence == nil && !i.server.stopping
 }
 
+// underway says that the server of a leader is being made a primary, or stopped in order.
+func (s *server) underway(c *command, p *preemption) bool {
+	promotes := p != nil || c != nil && c.Kind == Promote || s.begins.Timeline > 0 && !s.open
+	return promotes || s.role == ha.ServerPrimary && s.stopping
+}
+
 // decisives are the facts about an instance that make others decide anew.
 type decisives struct {
 	data                                                               ha.Data
@@ -318,13 +326,14 @@ type decisives struct {
 	oldest                                                             wal.LSN
 	starts                                                             int
 	leading, resigned, defeated, lost, eligible, rebuilding, streaming bool
-	stalls                                                             bool
+	stalls, underway                                                   bool
 }
 
 func decisive(p ha.Peer) decisives {
 	return decisives{
 		p.Data, p.SystemIdentifier, p.Ballot, p.Oldest, len(p.TermHistory),
 		p.Leading, p.Resigned, p.Defeated, p.LeaderLost, p.Eligible, p.Rebuilding, p.Streaming, p.Stalls,
+		p.Underway,
 	}
 }
 

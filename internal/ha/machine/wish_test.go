@@ -119,3 +119,29 @@ func TestAStandbyThatIsToldToStopEnds(t *testing.T) {
 		t.Errorf("it ends by %q: %s", r.Ending(), r)
 	}
 }
+
+// A restart that is asked for while a leader hands over is not forgotten where the others can't take over in the end.
+func TestARestartOutlivesAHandOverThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	r := served(t)
+	var checkpoint Effect
+	r.holds = func(e Effect) bool {
+		c, is := e.(Command)
+		held := is && c.Kind == Checkpoint && checkpoint == nil
+		if held {
+			checkpoint = e
+		}
+		return held
+	}
+	r.wish.restartServer = true
+	r.step(ResignAsked{})
+	if checkpoint == nil {
+		t.Fatalf("it does not hand over: %s", r)
+	}
+	r.others(func(p *ha.Peer) { p.Eligible = false })
+	r.carryOut(checkpoint)
+	r.others(func(p *ha.Peer) { p.Eligible = false })
+	if !r.commanded(Stop) || r.Peer().Resigned {
+		t.Errorf("the server was not restarted: %s", r)
+	}
+}
