@@ -45,14 +45,19 @@ func (w *written) record(length, some int, info byte, random *rand.Rand) {
 	if uint64(w.at())%w.pages.Page == 0 {
 		w.page(0, 0)
 	}
-	begin := w.at()
 	text := make([]byte, length)
 	for i := range text {
 		text[i] = byte(random.Uint32())
 	}
+	text[16], text[17] = info, 0
+	w.put(text, some)
+}
+
+// put writes a record, or only some bytes of it. What of its header is the same in all is filled in.
+func (w *written) put(text []byte, some int) {
+	begin, length, switches := w.at(), len(text), text[16] == 0x40 && text[17] == 0
 	binary.LittleEndian.PutUint32(text, uint32(length))
 	binary.LittleEndian.PutUint64(text[8:], uint64(w.last))
-	text[16], text[17] = info, 0
 	sum := crc32.Update(crc32.Checksum(text[recordHeader:], castagnoli), castagnoli, text[:20])
 	binary.LittleEndian.PutUint32(text[20:], sum)
 	for left := text[:some]; len(left) > 0; {
@@ -67,7 +72,7 @@ func (w *written) record(length, some int, info byte, random *rand.Rand) {
 	}
 	raw := w.at()
 	w.bytes = append(w.bytes, make([]byte, -uint64(raw)%8)...)
-	if info == 0x40 {
+	if switches {
 		w.bytes = append(w.bytes, make([]byte, -uint64(w.at())%w.pages.Segment)...)
 	}
 	w.ends, w.last = append(w.ends, recordEnd{raw, w.at()}), begin

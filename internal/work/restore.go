@@ -239,7 +239,7 @@ func (r *restoring) options(ctx context.Context) (restore.RestoreOptions, error)
 		Wanted: book.Wanted{
 			Target: target, Branch: s.Target.Branch, Backup: s.Backup, AtLeast: atLeast, Now: time.Now(),
 		},
-		Folder: volume.RestoreFolder(r.volume), WALVolume: r.walVolume, Run: r.Run,
+		Folder: volume.RestoreFolder(r.volume), Beside: s.InPlace != "", WALVolume: r.walVolume, Run: r.Run,
 		Tablespaces: r.tablespaces(), Programs: programs,
 		Parameters: s.Parameters, Workers: transfer.Streams(), Log: os.Stderr,
 		Chosen: r.chosen, Progress: r.report,
@@ -311,8 +311,10 @@ func Refused(err error) bool {
 	var short *restore.ShortError
 	var stuck *restore.StuckError
 	var version *restore.VersionError
+	var tablespace *restore.TablespaceError
 	return errors.Is(err, book.ErrOutside) || errors.Is(err, book.ErrSeveral) ||
 		errors.Is(err, restore.ErrUsedUp) || errors.Is(err, volume.ErrNoSnapshot) ||
 		errors.Is(err, restore.ErrNoRoom) || errors.Is(err, pod.ErrKey) || errors.Is(err, postgres.ErrNoPrograms) ||
-		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck) || errors.As(err, &version)
+		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck) || errors.As(err, &version) ||
+		errors.As(err, &tablespace)
 }

@@ -50,14 +50,14 @@ func (r *Recovery) feed(ctx context.Context, stop func(index int) bool) error {
 		if err := r.awaitLimit(grouped, r.Plan.Segments[r.next].Segment.Start()); err != nil {
 			break // the group knows why, or ctx
 		}
-		index := r.next
-		r.next++
+		index, before, after := r.next, r.before, make(chan struct{})
+		r.next, r.before = index+1, after
 		group.Go(func() error {
-			if err := r.putSegment(grouped, r.Plan.Segments[index]); err != nil {
-				return err
+			put, err := r.putSegment(grouped, r.Plan.Segments[index], before, after)
+			if put {
+				r.finished(index)
 			}
-			r.finished(index)
-			return nil
+			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -107,13 +107,56 @@ func (r *Recovery) segments() book.SegmentReader {
 	return book.SegmentReader{Bucket: r.Bucket, Decoder: r.Decoder, System: r.Backup.SystemIdentifier, Again: r.Again}
 }
 
-// putSegment puts a segment where the server looks for it.
-func (r *Recovery) putSegment(ctx context.Context, s book.PlannedSegment) error {
+// putSegment puts a segment where the server looks for it, when it is known of all before it which tablespaces they
+// make; then it closes after. What is withheld is not put there.
+func (r *Recovery) putSegment(ctx context.Context, s book.PlannedSegment, before <-chan struct{}, after chan<- struct{},
+) (put bool, err error) {
 	content, err := r.segments().Read(ctx, s)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return putFile(r.WAL, s.File, content)
+	select {
+	case <-before:
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	put = r.isWithheld() == nil
+	if put && r.Tablespace != nil {
+		content = r.withhold(s.Segment.Start(), content)
+		put = len(content) > 0
+	}
+	close(after)
+	if !put {
+		return false, nil
+	}
+	return true, putFile(r.WAL, s.File, content)
+}
+
+// withhold is the content of a segment up to where a tablespace is made that may not be, with zeros behind it: nothing
+// follows there for the server. It is empty where the record that makes it began before.
+func (r *Recovery) withhold(start wal.LSN, content []byte) []byte {
+	for _, t := range r.tablespaces.Segment(start, content) {
+		err := r.Tablespace(t.Folder)
+		if err == nil {
+			continue
+		}
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		r.withheld = err
+		if t.Begin < start {
+			return nil
+		}
+		clear(content[t.Begin.Since(start):])
+		return content
+	}
+	return content
+}
+
+// isWithheld is why WAL is withheld from the server, nil while none is.
+func (r *Recovery) isWithheld() error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.withheld
 }
 
 // Position is what a server in recovery says of itself.
@@ -122,9 +165,9 @@ type Position struct {
 	// LSN is the end of the last record replayed, 0 if it is not known. Before the server takes connections,
 	// it may be the start of the segment that it reads.
 	LSN wal.LSN
-	// Waits says that it waits for more WAL.
-	Waits  bool
-	Commit time.Time
+	// Waits says that it waits for more WAL, Paused that it does not go on by itself.
+	Waits, Paused bool
+	Commit        time.Time
 }
 
 // Replayer is a server in recovery. An error means that nothing is known.

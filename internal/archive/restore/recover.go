@@ -41,6 +41,10 @@ type RecoverOptions struct {
 	Ahead uint64
 	// Workers download side by side; 0 is Streams. Each needs about 70 MiB.
 	Workers int
+	// Tablespace, if set, is called with the folder of each tablespace that the WAL makes, before the server can replay
+	// that. Where it returns an error, the WAL from there on is withheld from the server; the recovery ends with that
+	// error, unless the target comes before.
+	Tablespace func(folder string) error
 	// Progress, if set, is called about ten times a second.
 	Progress func(Recovered)
 }
@@ -91,6 +95,10 @@ func (e *StuckError) Error() string {
 	return fmt.Sprintf("the server does not replay what follows %s: what it reads is made of %q", e.At, e.Objects)
 }
 
+// errPaused says that a server has paused its recovery. No target asks for that: it was configured with less than the
+// primary had from there on (RecoveryRequiresIntParameter in xlogrecovery.c).
+var errPaused = errors.New("the server has paused the replay")
+
 // Recovery gives a server the WAL that it replays. Nothing is removed here: the server
 // does that with what it has replayed, at its restartpoints.
 type Recovery struct {
@@ -101,6 +109,11 @@ type Recovery struct {
 	next  int           // the first segment that is not being put there yet
 	done  map[int]bool  // by index in the plan
 	fed   int           // the first that is not there, of those from the beginning
+	// tablespaces goes through the segments by their order, before is closed when it has been through all before the
+	// next one. withheld is why WAL is withheld, nil while none is.
+	tablespaces wal.Tablespaces
+	before      chan struct{}
+	withheld    error
 }
 
 // NewRecovery plans; nothing is done yet.
@@ -111,7 +124,11 @@ func NewRecovery(o RecoverOptions) *Recovery {
 	if o.Workers <= 0 {
 		o.Workers = transfer.Streams()
 	}
-	r := &Recovery{RecoverOptions: o, moved: make(chan struct{}), done: map[int]bool{}}
+	r := &Recovery{
+		RecoverOptions: o, moved: make(chan struct{}), done: map[int]bool{}, before: make(chan struct{}),
+		tablespaces: wal.Tablespaces{Pages: format.Pages},
+	}
+	close(r.before)
 	for r.next < len(o.Plan.Segments) && o.Plan.Segments[r.next].Segment.End() <= o.From {
 		r.next++
 	}
@@ -238,6 +255,9 @@ func (w *waiting) poll(p Position) (over bool, err error) {
 	if p.LSN != 0 && !p.InRecovery {
 		return true, nil
 	}
+	if p.Paused {
+		return false, errPaused
+	}
 	if !w.allFed || !p.Waits {
 		w.since = time.Time{}
 		return false, nil
@@ -249,6 +269,8 @@ func (w *waiting) poll(p Position) (over bool, err error) {
 	switch {
 	case more: // it has not looked yet, or does not like what it sees
 		return false, w.stuck(p.LSN)
+	case r.isWithheld() != nil:
+		return false, r.isWithheld()
 	case r.Target.Latest():
 		return true, nil
 	}
@@ -262,6 +284,9 @@ func (w *waiting) stuck(at wal.LSN) error {
 	}
 	if time.Since(w.since) < stuckPatience {
 		return nil
+	}
+	if err := w.recovery.isWithheld(); err != nil {
+		return err
 	}
 	e := &StuckError{At: at}
 	for _, s := range w.recovery.Plan.Segments {

@@ -68,8 +68,8 @@ func (l *LocalReplayer) ask(ctx context.Context) (Position, error) {
 	if commit != nil {
 		p.Commit = *commit
 	}
-	// Between two looks for WAL; the name is the same in PostgreSQL 15 to 18.
-	p.Waits = wait == "RecoveryRetrieveRetryInterval"
+	// Between two looks for WAL, or until somebody resumes it; the names are the same in PostgreSQL 15 to 18.
+	p.Waits, p.Paused = wait == "RecoveryRetrieveRetryInterval", wait == "RecoveryPause"
 	var err error
 	p.LSN, err = wal.ParseLSN(lsn)
 	return p, err

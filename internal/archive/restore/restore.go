@@ -38,6 +38,9 @@ type RestoreOptions struct {
 	// Restore that was cut off has left there, and in Tablespaces, of the same backup is gone on with; else it is
 	// removed. Run is a folder with a short name, for the Unix socket.
 	Folder, Run string
+	// Beside says that another server runs on the same volume. Restored tablespaces are in Tablespaces then, and not
+	// where they were: what would make some there is refused (*TablespaceError).
+	Beside bool
 	// WALVolume is the volume that pg_wal is on for good, "" where that is the one of Folder.
 	WALVolume string
 	// Tablespaces is the folder, on the same file system, where those are to be for good.
@@ -103,14 +106,14 @@ type restoring struct {
 
 // Restore makes a data directory of what an archive has, up to the target. When it returns, the server has been a
 // primary, has stopped in order, and all is on disk. Errors that would come again: ErrOutside, *ShortError,
-// *ObjectError, *StuckError, *VersionError, ErrNoRoom. What is half done after an error is for the next Restore, or
+// *ObjectError, *StuckError, *VersionError, *TablespaceError, ErrNoRoom. What is half done after an error is for the next Restore, or
 // the caller's to remove.
 func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	if o.Workers <= 0 {
 		o.Workers = transfer.Streams()
 	}
 	r := &restoring{RestoreOptions: o, scratch: newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)}
-	r.scratch.tablespaces, r.server.Data.WALVolume = o.Tablespaces, o.WALVolume
+	r.scratch.tablespaces, r.scratch.beside, r.server.Data.WALVolume = o.Tablespaces, o.Beside, o.WALVolume
 	if o.Present != nil {
 		r.scratch.starting = r.noteReplay
 	}

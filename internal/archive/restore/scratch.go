@@ -2,6 +2,7 @@ package restore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -27,6 +28,10 @@ type scratch struct {
 	log         io.Writer
 	// starting, if set, is called before the server begins to recover.
 	starting func() error
+	// beside says that another server runs on the same volume.
+	beside bool
+	// least are the lower bounds by which it was configured (postgres.Control).
+	least map[string]int
 }
 
 // scratchPort is part of the socket's name; nothing listens on the network.
@@ -51,8 +56,40 @@ func (s *scratch) unpack(ctx context.Context, o UnpackOptions) error {
 }
 
 // recover starts the server and brings it to a target. At that it has left recovery, at the
-// end of the archive it has not. The folder pg_wal is filled in.
+// end of the archive it has not. The folder pg_wal is filled in. Where the primary was given more connections, workers
+// or locks after the backup, it is started again with as many: a server stops its recovery there, or ends.
 func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, error) {
+	for {
+		reached, err := s.recoverOnce(ctx, o)
+		if err == nil || ctx.Err() != nil {
+			return reached, err
+		}
+		more, unknown := s.needsMore(ctx)
+		if unknown != nil || !more {
+			return reached, errors.Join(err, unknown)
+		}
+		s.stop(ctx)
+		o.From = max(o.From, reached.LSN)
+	}
+}
+
+// needsMore says that the WAL that was replayed last demands more than the server was configured with: PostgreSQL puts
+// that into the control file before it stops the recovery (XLOG_PARAMETER_CHANGE in xlog.c).
+func (s *scratch) needsMore(ctx context.Context) (bool, error) {
+	control, err := s.server.Control(ctx)
+	if err != nil {
+		return false, err
+	}
+	for name, bound := range control.Least {
+		if bound > s.least[name] {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// recoverOnce is recover with the lower bounds that are known when it begins.
+func (s *scratch) recoverOnce(ctx context.Context, o RecoverOptions) (Recovered, error) {
 	settings, err := Settings(o.Target, o.Plan.Timeline)
 	if err != nil {
 		return Recovered{}, err
@@ -63,7 +100,7 @@ func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, err
 	if err := os.WriteFile(filepath.Join(s.server.Data.Path(), "standby.signal"), nil, 0o600); err != nil {
 		return Recovered{}, fmt.Errorf("configure the scratch server: %w", err)
 	}
-	o.WAL = filepath.Join(s.server.Data.Path(), "pg_wal")
+	o.WAL, o.Tablespace = filepath.Join(s.server.Data.Path(), "pg_wal"), s.makeTablespace
 	r := NewRecovery(o)
 	if err := r.Prepare(ctx); err != nil {
 		return Recovered{}, err
@@ -81,6 +118,37 @@ func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, err
 	replayer := &LocalReplayer{Server: s.server}
 	defer replayer.Close()
 	return r.Run(ctx, replayer)
+}
+
+// TablespaceError says that a tablespace which was made after the backup can't have its folder.
+type TablespaceError struct {
+	Folder string
+	Why    error
+}
+
+// Error says what to do instead.
+func (e *TablespaceError) Error() string {
+	if e.Why != nil {
+		return fmt.Sprintf("a tablespace is in %s by the WAL that follows the backup, and that folder can't be made "+
+			"here: %v", e.Folder, e.Why)
+	}
+	return fmt.Sprintf("a tablespace is in %s by the WAL that follows the backup, and the server that runs has that "+
+		"folder: restore into a new SampleDB, or from a backup that began after the tablespace was made", e.Folder)
+}
+
+// Unwrap is why.
+func (e *TablespaceError) Unwrap() error { return e.Why }
+
+// makeTablespace makes the folder of a tablespace that is about to be replayed: PostgreSQL wants it to be there. The
+// folder of a server that runs is not written to.
+func (s *scratch) makeTablespace(folder string) error {
+	if s.beside {
+		return &TablespaceError{Folder: folder}
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return &TablespaceError{folder, err}
+	}
+	return nil
 }
 
 // restart starts a server that has left recovery and was stopped, and waits until it takes connections.
@@ -139,7 +207,8 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 			all[name] = value
 		}
 	}
-	for name, bound := range control.Least { // a standby needs no less than its primary had
+	s.least = control.Least
+	for name, bound := range s.least { // a standby needs no less than its primary had
 		all[name] = strconv.Itoa(bound)
 	}
 	if s.server.Programs.Major >= 17 {
