@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -161,12 +160,12 @@ func (p *browser) clickSlowly(selector string, meanwhile func()) {
 	p.sees(selector)
 	p.until(func(context.Context) error {
 		x, y := p.middle(selector)
-		p.do(chromedp.MouseEvent(input.MousePressed, x, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+		p.do(chromedp.MouseEvent(chromedp.MousePressed, x, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
 		hit, err := evaluate[bool](p, fmt.Sprintf("!!document.querySelector(%q)?.matches(':active')", selector))
 		if hit {
 			meanwhile()
 		}
-		p.do(chromedp.MouseEvent(input.MouseReleased, x, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+		p.do(chromedp.MouseEvent(chromedp.MouseReleased, x, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
 		if err == nil && !hit {
 			err = fmt.Errorf("%s is not where it was", selector)
 		}
