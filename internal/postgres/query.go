@@ -287,8 +287,10 @@ func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
 // PostgreSQL's words. A setting that waits for a restart is no error, though
 // pg_file_settings says that it "could not be applied".
 func (s *Session) ConfigErrors(ctx context.Context) error {
-	const query = `select format('pg_hba.conf, line %s: %s', line_number, error) from pg_hba_file_rules
-		where error is not null
+	// A line that is no rule has no type; of some PostgreSQL does not say why.
+	const query = `select format('pg_hba.conf, line %s: %s', line_number, coalesce(error, 'PostgreSQL does not know ' ||
+			'what it says, and does not start with it')) from pg_hba_file_rules
+		where error is not null or type is null
 		union all select format('%s: %s', name, error) from pg_file_settings
 		where error is not null and error <> 'setting could not be applied' and name is not null`
 	words, err := sql.Column[string](ctx, s.conn, "check the configuration", query)

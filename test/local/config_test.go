@@ -75,6 +75,11 @@ func TestRefusedConfigurationLeavesTheServerAsItWas(t *testing.T) {
 		"a line of pg_hba.conf": {
 			func(c *protocol.Config) { c.HBA = []string{"host all all nowhere/x trust"} }, "pg_hba.conf",
 		},
+		"a line of pg_hba.conf of which PostgreSQL does not say why": {
+			func(c *protocol.Config) {
+				c.HBA = []string{"hostssl all all 192.0.2.1/32 scram-sha-256 clientcert=maybe"}
+			}, "pg_hba.conf",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,8 +26,10 @@ type databaseFound struct {
 type roleFound struct {
 	claim
 	exists, privileged, login bool
-	verifier                  string
-	limit                     int32
+	// member is a role with more rights than an application's that it is a member of, "" for none.
+	member   string
+	verifier string
+	limit    int32
 }
 
 func (w *work) observe(ctx context.Context) (found, error) {
@@ -52,8 +54,13 @@ func (w *work) findRole(ctx context.Context, name string) (roleFound, error) {
 	var r roleFound
 	err := w.super.QueryRow(ctx, `
 		SELECT rolsuper OR rolreplication OR rolcreaterole OR rolcreatedb OR rolbypassrls,
-			rolcanlogin, coalesce(rolpassword, ''), rolconnlimit
-		FROM pg_authid WHERE rolname = $1`, name).Scan(&r.privileged, &r.login, &r.verifier, &r.limit)
+			rolcanlogin, coalesce(rolpassword, ''), rolconnlimit, coalesce((
+				SELECT p.rolname FROM pg_roles p
+				WHERE p.oid <> a.oid AND pg_has_role(a.oid, p.oid, 'MEMBER') AND p.rolname <> 'pg_database_owner' AND (
+					p.rolsuper OR p.rolreplication OR p.rolcreaterole OR p.rolcreatedb OR p.rolbypassrls
+					OR starts_with(p.rolname, 'pg_'))
+				ORDER BY p.rolsuper DESC, p.rolname LIMIT 1), '')
+		FROM pg_authid a WHERE rolname = $1`, name).Scan(&r.privileged, &r.login, &r.verifier, &r.limit, &r.member)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return r, fmt.Errorf("look for the role %q: %w", name, err)
 	}
@@ -121,6 +128,10 @@ func checkRole(d Declared, login Login, there roleFound) *Refusal {
 	case !d.Exclusive && there.claimant != "" && there.claimant != d.Claimant:
 		return refuse(RoleTaken, "the role %q is that of the PostgreSQL %s: choose another name",
 			login.Name, there.claimant)
+	case !d.Exclusive && there.exists && there.claimant == "" && there.member != "":
+		// What somebody grants to a role that a PostgreSQL has already is meant so.
+		return refuse(RolePrivileged, "the role %q is there already and is a member of %q, so that it has more rights "+
+			"than an application's: choose another name, or take that from it with REVOKE", login.Name, there.member)
 	case !d.Exclusive && there.exists && there.claimant == "" && !d.Adopt:
 		return refuse(RoleExists, "the role %q is there already, and no PostgreSQL has made it: choose another name, "+
 			"or take it over with spec.adopt: true", login.Name)

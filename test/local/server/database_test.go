@@ -442,6 +442,8 @@ func TestWhatIsSomebodyElsesIsRefused(t *testing.T) {
 	n := server(t)
 	n.ensure(foodb())
 	n.do("CREATE ROLE boss LOGIN SUPERUSER; CREATE ROLE plain LOGIN")
+	n.do("CREATE ROLE runner LOGIN; CREATE ROLE runners; GRANT runners TO runner; " +
+		"GRANT pg_execute_server_program TO runners; CREATE ROLE deputy LOGIN NOINHERIT; GRANT boss TO deputy")
 	n.do("CREATE DATABASE old OWNER plain")
 	other := declared("default/other", "other", "x")
 	with := func(change func(*database.Declared)) database.Declared {
@@ -461,6 +463,12 @@ func TestWhatIsSomebodyElsesIsRefused(t *testing.T) {
 		},
 		"superuser": {
 			with(func(d *database.Declared) { d.Owner.Name = "boss"; d.Adopt = true }), database.RolePrivileged,
+		},
+		"member of a superuser": {
+			with(func(d *database.Declared) { d.Owner.Name = "deputy"; d.Adopt = true }), database.RolePrivileged,
+		},
+		"member of a member of a role that runs programs": {
+			with(func(d *database.Declared) { d.Owner.Name = "runner"; d.Adopt = true }), database.RolePrivileged,
 		},
 		"role there":     {with(func(d *database.Declared) { d.Owner.Name = "plain" }), database.RoleExists},
 		"database there": {with(func(d *database.Declared) { d.Name = "old" }), database.DatabaseForeign},

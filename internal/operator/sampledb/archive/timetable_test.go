@@ -21,6 +21,18 @@ func table(t *testing.T, schedule string, s spread) timetable {
 	return timetable{parsed, s}
 }
 
+// A schedule that never comes is no schedule: nobody would notice that nothing is done by it.
+func TestAScheduleThatNeverComesIsInvalid(t *testing.T) {
+	for schedule, comes := range map[string]bool{
+		"0 3 31 2 *": false, "0 0 30 2 *": false, "0 3 31 4,6,9,11 *": false, "0 3 29 2 *": true, "0 3 31 1,2 *": true,
+		"0 3 31 2 1": true, // on Mondays of February too
+	} {
+		if _, err := world.ParseSchedule("spec.backup.schedule", schedule, "Asia/Tokyo"); (err == nil) != comes {
+			t.Errorf("%s: %v", schedule, err)
+		}
+	}
+}
+
 func over(d time.Duration) *time.Duration { return &d }
 
 func TestWhenARunBegins(t *testing.T) {

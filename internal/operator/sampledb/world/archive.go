@@ -172,8 +172,14 @@ func ParseSchedule(field, text, zone string) (cron.Schedule, error) {
 		return nil, fmt.Errorf("%s %q can't be understood (%w): it must be like \"0 3 * * *\", or @daily",
 			field, text, err)
 	}
+	if schedule.Next(leapYear).IsZero() {
+		return nil, fmt.Errorf("%s %q never comes: no month that it names has that day", field, text)
+	}
 	return zoned{schedule, location}, nil
 }
+
+// leapYear is the beginning of one: what does not come in the five years from then on, as far as cron looks, never does.
+var leapYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // zoned is a schedule of a time zone. The location of time.Local in a schedule of cron's means "that of the argument".
 type zoned struct {
