@@ -103,8 +103,8 @@ const (
 	// To do: nothing.
 	ReasonScheduled = "Scheduled"
 
-	// ReasonScheduleInvalid: `spec.backup.schedule` or its time zone is not valid. WAL is archived, but no
-	// backups are taken. With `spec.drills.schedule` it is also a reason of DrillsPassed.
+	// ReasonScheduleInvalid: `spec.backup.schedule` or its time zone is not valid, or names a day that never comes. WAL
+	// is archived, but no backups are taken, or only the first one. With `spec.drills.schedule` it is also a reason of DrillsPassed.
 	// To do: correct what the message names.
 	ReasonScheduleInvalid = "ScheduleInvalid"
 

@@ -89,7 +89,11 @@ func (s *backupsTopic) keepsSchedule(plan backupPlan, begun *v1.DatabaseBackup, 
 	case invalid != nil:
 		return world.No(v1.ReasonScheduleInvalid, invalid.Error())
 	}
-	schedule, err := world.ParseSchedule("spec.backup.schedule", plan.schedule, plan.zone)
+	const field = "spec.backup.schedule"
+	schedule, err := world.ParseSchedule(field, plan.schedule, plan.zone)
+	if err == nil {
+		err = world.NeverComes(field, plan.schedule, schedule)
+	}
 	if err != nil {
 		return world.No(v1.ReasonScheduleInvalid, err.Error())
 	}

@@ -16,7 +16,11 @@ import (
 // annotation with the time it was due, which an operator that is started anew would write the same.
 func (s *backupsTopic) applyVerification(ctx context.Context) error {
 	spec := s.Backup
-	schedule, err := world.ParseSchedule("spec.backup.verification.schedule", spec.Verification.Schedule, spec.TimeZone)
+	const field = "spec.backup.verification.schedule"
+	schedule, err := world.ParseSchedule(field, spec.Verification.Schedule, spec.TimeZone)
+	if err == nil {
+		err = world.NeverComes(field, spec.Verification.Schedule, schedule)
+	}
 	if err != nil {
 		s.Scheduled = world.No(v1.ReasonScheduleInvalid, err.Error())
 		return nil

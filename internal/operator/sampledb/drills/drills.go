@@ -56,7 +56,11 @@ func (p drillPlan) decide() (plannedDrill, error) {
 	if p.spec == nil {
 		return plannedDrill{}, nil
 	}
-	schedule, err := world.ParseSchedule("spec.drills.schedule", p.spec.Schedule, p.spec.TimeZone)
+	const field = "spec.drills.schedule"
+	schedule, err := world.ParseSchedule(field, p.spec.Schedule, p.spec.TimeZone)
+	if err == nil {
+		err = world.NeverComes(field, p.spec.Schedule, schedule)
+	}
 	if err != nil || schedule == nil {
 		return plannedDrill{}, err
 	}

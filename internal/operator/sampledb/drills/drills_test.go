@@ -105,6 +105,9 @@ func TestWhatCameOfTheLastDrill(t *testing.T) {
 		"a bad schedule": {drilledScope("True"), func(s *Topics) {
 			s.DB.Spec.Drills.Schedule = "sometimes"
 		}, v1.ReasonScheduleInvalid},
+		"a schedule that never comes": {drilledScope("True"), func(s *Topics) {
+			s.DB.Spec.Drills.Schedule = "0 3 31 2 *"
+		}, v1.ReasonScheduleInvalid},
 	} {
 		if c.change != nil {
 			c.change(c.s)

@@ -172,14 +172,17 @@ func ParseSchedule(field, text, zone string) (cron.Schedule, error) {
 		return nil, fmt.Errorf("%s %q can't be understood (%w): it must be like \"0 3 * * *\", or @daily",
 			field, text, err)
 	}
-	if schedule.Next(leapYear).IsZero() {
-		return nil, fmt.Errorf("%s %q never comes: no month that it names has that day", field, text)
-	}
 	return zoned{schedule, location}, nil
 }
 
-// leapYear is the beginning of one: what does not come in the five years from then on, as far as cron looks, never does.
-var leapYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+// NeverComes is an error, which is a sentence for the user, where the schedule in a field of the spec never asks for
+// anything: as far as cron looks, which is five years, from the beginning of a leap year on.
+func NeverComes(field, text string, schedule cron.Schedule) error {
+	if schedule == nil || !schedule.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return nil
+	}
+	return fmt.Errorf("%s %q never comes, because no month that it names has that day", field, text)
+}
 
 // zoned is a schedule of a time zone. The location of time.Local in a schedule of cron's means "that of the argument".
 type zoned struct {
