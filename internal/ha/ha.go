@@ -218,7 +218,7 @@ type Peer struct {
 	Ballot           Ballot
 	// Leading says that it is a primary that takes writes, in the term of its ballot.
 	Leading bool
-	// Underway says that it was elected in the term of its ballot, and is about to lead in it or stops in order.
+	// Underway says that it was elected in the term of its ballot, and is about to lead in it or stops to hand over.
 	Underway bool
 	// Resigned says that it has given up the term of its ballot; Successor whom it
 	// would like to lead next.

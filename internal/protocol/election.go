@@ -18,8 +18,8 @@ type Election struct {
 	Voter ha.Voter `json:"voter"`
 	// Leading says that it has won the term of its ballot and takes writes.
 	Leading bool `json:"leading,omitempty"`
-	// Underway says that it has won that term, and is about to lead in it or stops in order. Release 0.1.0 does not say
-	// so.
+	// Underway says that it has won that term, and is about to lead in it or stops to hand over. Release 0.1.0 does not
+	// say so.
 	Underway bool `json:"underway,omitempty"`
 	// Defeated says that it stood for that term, and was not elected.
 	Defeated bool `json:"defeated,omitempty"`

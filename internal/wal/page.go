@@ -31,6 +31,15 @@ func (p Pages) Record(at LSN) LSN {
 	return at
 }
 
+// Before is where the record before one ends that begins at a position, as replay tells it: before the header of the
+// page, where the record begins behind that.
+func (p Pages) Before(begin LSN) LSN {
+	if page := p.start(begin); p.Record(page) == begin {
+		return page
+	}
+	return begin
+}
+
 // RecordEnd is where a record of this length ends, which may go on over pages.
 func (p Pages) RecordEnd(begin LSN, length uint32) LSN {
 	for left := uint64(length); ; {

@@ -48,7 +48,7 @@ func (r *Recovery) feed(ctx context.Context, stop func(index int) bool) error {
 	group.SetLimit(r.Workers)
 	for r.next < len(r.Plan.Segments) && !stop(r.next) {
 		if err := r.awaitLimit(grouped, r.Plan.Segments[r.next].Segment.Start()); err != nil {
-			break // the group knows why, or ctx
+			break // the group knows why, or ctx, or what follows is withheld
 		}
 		index, before, after := r.next, r.before, make(chan struct{})
 		r.next, r.before = index+1, after
@@ -89,8 +89,11 @@ func (r *Recovery) raise(limit wal.LSN) {
 func (r *Recovery) awaitLimit(ctx context.Context, start wal.LSN) error {
 	for {
 		r.mutex.Lock()
-		limit, moved := r.limit, r.moved
+		limit, moved, withheld := r.limit, r.moved, r.withheld
 		r.mutex.Unlock()
+		if withheld != nil {
+			return withheld
+		}
 		if start < limit {
 			return ctx.Err()
 		}
@@ -120,9 +123,10 @@ func (r *Recovery) putSegment(ctx context.Context, s book.PlannedSegment, before
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
-	put = r.isWithheld() == nil
-	if put && r.Tablespace != nil {
-		content = r.withhold(s.Segment.Start(), content)
+	if put = r.isWithheld() == nil; put && r.Tablespace != nil {
+		if content, err = r.withhold(s.Segment.Start(), content); err != nil {
+			return false, err
+		}
 		put = len(content) > 0
 	}
 	close(after)
@@ -133,23 +137,32 @@ func (r *Recovery) putSegment(ctx context.Context, s book.PlannedSegment, before
 }
 
 // withhold is the content of a segment up to where a tablespace is made that may not be, with zeros behind it: nothing
-// follows there for the server. It is empty where the record that makes it began before.
-func (r *Recovery) withhold(start wal.LSN, content []byte) []byte {
+// follows there for the server. It is empty where the record that makes it began before. A server that has to replay it
+// before it is consistent is of no use: then it is an error. What was made before the backup began is not replayed.
+func (r *Recovery) withhold(start wal.LSN, content []byte) ([]byte, error) {
 	for _, t := range r.tablespaces.Segment(start, content) {
-		err := r.Tablespace(t.Folder)
-		if err == nil {
+		if t.Begin < r.Backup.StartLSN {
 			continue
+		}
+		err := r.Tablespace(t)
+		switch {
+		case err == nil:
+			continue
+		case t.Begin < r.Backup.StopLSN:
+			return nil, err
 		}
 		r.mutex.Lock()
 		defer r.mutex.Unlock()
 		r.withheld = err
+		close(r.moved) // the feed ends
+		r.moved = make(chan struct{})
 		if t.Begin < start {
-			return nil
+			return nil, nil
 		}
 		clear(content[t.Begin.Since(start):])
-		return content
+		return content, nil
 	}
-	return content
+	return content, nil
 }
 
 // isWithheld is why WAL is withheld from the server, nil while none is.
@@ -179,4 +192,6 @@ type Replayer interface {
 const (
 	lookInterval  = 100 * time.Millisecond
 	stuckPatience = 30 * time.Second
+	// silentPatience is how long a server may replay one segment before it takes connections.
+	silentPatience = 10 * time.Minute
 )

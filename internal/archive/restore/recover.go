@@ -41,10 +41,12 @@ type RecoverOptions struct {
 	Ahead uint64
 	// Workers download side by side; 0 is Streams. Each needs about 70 MiB.
 	Workers int
-	// Tablespace, if set, is called with the folder of each tablespace that the WAL makes, before the server can replay
-	// that. Where it returns an error, the WAL from there on is withheld from the server; the recovery ends with that
-	// error, unless the target comes before.
-	Tablespace func(folder string) error
+	// Tablespace, if set, is called with each tablespace that the WAL makes, before the server can replay that. Where it
+	// returns an error, the WAL from there on is withheld from the server; the recovery ends with that error, unless the
+	// target comes before.
+	Tablespace func(wal.Tablespace) error
+	// Short says that a recovery to the end may end where WAL is withheld: it has been to its target.
+	Short bool
 	// Progress, if set, is called about ten times a second.
 	Progress func(Recovered)
 }
@@ -259,30 +261,50 @@ func (w *waiting) poll(p Position) (over bool, err error) {
 		return false, errPaused
 	}
 	if !w.allFed || !p.Waits {
-		w.since = time.Time{}
+		if w.allFed && r.isWithheld() != nil && w.stays(p.LSN, silentPatience) { // it lets nobody in, and says no more
+			return false, r.isWithheld()
+		}
+		if !w.allFed || r.isWithheld() == nil {
+			w.since = time.Time{}
+		}
 		return false, nil
 	}
 	more, err := r.more(p.LSN)
 	if err != nil {
 		return false, err
 	}
-	switch {
-	case more: // it has not looked yet, or does not like what it sees
+	if more { // it has not looked yet, or does not like what it sees
 		return false, w.stuck(p.LSN)
-	case r.isWithheld() != nil:
-		return false, r.isWithheld()
+	}
+	return w.atEnd(p)
+}
+
+// atEnd says what it means that all is replayed that there is.
+func (w *waiting) atEnd(p Position) (over bool, err error) {
+	r := w.recovery
+	withheld, short := r.isWithheld(), &ShortError{r.Target, r.reached(p)}
+	switch {
+	case withheld != nil && r.Target.LSN != 0 && p.LSN >= r.Target.LSN:
+		return false, short
+	case withheld != nil && !r.Short:
+		return false, withheld
 	case r.Target.Latest():
 		return true, nil
 	}
-	return false, &ShortError{r.Target, r.reached(p)}
+	return false, short
+}
+
+// stays says that the server has stayed where it is for so long.
+func (w *waiting) stays(at wal.LSN, patience time.Duration) bool {
+	if w.since.IsZero() || w.at != at {
+		w.at, w.since = at, time.Now()
+	}
+	return time.Since(w.since) >= patience
 }
 
 // stuck is an error when the server has stayed where it is for long.
 func (w *waiting) stuck(at wal.LSN) error {
-	if w.since.IsZero() || w.at != at {
-		w.at, w.since = at, time.Now()
-	}
-	if time.Since(w.since) < stuckPatience {
+	if !w.stays(at, stuckPatience) {
 		return nil
 	}
 	if err := w.recovery.isWithheld(); err != nil {

@@ -225,7 +225,9 @@ func (r *restoring) replay(ctx context.Context) error {
 	if short := (*ShortError)(nil); errors.As(err, &short) {
 		if err = ends(r.restored.Choice, target, short); err == nil {
 			r.stop(ctx)
-			reached, err = r.recover(ctx, r.recovery(book.Target{}, short.Reached.LSN))
+			last := r.recovery(book.Target{}, short.Reached.LSN)
+			last.Short = true
+			reached, err = r.recover(ctx, last)
 		}
 	}
 	r.restored.Reached = reached

@@ -61,7 +61,7 @@ func (s *scratch) unpack(ctx context.Context, o UnpackOptions) error {
 func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, error) {
 	for {
 		reached, err := s.recoverOnce(ctx, o)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || s.process == nil {
 			return reached, err
 		}
 		more, unknown := s.needsMore(ctx)
@@ -69,7 +69,8 @@ func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, err
 			return reached, errors.Join(err, unknown)
 		}
 		s.stop(ctx)
-		o.From = max(o.From, reached.LSN)
+		// Before it takes connections, the segment that it reads may be ahead of what it replays.
+		o.From = max(o.From, reached.LSN-min(reached.LSN, wal.SegmentSize))
 	}
 }
 
@@ -123,17 +124,19 @@ func (s *scratch) recoverOnce(ctx context.Context, o RecoverOptions) (Recovered,
 // TablespaceError says that a tablespace which was made after the backup can't have its folder.
 type TablespaceError struct {
 	Folder string
+	// Before is the position before it was made.
+	Before wal.LSN
 	Why    error
 }
 
 // Error says what to do instead.
 func (e *TablespaceError) Error() string {
 	if e.Why != nil {
-		return fmt.Sprintf("a tablespace is in %s by the WAL that follows the backup, and that folder can't be made "+
-			"here: %v", e.Folder, e.Why)
+		return fmt.Sprintf("after the backup a tablespace was made in %s, and that folder can't be made here: %v",
+			e.Folder, e.Why)
 	}
-	return fmt.Sprintf("a tablespace is in %s by the WAL that follows the backup, and the server that runs has that "+
-		"folder: restore into a new SampleDB, or from a backup that began after the tablespace was made", e.Folder)
+	return fmt.Sprintf("after the backup a tablespace was made in %s, and that folder is the running server's: restore "+
+		"into a new SampleDB, from a backup that began later, or to no later than the position %s", e.Folder, e.Before)
 }
 
 // Unwrap is why.
@@ -141,12 +144,12 @@ func (e *TablespaceError) Unwrap() error { return e.Why }
 
 // makeTablespace makes the folder of a tablespace that is about to be replayed: PostgreSQL wants it to be there. The
 // folder of a server that runs is not written to.
-func (s *scratch) makeTablespace(folder string) error {
+func (s *scratch) makeTablespace(t wal.Tablespace) error {
 	if s.beside {
-		return &TablespaceError{Folder: folder}
+		return &TablespaceError{Folder: t.Folder, Before: format.Pages.Before(t.Begin)}
 	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return &TablespaceError{folder, err}
+	if err := os.MkdirAll(t.Folder, 0o700); err != nil {
+		return &TablespaceError{Folder: t.Folder, Why: err}
 	}
 	return nil
 }
@@ -207,9 +210,12 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 			all[name] = value
 		}
 	}
-	s.least = control.Least
-	for name, bound := range s.least { // a standby needs no less than its primary had
-		all[name] = strconv.Itoa(bound)
+	if s.least == nil {
+		s.least = map[string]int{}
+	}
+	for name, bound := range control.Least { // a standby needs no less than its primary had, at any time
+		s.least[name] = max(s.least[name], bound)
+		all[name] = strconv.Itoa(s.least[name])
 	}
 	if s.server.Programs.Major >= 17 {
 		all["event_triggers"] = "off"

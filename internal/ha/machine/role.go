@@ -147,13 +147,11 @@ func (i *Instance) stopInOrder(then func()) {
 	}
 	action := i.last.Action
 	i.do(Command{Kind: Checkpoint}, func(Done) { // a stop without one takes longer
-		if d := i.rules.Decide(i.View()); action == ha.Resign {
-			if d.Action != ha.Resign {
-				return
-			}
-			if then != nil { // before the stop: one that fails would follow again at once
-				i.watch.noteYield(d, i.now)
-			}
+		switch d := i.rules.Decide(i.View()); {
+		case (action == ha.Resign) != (d.Action == ha.Resign):
+			return // it is to hand over by now, or not to any more
+		case action == ha.Resign && then != nil: // before the stop: one that fails would follow again at once
+			i.watch.noteYield(d, i.now)
 		}
 		i.stop(then)
 	})

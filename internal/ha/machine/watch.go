@@ -291,8 +291,7 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 	m, l := i.hardState, v.Local
 	p := ha.Peer{
 		Voter: m.Voter, Data: l.Data, SystemIdentifier: l.SystemIdentifier, Ballot: m.Ballot, Leading: i.leading(l),
-		Underway: i.Leads() && i.fence == nil && i.server.underway(i.command, i.preemption), Resigned: l.Resigned,
-		Successor:   i.successor,
+		Underway: underway(i), Resigned: l.Resigned, Successor: i.successor,
 		Defeated:    v.Defeated() && (i.campaign == nil || i.campaign.term > m.Ballot.Term) && i.storing == nil,
 		TermHistory: m.TermHistory, Oldest: i.server.seen.Oldest,
 		Position: l.Position(), Unreplayed: l.Unreplayed, Replaying: v.Replaying(),
@@ -312,10 +311,13 @@ func (i *Instance) leading(l ha.Local) bool {
 		i.fence == nil && !i.server.stopping
 }
 
-// underway says that the server of a leader is being made a primary, or stopped in order.
-func (s *server) underway(c *command, p *preemption) bool {
-	promotes := p != nil || c != nil && c.Kind == Promote || s.begins.Timeline > 0 && !s.open
-	return promotes || s.role == ha.ServerPrimary && s.stopping
+// underway says that this instance was elected in the term of its ballot, and makes its server a primary, or stops it
+// to hand over. A disk that does not take the new timeline is no work.
+func underway(i *Instance) bool {
+	s, c := &i.server, i.command
+	promotes := i.preemption != nil || c != nil && c.Kind == Promote ||
+		s.begins.Timeline > 0 && !s.open && i.trouble.err == ""
+	return i.Leads() && i.fence == nil && (promotes || s.stopping && i.last.Action == ha.Resign)
 }
 
 // decisives are the facts about an instance that make others decide anew.

@@ -74,7 +74,8 @@ func (i *Instance) dropWish() {
 		return
 	}
 	granted := i.server.role != ha.ServerPrimary
-	late := i.now-w.since > wishPatience || w.restart && i.now-w.since > leavePatience
+	stops := i.server.stopping || i.command != nil && i.command.Kind == Checkpoint
+	late := !(stops && i.last.Action == ha.Resign) && (i.now-w.since > wishPatience || w.restart && i.now-w.since > leavePatience)
 	if !granted && !late {
 		return
 	}

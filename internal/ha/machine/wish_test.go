@@ -120,28 +120,68 @@ func TestAStandbyThatIsToldToStopEnds(t *testing.T) {
 	}
 }
 
+// holdCheckpoint has the first checkpoint take until it is carried out.
+func (r *rig) holdCheckpoint() (checkpoint *Effect) {
+	checkpoint = new(Effect)
+	r.holds = func(e Effect) bool {
+		c, is := e.(Command)
+		held := is && c.Kind == Checkpoint && *checkpoint == nil
+		if held {
+			*checkpoint = e
+		}
+		return held
+	}
+	return checkpoint
+}
+
 // A restart that is asked for while a leader hands over is not forgotten where the others can't take over in the end.
 func TestARestartOutlivesAHandOverThatIsTakenBack(t *testing.T) {
 	t.Parallel()
 	r := served(t)
-	var checkpoint Effect
-	r.holds = func(e Effect) bool {
-		c, is := e.(Command)
-		held := is && c.Kind == Checkpoint && checkpoint == nil
-		if held {
-			checkpoint = e
-		}
-		return held
-	}
+	checkpoint := r.holdCheckpoint()
 	r.wish.restartServer = true
 	r.step(ResignAsked{})
-	if checkpoint == nil {
+	if *checkpoint == nil {
 		t.Fatalf("it does not hand over: %s", r)
 	}
 	r.others(func(p *ha.Peer) { p.Eligible = false })
-	r.carryOut(checkpoint)
+	r.carryOut(*checkpoint)
 	r.others(func(p *ha.Peer) { p.Eligible = false })
 	if !r.commanded(Stop) || r.Peer().Resigned {
 		t.Errorf("the server was not restarted: %s", r)
+	}
+}
+
+// A hand-over that is asked for during the checkpoint before a restart is made: the restart would pass for it.
+func TestAHandOverIsNotTakenForARestart(t *testing.T) {
+	t.Parallel()
+	r := served(t)
+	checkpoint := r.holdCheckpoint()
+	r.step(RestartAsked{})
+	r.step(ResignAsked{})
+	if *checkpoint == nil || r.commanded(Stop) {
+		t.Fatalf("it does not restart: %s", r)
+	}
+	r.carryOut(*checkpoint)
+	if !r.Peer().Resigned {
+		t.Errorf("it has not handed over: %s", r)
+	}
+}
+
+// A checkpoint may take long where disks are busy. What was begun by it counts as granted, and not as in vain.
+func TestAHandOverThatHasBegunIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, restart := range []bool{false, true} {
+		r := served(t)
+		checkpoint := r.holdCheckpoint()
+		r.step(ResignAsked{Restart: restart})
+		for range 60 {
+			r.others(asIs)
+			r.pass(250 * time.Millisecond)
+		}
+		r.carryOut(*checkpoint)
+		if !r.Peer().Resigned || r.WishRefused() != "" {
+			t.Errorf("with restart %v it has not handed over (%q): %s", restart, r.WishRefused(), r)
+		}
 	}
 }

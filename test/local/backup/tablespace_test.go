@@ -33,6 +33,10 @@ func TestATablespaceOfTheWAL(t *testing.T) {
 	source.do("update there set i = i - 1 where i < -500")
 	source.do("checkpoint")
 	source.do("select pg_switch_wal()")
+	for range 40 { // more than is put there ahead of the replay
+		source.do("insert into t select max(i) + 1 from t")
+		source.do("select pg_switch_wal()")
+	}
 	a.archiveWAL()
 	restored := func(beside bool, target book.Target) (*node, error) {
 		n := newNodeOf(t, source.Programs)
@@ -64,6 +68,21 @@ func TestATablespaceOfTheWAL(t *testing.T) {
 		n.begin()
 		n.ready()
 		if rows := n.rows(); !strings.HasPrefix(rows, "1,2") {
+			t.Errorf("it has rows %s", rows)
+		}
+	})
+	t.Run("beside it, to the position that is named", func(t *testing.T) {
+		_, err := restored(true, book.Target{})
+		var refused *restore.TablespaceError
+		if !errors.As(err, &refused) {
+			t.Fatal(err)
+		}
+		n, err := restored(true, book.Target{LSN: refused.Before})
+		must(t, err)
+		n.configure(nil)
+		n.begin()
+		n.ready()
+		if rows := n.rows(); rows != "1,2,3" {
 			t.Errorf("it has rows %s", rows)
 		}
 	})
