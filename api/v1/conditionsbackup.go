@@ -104,7 +104,8 @@ const (
 	ReasonScheduled = "Scheduled"
 
 	// ReasonScheduleInvalid: `spec.backup.schedule` or its time zone is not valid, or names a day that never comes. WAL
-	// is archived, but no backups are taken, or only the first one. With `spec.drills.schedule` it is also a reason of DrillsPassed.
+	// is archived, but no backups are taken, or only the first one. With `spec.drills.schedule` it is also a reason of
+	// DrillsPassed.
 	// To do: correct what the message names.
 	ReasonScheduleInvalid = "ScheduleInvalid"
 

@@ -39,8 +39,8 @@ func (d *describer) describe(m *machine.Instance) {
 		}
 		s.Election = protocol.Election{
 			Voter: hardState.Voter, Leading: peer.Leading, Defeated: peer.Defeated, TermHistory: hardState.TermHistory,
-			Underway: peer.Underway, Position: peer.Position, Configuration: hardState.Configuration, LeaderLost: peer.LeaderLost,
-			Unreplayed: peer.Unreplayed, Replaying: peer.Replaying,
+			Underway: peer.Underway, Position: peer.Position, Configuration: hardState.Configuration,
+			LeaderLost: peer.LeaderLost, Unreplayed: peer.Unreplayed, Replaying: peer.Replaying,
 			Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
 			Stalls: peer.Stalls, Began: m.Began(), Forgotten: m.Forgotten(), Limits: m.LimitsSaid(),
 			CancelledCommits: d.cancelled(),

@@ -171,7 +171,8 @@ func TestDecideAsStandby(t *testing.T) {
 			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.Known = false }), hears("db-2", later)),
 			Await, "", "LeaderExpected"},
 		"one that is about to lead is waited for": {
-			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", Peer{Ballot: Ballot{5, "db-2"}, Underway: true})),
+			three("db-1", standby("db-1", 1, "db-0"), silent,
+				hears("db-2", Peer{Ballot: Ballot{5, "db-2"}, Underway: true})),
 			Await, "", "LeaderExpected"},
 		"one after the other is rebuilt, by ordinal": {
 			three("db-1", stopped("db-1", 4, "db-0"), hears("db-2", later), hears("db-0", Peer{Rebuilding: true})),

@@ -10,8 +10,8 @@ import (
 type Tablespaces struct {
 	Pages Pages
 
-	// next is where the segment begins that follows. begun is what there is of a record that goes on, nil where it makes
-	// no tablespace, began where it begins, and left how much is missing of it.
+	// next is where the segment begins that follows. begun is what there is of a record that goes on, nil where it
+	// makes no tablespace, began where it begins, and left how much is missing of it.
 	next  LSN
 	begun []byte
 	began LSN
@@ -80,7 +80,7 @@ func (t *Tablespaces) page(start LSN, page []byte) (made []Tablespace) {
 		if !isLength(length) {
 			break // nothing follows on this page
 		}
-		t.began = start.Add(uint64(at))
+		t.began = start.Add(uint64(at)) //nolint:gosec // it is in a page
 		if t.left = int(length); t.left <= longestTablespace {
 			t.begun = []byte{}
 		}
@@ -89,8 +89,8 @@ func (t *Tablespaces) page(start LSN, page []byte) (made []Tablespace) {
 	return made
 }
 
-// tablespaceFolder is the folder of the tablespace that a whole record makes, "" where it makes none. The rest of such a
-// record is the tablespace's OID and the folder, which a zero ends (xl_tblspc_create_rec), and nothing follows it.
+// tablespaceFolder is the folder of the tablespace that a whole record makes, "" where it makes none. The rest of such
+// a record is the tablespace's OID and the folder, which a zero ends (xl_tblspc_create_rec), and nothing follows it.
 func tablespaceFolder(record []byte) string {
 	const infoAt, managerAt = 16, 17
 	if len(record) < recordHeader || record[managerAt] != tablespaceManager ||

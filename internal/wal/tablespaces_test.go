@@ -14,8 +14,8 @@ func (w *written) tablespace(folder string, random *rand.Rand) Tablespace {
 	}
 	made := Tablespace{w.at(), folder}
 	data := append([]byte{1, 2, 3, 4}, append([]byte(folder), 0)...)
-	text := make([]byte, recordHeader)
-	text[16], text[17] = 0x03, tablespaceManager // the lower bits are no part of what it does
+	header := [recordHeader]byte{16: 0x03, 17: tablespaceManager} // the lower bits are no part of what it does
+	text := slices.Clone(header[:])
 	if random.IntN(2) == 0 {
 		text = append(text, 253, 7, 7)
 	}

@@ -41,9 +41,9 @@ type RecoverOptions struct {
 	Ahead uint64
 	// Workers download side by side; 0 is Streams. Each needs about 70 MiB.
 	Workers int
-	// Tablespace, if set, is called with each tablespace that the WAL makes, before the server can replay that. Where it
-	// returns an error, the WAL from there on is withheld from the server; the recovery ends with that error, unless the
-	// target comes before.
+	// Tablespace, if set, is called with each tablespace that the WAL makes, before the server can replay that. Where
+	// it returns an error, the WAL from there on is withheld from the server; the recovery ends with that error, unless
+	// the target comes before.
 	Tablespace func(wal.Tablespace) error
 	// Short says that a recovery to the end may end where WAL is withheld: it has been to its target.
 	Short bool

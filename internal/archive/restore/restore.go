@@ -106,8 +106,8 @@ type restoring struct {
 
 // Restore makes a data directory of what an archive has, up to the target. When it returns, the server has been a
 // primary, has stopped in order, and all is on disk. Errors that would come again: ErrOutside, *ShortError,
-// *ObjectError, *StuckError, *VersionError, *TablespaceError, ErrNoRoom. What is half done after an error is for the next Restore, or
-// the caller's to remove.
+// *ObjectError, *StuckError, *VersionError, *TablespaceError, ErrNoRoom. What is half done after an error is for the
+// next Restore, or the caller's to remove.
 func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	if o.Workers <= 0 {
 		o.Workers = transfer.Streams()

@@ -135,8 +135,9 @@ func (e *TablespaceError) Error() string {
 		return fmt.Sprintf("after the backup a tablespace was made in %s, and that folder can't be made here: %v",
 			e.Folder, e.Why)
 	}
-	return fmt.Sprintf("after the backup a tablespace was made in %s, and that folder is the running server's: restore "+
-		"into a new SampleDB, from a backup that began later, or to no later than the position %s", e.Folder, e.Before)
+	return fmt.Sprintf("after the backup a tablespace was made in %s, and that folder is the running server's: "+
+		"restore into a new SampleDB, from a backup that began later, or to no later than the position %s",
+		e.Folder, e.Before)
 }
 
 // Unwrap is why.

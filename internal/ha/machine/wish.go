@@ -75,7 +75,8 @@ func (i *Instance) dropWish() {
 	}
 	granted := i.server.role != ha.ServerPrimary
 	stops := i.server.stopping || i.command != nil && i.command.Kind == Checkpoint
-	late := !(stops && i.last.Action == ha.Resign) && (i.now-w.since > wishPatience || w.restart && i.now-w.since > leavePatience)
+	begun, since := stops && i.last.Action == ha.Resign, i.now-w.since
+	late := !begun && (since > wishPatience || w.restart && since > leavePatience)
 	if !granted && !late {
 		return
 	}

@@ -98,7 +98,8 @@ function begin() {
   }
 }
 
-// What is pressed stays as it is until it is let go: browsers make a click only of a press and a release on one element.
+// What is pressed stays as it is until it is let go: browsers make a click only of a press and a release on one
+// element.
 function press({ target }) {
   pressed = Boolean(target.closest?.('a, button, summary, label, tr, g'));
 }
