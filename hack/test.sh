@@ -2,8 +2,8 @@
 # Runs the four rings of tests without the long stories, and the short drill. SHARE=2/12 adds the second of twelve
 # shares of the long stories; where CI=true that share which ran longest ago is added (hack/suite), and more simulated
 # elections. CI ends what takes longer than 90 minutes: there a slow machine runs half of the rings that are slow, by
-# turns, and says so. A test that is skipped is a failure, unless hack/gotest/skips.txt declares it. The rings api and e2e
-# need a Kubernetes: one that is running is used and left as it is, otherwise one is started and removed again.
+# turns, and says so. A test that is skipped is a failure, unless hack/gotest/skips.txt declares it. The rings api and
+# e2e need a Kubernetes: one that is running is used and left as it is, otherwise one is started and removed again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 step() { echo "=== $* (after $SECONDS s)"; }
@@ -98,7 +98,7 @@ hack/e2e.sh
   go run ./hack/gotest -count=1 -timeout 30m ./internal/ha/simulation -schedules 40000
 }
 if [[ ${TOBAN_PART:-} ]]; then
-  step "passed, with only part $TOBAN_PART of the rings that are slow here; long stories and more elections were left out"
+  step "passed, with part $TOBAN_PART of the rings that are slow; long stories and more elections were left out"
 else
   step "all rings passed${share:+, and the long stories of share $share}"
 fi

@@ -64,6 +64,20 @@ func (r *rig) step(e Event) {
 	}
 }
 
+// hold has the first command of a kind take until it is carried out.
+func (r *rig) hold(kind Kind) (held *Effect) {
+	held = new(Effect)
+	r.holds = func(e Effect) bool {
+		c, is := e.(Command)
+		first := is && c.Kind == kind && *held == nil
+		if first {
+			*held = e
+		}
+		return first
+	}
+	return held
+}
+
 func (r *rig) carryOut(effect Effect) {
 	switch e := effect.(type) {
 	case Store:

@@ -23,23 +23,15 @@ func TestAWinnerThatIsPromotedIsUnderWay(t *testing.T) {
 func TestALeaderThatStopsInOrderIsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := served(t)
-	var stop Effect
-	r.holds = func(e Effect) bool {
-		c, is := e.(Command)
-		held := is && c.Kind == Stop && stop == nil
-		if held {
-			stop = e
-		}
-		return held
-	}
+	stop := r.hold(Stop)
 	if r.Peer().Underway {
 		t.Errorf("while it leads: %s", r)
 	}
 	r.step(ResignAsked{})
-	if p := r.Peer(); stop == nil || !p.Underway || p.Leading || p.Resigned {
+	if p := r.Peer(); *stop == nil || !p.Underway || p.Leading || p.Resigned {
 		t.Fatalf("while it stops: %s", r)
 	}
-	r.carryOut(stop)
+	r.carryOut(*stop)
 	if p := r.Peer(); p.Underway || !p.Resigned {
 		t.Errorf("when it has stopped: %s", r)
 	}

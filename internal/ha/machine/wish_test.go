@@ -120,25 +120,11 @@ func TestAStandbyThatIsToldToStopEnds(t *testing.T) {
 	}
 }
 
-// holdCheckpoint has the first checkpoint take until it is carried out.
-func (r *rig) holdCheckpoint() (checkpoint *Effect) {
-	checkpoint = new(Effect)
-	r.holds = func(e Effect) bool {
-		c, is := e.(Command)
-		held := is && c.Kind == Checkpoint && *checkpoint == nil
-		if held {
-			*checkpoint = e
-		}
-		return held
-	}
-	return checkpoint
-}
-
 // A restart that is asked for while a leader hands over is not forgotten where the others can't take over in the end.
 func TestARestartOutlivesAHandOverThatIsTakenBack(t *testing.T) {
 	t.Parallel()
 	r := served(t)
-	checkpoint := r.holdCheckpoint()
+	checkpoint := r.hold(Checkpoint)
 	r.wish.restartServer = true
 	r.step(ResignAsked{})
 	if *checkpoint == nil {
@@ -156,7 +142,7 @@ func TestARestartOutlivesAHandOverThatIsTakenBack(t *testing.T) {
 func TestAHandOverIsNotTakenForARestart(t *testing.T) {
 	t.Parallel()
 	r := served(t)
-	checkpoint := r.holdCheckpoint()
+	checkpoint := r.hold(Checkpoint)
 	r.step(RestartAsked{})
 	r.step(ResignAsked{})
 	if *checkpoint == nil || r.commanded(Stop) {
@@ -173,7 +159,7 @@ func TestAHandOverThatHasBegunIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		r := served(t)
-		checkpoint := r.holdCheckpoint()
+		checkpoint := r.hold(Checkpoint)
 		r.step(ResignAsked{Restart: restart})
 		for range 60 {
 			r.others(asIs)

@@ -2,12 +2,8 @@ package backup_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
-
-	"toban.dev/internal/archive/book"
-	"toban.dev/internal/archive/restore"
 )
 
 // A primary that is given more connections writes that into its WAL, and a server that has fewer does not replay on.
@@ -32,12 +28,7 @@ func TestARestoreOverMoreConnections(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	n := newNodeOf(t, source.Programs)
-	_, err := restore.Restore(ctx, restore.RestoreOptions{
-		Bucket: a, Decoder: a.decoder, Wanted: book.Wanted{Now: time.Now()}, Folder: n.Data.Volume,
-		Run: n.Server.Run, Programs: n.Programs, Workers: 3, Log: n.log,
-		Tablespaces: filepath.Join(filepath.Dir(n.Data.Volume), "spaces"),
-	})
-	if err != nil {
+	if err := a.restoreInto(ctx, n, a, nil); err != nil {
 		t.Fatalf("%v\n%s", err, n.log)
 	}
 	n.configure(nil)

@@ -89,11 +89,7 @@ func (s *backupsTopic) keepsSchedule(plan backupPlan, begun *v1.DatabaseBackup, 
 	case invalid != nil:
 		return world.No(v1.ReasonScheduleInvalid, invalid.Error())
 	}
-	const field = "spec.backup.schedule"
-	schedule, err := world.ParseSchedule(field, plan.schedule, plan.zone)
-	if err == nil {
-		err = world.NeverComes(field, plan.schedule, schedule)
-	}
+	schedule, err := world.ParseComing("spec.backup.schedule", plan.schedule, plan.zone)
 	if err != nil {
 		return world.No(v1.ReasonScheduleInvalid, err.Error())
 	}

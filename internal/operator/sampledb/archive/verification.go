@@ -16,11 +16,7 @@ import (
 // annotation with the time it was due, which an operator that is started anew would write the same.
 func (s *backupsTopic) applyVerification(ctx context.Context) error {
 	spec := s.Backup
-	const field = "spec.backup.verification.schedule"
-	schedule, err := world.ParseSchedule(field, spec.Verification.Schedule, spec.TimeZone)
-	if err == nil {
-		err = world.NeverComes(field, spec.Verification.Schedule, schedule)
-	}
+	schedule, err := world.ParseComing("spec.backup.verification.schedule", spec.Verification.Schedule, spec.TimeZone)
 	if err != nil {
 		s.Scheduled = world.No(v1.ReasonScheduleInvalid, err.Error())
 		return nil

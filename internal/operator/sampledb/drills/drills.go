@@ -56,11 +56,7 @@ func (p drillPlan) decide() (plannedDrill, error) {
 	if p.spec == nil {
 		return plannedDrill{}, nil
 	}
-	const field = "spec.drills.schedule"
-	schedule, err := world.ParseSchedule(field, p.spec.Schedule, p.spec.TimeZone)
-	if err == nil {
-		err = world.NeverComes(field, p.spec.Schedule, schedule)
-	}
+	schedule, err := world.ParseComing("spec.drills.schedule", p.spec.Schedule, p.spec.TimeZone)
 	if err != nil || schedule == nil {
 		return plannedDrill{}, err
 	}

@@ -175,13 +175,14 @@ func ParseSchedule(field, text, zone string) (cron.Schedule, error) {
 	return zoned{schedule, location}, nil
 }
 
-// NeverComes is an error, which is a sentence for the user, where the schedule in a field of the spec never asks for
-// anything: as far as cron looks, which is five years, from the beginning of a leap year on.
-func NeverComes(field, text string, schedule cron.Schedule) error {
-	if schedule == nil || !schedule.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil
+// ParseComing is ParseSchedule where the schedule has to ask for something: as far as cron looks, which is five years,
+// from the beginning of a leap year on.
+func ParseComing(field, text, zone string) (cron.Schedule, error) {
+	schedule, err := ParseSchedule(field, text, zone)
+	if schedule == nil || err != nil || !schedule.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return schedule, err
 	}
-	return fmt.Errorf("%s %q never comes, because no month that it names has that day", field, text)
+	return nil, fmt.Errorf("%s %q never comes, because no month that it names has that day", field, text)
 }
 
 // zoned is a schedule of a time zone. The location of time.Local in a schedule of cron's means "that of the argument".
