@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // Settings is all that goes into the configuration files of a server.
@@ -363,6 +365,11 @@ func (s *Server) Check(ctx context.Context, settings Settings) error {
 type RejectedError struct{ Words string }
 
 func (e *RejectedError) Error() string { return "PostgreSQL refuses the configuration: " + e.Words }
+
+// RejectedByLogin says of a configuration that the server lets no session begin with it.
+func RejectedByLogin(refusal error) *RejectedError {
+	return &RejectedError{Words: "no session begins with it: " + sql.Explain(refusal, sql.ShownMessage)}
+}
 
 // rejection picks the lines that say what is wrong out of a server's messages.
 func rejection(messages string) string {

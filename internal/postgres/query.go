@@ -46,6 +46,8 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 			"statement_timeout": "5s",
 			// Ours must never wait for a standby: it would hang with the users' commits and look dead.
 			"synchronous_commit": "local",
+			// With a library that is missing no session begins: ours must, to put the configuration right.
+			"session_preload_libraries": "",
 		}))
 	if err != nil {
 		return nil, err
@@ -80,6 +82,47 @@ func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, err
 		return nil, fmt.Errorf("begin a session in %s: %w", database, err)
 	}
 	return opened.conn, nil
+}
+
+// ProveLogin opens a session that loads what a client's session loads, and ends it: what is configured may refuse those
+// while ours, which load nothing, go on.
+func (s *Server) ProveLogin(ctx context.Context) error {
+	session, err := s.connect(ctx, func(config *pgx.ConnConfig) {
+		for _, name := range []string{"session_preload_libraries", "local_preload_libraries"} {
+			delete(config.RuntimeParams, name)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	session.Close()
+	return nil
+}
+
+// Refuses says that the server has answered who asked for a session, and lets nobody in; not because it starts or stops
+// (class 57), or has no room (class 53; PostgreSQL 17 documentation, appendix A).
+func Refuses(err error) bool {
+	return sql.Error(err) != nil && !sql.InClass(sql.Code(err), "53", "57")
+}
+
+// RefusesUs says that the server lets nobody in who asks as we do, by what is in its catalog: the role may not log in
+// (class 28), or the database is gone (3D000) or takes no sessions (55000). The server lives.
+func RefusesUs(err error) bool {
+	return sql.InClass(sql.Code(err), "28", "3D", "55")
+}
+
+// LetIn lets sessions of our own begin again, where somebody has taken that from the role postgres or the database
+// postgres. It is to run on a primary, and writes only what is not so yet.
+func (s *Session) LetIn(ctx context.Context) error {
+	const statement = `do $$ begin
+		if not (select rolcanlogin from pg_roles where rolname = 'postgres') then
+			alter role postgres login;
+		end if;
+		if exists (select from pg_database where datname = 'postgres' and not datallowconn) then
+			alter database postgres allow_connections true;
+		end if;
+	end $$`
+	return sql.Do(ctx, s.conn, "let the role postgres log in again", statement)
 }
 
 // TooManyClients says that the server had no room for another session. It lives:

@@ -313,8 +313,13 @@ func (c *cluster) connect(name string) (*pgx.Conn, error) {
 
 // connectTo does so at an address.
 func (c *cluster) connectTo(ctx context.Context, host string) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres connect_timeout=5",
-		host, naming.PortPostgreSQL))
+	return c.connectIn(ctx, host, "postgres")
+}
+
+// connectIn does so in a database.
+func (c *cluster) connectIn(ctx context.Context, host, database string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=%s connect_timeout=5",
+		host, naming.PortPostgreSQL, database))
 	if err != nil {
 		return nil, err
 	}

@@ -216,6 +216,12 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 	return opened, opened.query(ctx)
 }
 
+// ProveLogin is postgres.Server's.
+func (s *server) ProveLogin(ctx context.Context) error {
+	_, err := s.Connect(ctx)
+	return err
+}
+
 // ConnectTo is postgres.Server's. Nobody declares databases here.
 func (s *server) ConnectTo(context.Context, string) (*pgx.Conn, error) {
 	return nil, errors.New("the model has no databases")

@@ -21,7 +21,9 @@ type answering struct {
 	looks, readers int
 	paused         bool
 	sessions       int
-	broken         bool
+	// letIn is how often it was told to let us in again.
+	letIn  int
+	broken bool
 	// clients are there until they are told to end; inserted is where the WAL ends.
 	clients  int
 	idle     time.Duration
@@ -30,9 +32,9 @@ type answering struct {
 	follows bool
 	// ended has an entry for each time that those who write were ended: whether those who read were too.
 	ended []bool
-	// refuses says why no session can be had, fails why a question is not answered, hangs that it takes for ever.
-	refuses, fails error
-	hangs          bool
+	// refuses says why no session can be had, refusesClients why none of a client's kind, fails why a question is not answered, hangs that it takes for ever.
+	refuses, refusesClients, fails error
+	hangs                          bool
 	// busy says that it does what its role asks, and is slow with the rest.
 	busy bool
 }
@@ -44,6 +46,14 @@ func (s *answering) Connect(ctx context.Context) (Session, error) {
 	}
 	s.broken = false
 	return s, s.answer(ctx)
+}
+
+func (s *answering) ProveLogin(ctx context.Context) error {
+	if s.refusesClients != nil {
+		return s.refusesClients
+	}
+	_, err := s.Connect(ctx)
+	return err
 }
 
 // answer waits for an answer.
@@ -75,11 +85,15 @@ func (s *answering) KeepLinkSlots(context.Context) (bool, error) { return false,
 func (s *answering) GiveUpLink(context.Context, int64) ([]string, error) {
 	return nil, nil
 }
-func (s *answering) Follows(context.Context) (bool, error)       { return s.follows, nil }
-func (s *answering) ProveWrite(ctx context.Context) error        { return s.answer(ctx) }
-func (s *answering) EnsureReplication(context.Context) error     { return nil }
-func (s *answering) EnsurePooler(context.Context, bool) error    { return nil }
-func (s *answering) CloseMaintenance(context.Context) error      { return nil }
+func (s *answering) Follows(context.Context) (bool, error)    { return s.follows, nil }
+func (s *answering) ProveWrite(ctx context.Context) error     { return s.answer(ctx) }
+func (s *answering) EnsureReplication(context.Context) error  { return nil }
+func (s *answering) EnsurePooler(context.Context, bool) error { return nil }
+func (s *answering) CloseMaintenance(context.Context) error   { return nil }
+func (s *answering) LetIn(context.Context) error {
+	s.letIn++
+	return nil
+}
 func (s *answering) Directory() DataDirectory                    { return s }
 func (s *answering) WAL() WALDirectory                           { return s }
 func (s *answering) FreeSpace() (uint64, error)                  { return s.free, nil }

@@ -19,7 +19,7 @@ type configReport struct {
 func (r *configReport) remember(running candidate, wanted string, refused error) {
 	r.status.Change(func(s *protocol.Status) {
 		s.ConfigRevision, s.ConfigError, s.RejectedRevision, s.PendingRestart = running.Revision, "", "", nil
-		if refused != nil {
+		if refused != nil && isRefusal(refused) { // else it is asked about again
 			s.ConfigError, s.RejectedRevision = words(refused), wanted
 		}
 	})

@@ -28,8 +28,11 @@ func TestWhatIsSaidOfTheConfiguration(t *testing.T) {
 			"1", "2", "no such parameter",
 		},
 		"PostgreSQL did not say why": {
-			func(r *configReport) { r.remember(candidate{Revision: "1"}, "2", errors.New("killed")) },
+			func(r *configReport) { r.remember(candidate{Revision: "1"}, "2", endedError{errors.New("killed")}) },
 			"1", "2", "killed",
+		},
+		"PostgreSQL did not answer": {
+			func(r *configReport) { r.remember(candidate{Revision: "1"}, "2", errors.New("too late")) }, "1", "", "",
 		},
 		"another is refused while it runs": {
 			func(r *configReport) { r.refuse("3", refused) }, "1", "3", "no such parameter",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,8 @@ const (
 	refusalDeadline = 10 * time.Second
 	// checkDeadline is how long PostgreSQL may take to say whether it takes a configuration.
 	checkDeadline = 30 * time.Second
+	// revisionDefaults is that of PostgreSQL's defaults.
+	revisionDefaults = "defaults"
 )
 
 // configured is the server whose configuration it is: a postgres.Server.
@@ -47,6 +50,8 @@ type configuration struct {
 	// startServer starts the server, connect makes a session with it.
 	startServer func(ctx context.Context) (Process, error)
 	connect     func(ctx context.Context) (Session, error)
+	// login proves that a session of a client's kind begins.
+	login func(ctx context.Context) error
 	// wanted is the config as last given, good what remains when that is unusable.
 	wanted func() protocol.Config
 	good   LastKnownGood
@@ -65,9 +70,11 @@ type configuration struct {
 	files    pause.Lock
 	settings postgres.Settings
 	// shut is since when it is known that the server lets no client in, zero where it does, or that is not known.
-	shut  time.Time
-	runs  candidate
-	check configCheck
+	shut time.Time
+	runs candidate
+	// judged says that it is known whether sessions begin under what runs.
+	judged bool
+	check  configCheck
 	// Unruled says that commits may not wait though a rule is in the configuration: the server has run without any, and
 	// only its checkpointer knows whether it has read another since.
 	Unruled atomic.Bool
@@ -81,7 +88,7 @@ func (c *configuration) candidates() []candidate {
 	if g, ok := c.good.load(); ok && g.Revision != config.Revision {
 		list = append(list, g)
 	}
-	return append(list, candidate{Revision: "defaults"})
+	return append(list, candidate{Revision: revisionDefaults})
 }
 
 // start starts the server with the first configuration that it takes. The
@@ -93,13 +100,9 @@ func (c *configuration) start(ctx context.Context) error {
 		err := c.startWith(ctx, candidate)
 		if err == nil {
 			c.report.remember(candidate, candidates[0].Revision, refused)
-			if i == 0 {
-				c.keep(candidate)
-			}
 			return nil
 		}
-		var rejected *postgres.RejectedError
-		if ctx.Err() != nil || (i > 0 && !errors.As(err, &rejected)) {
+		if ctx.Err() != nil || i > 0 && !isRefusal(err) {
 			return err
 		}
 		if refused == nil {
@@ -107,6 +110,16 @@ func (c *configuration) start(ctx context.Context) error {
 		}
 	}
 	return refused
+}
+
+// endedError says that a server has ended before it was ready: what it was started with may be why.
+type endedError struct{ error }
+
+// isRefusal says that PostgreSQL has refused a configuration, or has ended with it. That it has not answered is none.
+func isRefusal(err error) bool {
+	var rejected *postgres.RejectedError
+	var ended endedError
+	return errors.As(err, &rejected) || errors.As(err, &ended)
 }
 
 // startWith tries one configuration.
@@ -130,12 +143,16 @@ func (c *configuration) startWith(ctx context.Context, candidate candidate) erro
 	soon, cancel := context.WithTimeout(ctx, refusalDeadline)
 	defer cancel()
 	if err := process.Ready(soon); err != nil && (ctx.Err() != nil || soon.Err() == nil) {
+		ended := Ended(process)
 		process.Stop(ctx, postgres.StopFast)
+		if ended {
+			return endedError{err}
+		}
 		return err
 	}
-	c.use(settings)
-	c.seeShut()
-	c.runs = candidate
+	c.files.Lock()
+	defer c.files.Unlock()
+	c.run(settings, candidate)
 	return nil
 }
 
@@ -146,12 +163,18 @@ func (c *configuration) apply(ctx context.Context, session configSession) error 
 	config := c.wanted()
 	c.files.Lock()
 	defer c.files.Unlock()
-	wanted, err := c.toRun(config)
+	err := c.follow(ctx, session, config)
 	var rejected *postgres.RejectedError
 	if errors.As(err, &rejected) {
 		c.report.refuse(config.Revision, rejected)
 		return nil
 	}
+	return err
+}
+
+// follow does so. It is called with the files locked.
+func (c *configuration) follow(ctx context.Context, session configSession, config protocol.Config) error {
+	wanted, err := c.toRun(config)
 	if err != nil {
 		return err
 	}
@@ -159,19 +182,101 @@ func (c *configuration) apply(ctx context.Context, session configSession) error 
 	if err != nil {
 		return err
 	}
-	if wanted.Revision == c.runs.Revision && reflect.DeepEqual(settings, c.settings) && c.knowsShut() {
+	same := wanted.Revision == c.runs.Revision && reflect.DeepEqual(settings, c.settings) && c.knowsShut()
+	if same && c.judged {
 		c.report.accept(wanted.Revision, config.Revision)
 		return nil
 	}
-	err = c.reload(ctx, session, settings)
-	if errors.As(err, &rejected) {
-		c.report.refuse(config.Revision, rejected)
-		return nil
+	formers := c.formers(wanted.Revision)
+	if !same {
+		if err := c.reload(ctx, session, settings); err != nil {
+			return err
+		}
+		c.run(settings, wanted)
 	}
+	proven, err := c.judge(ctx, session, wanted, formers)
 	if err != nil {
 		return err
 	}
-	return c.adopt(ctx, session, settings, wanted, config.Revision)
+	return c.adopt(ctx, session, wanted, config.Revision, proven)
+}
+
+// formers are the configurations to come back to from one that lets no session begin, in the order to try: the one that
+// the server ran with, where sessions began then, the last that was good, and PostgreSQL's defaults.
+func (c *configuration) formers(but string) []candidate {
+	var list []candidate
+	if c.judged {
+		list = append(list, c.runs)
+	}
+	if g, ok := c.good.load(); ok {
+		list = append(list, g)
+	}
+	list = append(list, candidate{Revision: revisionDefaults})
+	var out []candidate
+	for _, one := range list {
+		if one.Revision != but && !slices.ContainsFunc(out, func(o candidate) bool { return o.Revision == one.Revision }) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// judge has a session begin under what the server has just read, or was started with. Where PostgreSQL refuses it, and
+// does not under a former configuration, the server goes on with that one, and this one is rejected. Where it refuses
+// it under all of them, none is at fault. Where it does not answer, or has no room, nothing is known yet. It is called
+// with the files locked.
+func (c *configuration) judge(
+	ctx context.Context, session configSession, judged candidate, formers []candidate,
+) (proven bool, err error) {
+	if c.judged {
+		return false, nil // only its role has changed
+	}
+	refusal := c.login(ctx)
+	if !postgres.Refuses(refusal) {
+		c.judged = refusal == nil
+		return c.judged, nil
+	}
+	for _, former := range formers {
+		if err := c.turnTo(ctx, session, former); err != nil {
+			return false, err
+		}
+		if c.login(ctx) == nil {
+			c.judged = true
+			c.comeBackTo(former)
+			return false, postgres.RejectedByLogin(refusal)
+		}
+	}
+	if err := c.turnTo(ctx, session, judged); err != nil {
+		return false, err
+	}
+	c.judged = true
+	c.log.Warn("new sessions are refused, whatever the configuration", "error", refusal.Error())
+	return false, nil
+}
+
+// turnTo has the server run with a configuration, of which is not known yet whether sessions begin. It is called with
+// the files locked.
+func (c *configuration) turnTo(ctx context.Context, session configSession, to candidate) error {
+	settings, err := c.settingsOf(to)
+	if err != nil {
+		return err
+	}
+	if err := c.reload(ctx, session, settings); err != nil {
+		return err
+	}
+	c.run(settings, to)
+	return nil
+}
+
+// comeBackTo has a former configuration be what remains.
+func (c *configuration) comeBackTo(former candidate) {
+	if former.Revision != revisionDefaults {
+		c.keep(former)
+		return
+	}
+	if err := c.good.forget(); err != nil {
+		c.log.Warn("the former configuration lets no session begin, and could not be removed", "error", err.Error())
+	}
 }
 
 // toRun is the wanted configuration once PostgreSQL has said that it takes it, and until then what runs. It is
@@ -181,7 +286,7 @@ func (c *configuration) toRun(config protocol.Config) (candidate, error) {
 	if c.report.rejected(config.Revision) {
 		g, ok := c.good.load()
 		if !ok {
-			g = candidate{Revision: "defaults"}
+			g = candidate{Revision: revisionDefaults}
 		}
 		return g, nil
 	}
@@ -211,22 +316,20 @@ func (c *configuration) checkAside(settings postgres.Settings) error {
 	return err
 }
 
-// adopt reports a reloaded configuration together with what of it waits for a
-// restart. Where nothing does, it is proven, and the one to come back to; else
+// adopt reports a configuration that runs, together with what of it waits for a
+// restart. Where nothing does, and a session has begun under it, it is the one to come back to; else
 // only the start with it proves it.
 func (c *configuration) adopt(
-	ctx context.Context, session configSession, settings postgres.Settings, runs candidate, wanted string,
+	ctx context.Context, session configSession, runs candidate, wanted string, proven bool,
 ) error {
 	pending, err := session.PendingRestart(ctx)
 	if err != nil {
+		c.judged = false
 		return err
 	}
-	c.use(settings)
-	c.seeShut()
-	c.runs = runs
 	c.report.pending(pending)
 	c.report.accept(runs.Revision, wanted)
-	if len(pending) == 0 {
+	if proven && len(pending) == 0 {
 		c.keep(runs)
 	}
 	return nil
@@ -307,6 +410,15 @@ func (c *configuration) Rewrite() error {
 	}
 	c.use(settings)
 	return c.process.Reload()
+}
+
+// run notes with which configuration the server runs from now on, as far as that needs no restart. It is called with the
+// files locked.
+func (c *configuration) run(settings postgres.Settings, runs candidate) {
+	c.judged = c.judged && runs.Revision == c.runs.Revision
+	c.use(settings)
+	c.seeShut()
+	c.runs = runs
 }
 
 // use notes the settings that the server runs with from now on. It is called with the files locked.

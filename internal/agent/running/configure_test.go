@@ -3,12 +3,15 @@ package running
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
@@ -27,6 +30,15 @@ type settings struct {
 	reads       error    // what it says of the one in its files
 	pending     []string // what waits for a restart
 	reloads     int
+	// refuses says why no session begins under what it runs with, nil where one does.
+	refuses func(runs postgres.Settings) error
+}
+
+func (s *settings) login(context.Context) error {
+	if s.refuses == nil {
+		return nil
+	}
+	return s.refuses(s.runs)
 }
 
 func (s *settings) Check(context.Context, postgres.Settings) error { return s.checks }
@@ -38,7 +50,7 @@ func (s *settings) Configure(next postgres.Settings) error {
 
 func (s *settings) Reload() error {
 	s.reloads++
-	s.runs, s.loaded = s.files, time.Now().Add(time.Millisecond)
+	s.runs, s.loaded = s.files, s.loaded.Add(time.Millisecond)
 	return nil
 }
 
@@ -52,7 +64,7 @@ func configured1(t *testing.T) (*configuration, *settings, *status.Board) {
 	server, board := &settings{}, status.New(protocol.Status{ConfigRevision: "1"})
 	first := candidate{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}}
 	c := &configuration{
-		name: "db-0", server: server, process: server, good: LastKnownGood(filepath.Join(t.TempDir(), "good.json")),
+		name: "db-0", server: server, process: server, login: server.login, judged: true, good: LastKnownGood(filepath.Join(t.TempDir(), "good.json")),
 		withRole: func(s postgres.Settings) (postgres.Settings, error) {
 			s.Synchronous = twoOthers.String()
 			return s, nil
@@ -127,6 +139,101 @@ func TestAConfigurationIsAppliedAsFarAsPostgreSQLTakesIt(t *testing.T) {
 				if reloads := server.reloads; config.apply(t.Context(), server) != nil != c.failed ||
 					server.reloads > reloads {
 					t.Error("it is applied again")
+				}
+			})
+		})
+	}
+}
+
+// withoutLibrary refuses sessions while a parameter has one of these values.
+func withoutLibrary(values ...string) func(postgres.Settings) error {
+	return func(runs postgres.Settings) error {
+		if !slices.Contains(values, runs.Parameters["work_mem"]) {
+			return nil
+		}
+		return fmt.Errorf("connect: %w", &pgconn.PgError{Code: "58P01", Message: "could not access file"})
+	}
+}
+
+// follows applies what is wanted until there is nothing more to do, and says how often it was reloaded.
+func (s *settings) follows(t *testing.T, config *configuration) int {
+	t.Helper()
+	before := s.reloads
+	for range 4 {
+		if err := config.apply(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+	}
+	return s.reloads - before
+}
+
+// What lets no session begin is taken back, and what mends it is taken, on its own and after a start with it.
+func TestAConfigurationThatLetsNoSessionBeginIsTakenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused []string // the values with which no session begins
+		started bool     // with what is wanted
+		want    applied
+	}{
+		"it is reloaded":           {[]string{"2MB"}, false, applied{settings{}, "1MB", "1", "2", "1", false}},
+		"the server starts so":     {[]string{"2MB"}, true, applied{settings{}, "1MB", "1", "2", "1", false}},
+		"the last good one is too": {[]string{"1MB", "2MB"}, true, applied{settings{}, "", "defaults", "2", "", false}},
+		"so are all":               {[]string{"1MB", "2MB", ""}, false, applied{settings{}, "2MB", "2", "", "1", false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config, server, board := configured1(t)
+				server.refuses = withoutLibrary(c.refused...)
+				if c.started {
+					config.judged, config.runs = false, candidate{Revision: "2", Parameters: config.wanted().Parameters}
+					config.settings, _ = config.settingsOf(config.runs)
+					server.files, server.runs = config.settings, config.settings
+				}
+				server.follows(t, config)
+				good, _ := config.good.load()
+				now := board.Get()
+				if runs := server.runs.Parameters["work_mem"]; runs != c.want.workMem || good.Revision != c.want.good ||
+					now.ConfigRevision != c.want.revision || now.RejectedRevision != c.want.rejected {
+					t.Errorf("it runs with %q, to come back to is %q, and it says %+v", runs, good.Revision, now)
+				}
+				if (now.ConfigError != "") != (c.want.rejected != "") || !config.judged {
+					t.Errorf("it says %q", now.ConfigError)
+				}
+				if again := server.follows(t, config); again > 0 {
+					t.Errorf("it is reloaded %d times more", again)
+				}
+				config.wanted = func() protocol.Config {
+					return protocol.Config{Revision: "3", Parameters: map[string]string{"work_mem": "3MB"}}
+				}
+				server.follows(t, config)
+				now = board.Get()
+				if good, _ := config.good.load(); now.ConfigRevision != "3" || now.ConfigError != "" || good.Revision != "3" {
+					t.Errorf("once another one is wanted it says %+v", now)
+				}
+			})
+		})
+	}
+}
+
+// A server that is full, or does not answer, says nothing of its configuration: it is judged when it does.
+func TestNoAnswerIsNoJudgement(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"it is full": &pgconn.PgError{Code: "53300"}, "it starts": &pgconn.PgError{Code: "57P03"},
+		"it says nothing": context.DeadlineExceeded,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config, server, board := configured1(t)
+				server.refuses = func(postgres.Settings) error { return refusal }
+				server.follows(t, config)
+				good, _ := config.good.load()
+				if now := board.Get(); config.judged || now.ConfigRevision != "2" || good.Revision != "1" {
+					t.Errorf("judged: %t, to come back to is %q, and it says %+v", config.judged, good.Revision, now)
+				}
+				server.refuses = nil
+				server.follows(t, config)
+				if good, _ = config.good.load(); !config.judged || good.Revision != "2" || server.reloads != 1 {
+					t.Errorf("judged: %t, to come back to is %q", config.judged, good.Revision)
 				}
 			})
 		})

@@ -35,3 +35,11 @@ func (f LastKnownGood) store(c candidate) error {
 	}
 	return postgres.WriteFile(string(f), text, 0o600)
 }
+
+// forget removes it: nothing is to come back to but PostgreSQL's defaults.
+func (f LastKnownGood) forget() error {
+	if err := os.Remove(string(f)); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("forget the good configuration: %w", err)
+	}
+	return nil
+}

@@ -125,7 +125,8 @@ func (l *Launcher) configure(r *Server) *configuration {
 		link:   func() bool { return l.Wanted().Link || l.Flags.linked.Load() }, sparing: l.Flags.Sparing.Load,
 	}
 	return &configuration{
-		name: l.Name, server: l.Server, connect: l.Server.Connect, wanted: l.Wanted, good: l.Good, withRole: role.add,
+		name: l.Name, server: l.Server, connect: l.Server.Connect, login: l.Server.ProveLogin,
+		wanted: l.Wanted, good: l.Good, withRole: role.add,
 		startServer: func(ctx context.Context) (Process, error) { return l.Server.Start(ctx, l.ServerLog) },
 		look:        r.poke.observe, report: configReport{status: l.Status, log: l.Log}, log: l.Log, life: r.life,
 		started: func(process Process) {

@@ -39,9 +39,10 @@ const (
 )
 
 // reasonNotAnswering is that of an instance whose server does not do what its role asks, reasonNotStreaming that of a
-// standby that receives nothing.
+// standby that receives nothing, ReasonRefuses that of one whose server answers, and lets its agent have no session.
 const (
 	ReasonNotAnswering = "NotAnswering"
+	ReasonRefuses      = "RefusesSessions"
 	ReasonNotStreaming = "NotStreaming"
 )
 
@@ -152,7 +153,10 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	if err == nil {
 		t.looks.tended = time.Now()
 	}
-	if err == nil || postgres.TooManyClients(err) {
+	if postgres.RefusesUs(err) {
+		t.reportRefusal(err)
+	}
+	if err == nil || postgres.TooManyClients(err) || postgres.RefusesUs(err) {
 		t.looks.failures = 0
 		t.standing.See(func(s *Seen) { s.failure = "" })
 		t.reporter.report(err == nil || t.answersStill())
@@ -174,6 +178,15 @@ func (t *monitor) observeOnce(ctx context.Context) {
 		s.Ready, s.Streaming, s.Reason, s.Message = false, false, ReasonNotAnswering, err.Error()
 	})
 	t.reporter.report(t.answersStill())
+}
+
+// reportRefusal tells that the server lives, and lets the agent have no session: no election would change that.
+func (t *monitor) reportRefusal(err error) {
+	t.disconnect()
+	t.log.Warn("the server refuses sessions of the agent", "error", err.Error())
+	t.status.Change(func(s *protocol.Status) {
+		s.Reason, s.Message = ReasonRefuses, "the role postgres must be able to log in to the database postgres: "+err.Error()
+	})
 }
 
 // answersStill says of a standby that it has answered a moment ago: whatever else of a look has failed since, it would
@@ -315,17 +328,26 @@ func (t *monitor) observePrimary(ctx context.Context, state postgres.State, olde
 }
 
 // enter proves that a new session can be had: the postmaster may hang though
-// the sessions there are go on.
+// the sessions there are go on. One that answers, and refuses by what somebody has written into its catalog, lives:
+// that is undone. It also lives where it refuses sessions that load something, as clients' do, and lets one in that
+// does not: what is configured so is taken back when it is judged.
 func (t *monitor) enter(ctx context.Context) error {
-	session, err := t.server.Connect(ctx)
+	err := t.server.ProveLogin(ctx)
+	if postgres.RefusesUs(err) {
+		t.log.Warn("the server refuses sessions of the agent: it is told to let them in again", "error", err.Error())
+		return t.session.LetIn(ctx)
+	}
+	if postgres.Refuses(err) {
+		t.log.Warn("the server refuses sessions as clients begin them", "error", err.Error())
+		var session Session
+		if session, err = t.server.Connect(ctx); err == nil {
+			session.Close()
+		}
+	}
 	if postgres.TooManyClients(err) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	session.Close()
-	return nil
+	return err
 }
 
 // observeLateness notes whether a standby is too late to be read.
@@ -454,7 +476,7 @@ func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys
 			t.log.Info("the server answers", "role", string(role), "ready", ready)
 		}
 		s.Role, s.Ready = role, ready
-		if s.Reason == ReasonNotAnswering {
+		if s.Reason == ReasonNotAnswering || s.Reason == ReasonRefuses {
 			s.Reason, s.Message = "Answers", "the server answers again"
 		}
 		expected := s.Reason == "Follower" || s.Reason == "Answers" // else there is a better reason

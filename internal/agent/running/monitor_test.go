@@ -131,6 +131,53 @@ func TestAServerThatDoesNotAnswerTwiceFails(t *testing.T) {
 	}
 }
 
+// A server that answers, and refuses, lives. What somebody has written into its catalog is undone while a session is
+// there. One that lets nobody in at all for another reason has failed.
+func TestARefusalIsNotDeath(t *testing.T) {
+	for name, c := range map[string]struct {
+		code            string
+		broken, clients bool // the session is lost; only clients are refused
+		failure         bool
+		letIn           int
+		reason          string
+	}{
+		"the role may not log in":                  {code: "28000", letIn: 2},
+		"the role may not, and no session is left": {code: "28000", broken: true, reason: ReasonRefuses},
+		"the database is gone":                     {code: "3D000", broken: true, reason: ReasonRefuses},
+		"a library is missing":                     {code: "58P01", clients: true},
+		"a file is missing":                        {code: "58P01", failure: true, reason: ReasonNotAnswering},
+		"it is in recovery":                        {code: "57P03", broken: true, failure: true, reason: ReasonNotAnswering},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t, &answering{}, true)
+				w.observeOnce(t.Context())
+				refusal := fmt.Errorf("connect: %w", &pgconn.PgError{Code: c.code})
+				if w.server.broken = c.broken; c.clients {
+					w.server.refusesClients = refusal
+				} else {
+					w.server.refuses = refusal
+				}
+				for range 2 {
+					time.Sleep(newSessions + time.Millisecond)
+					w.observeOnce(t.Context())
+				}
+				seen, now := w.last(t), w.board.Get()
+				if (seen.Failure != "") != c.failure || w.server.letIn != c.letIn || now.Reason != c.reason {
+					t.Errorf("the machine is told %+v, it says %+v, and was told %d times to let us in", seen, now,
+						w.server.letIn)
+				}
+				w.server.refuses, w.server.refusesClients = nil, nil
+				w.observeOnce(t.Context())
+				if seen, now := w.last(t), w.board.Get(); seen.Failure != "" || !now.Ready ||
+					c.reason != "" && now.Reason != "Answers" {
+					t.Errorf("then the machine is told %+v, and it says %+v", seen, now)
+				}
+			})
+		})
+	}
+}
+
 // On a busy node a primary that writes and takes sessions goes on, though the rest of each look takes too long: for ten
 // seconds. One that then hangs is found as soon as any other.
 func TestAPrimaryThatIsBusyIsNotEnded(t *testing.T) {
@@ -410,6 +457,11 @@ func (slowSessions) Connect(ctx context.Context) (Session, error) {
 	defer cancel()
 	<-ctx.Done()
 	return nil, fmt.Errorf("connect: %w", ctx.Err())
+}
+
+func (s slowSessions) ProveLogin(ctx context.Context) error {
+	_, err := s.Connect(ctx)
+	return err
 }
 
 // On a busy machine a server that has answered not long ago is not taken for one that hangs, though no new session

@@ -29,6 +29,7 @@ type PostgreSQL interface {
 	Revoke(term uint64) error
 	Start(ctx context.Context, log io.Writer) (Process, error)
 	Connect(ctx context.Context) (Session, error)
+	ProveLogin(ctx context.Context) error
 	ConnectTo(ctx context.Context, database string) (*pgx.Conn, error)
 	ConnectStatistics(ctx context.Context) (*pgx.Conn, error)
 	ConnectMetrics(ctx context.Context, database string) (*pgx.Conn, error)
@@ -91,6 +92,7 @@ type Session interface {
 	EnsureReplication(ctx context.Context) error
 	EnsurePooler(ctx context.Context, wanted bool) error
 	CloseMaintenance(ctx context.Context) error
+	LetIn(ctx context.Context) error
 	EnsureSlot(ctx context.Context, slot string) error
 	EnsureSlots(ctx context.Context, want []string) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)
