@@ -48,6 +48,9 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 			"synchronous_commit": "local",
 			// With a library that is missing no session begins: ours must, to put the configuration right.
 			"session_preload_libraries": "",
+			// Its questions are short: what is configured for long queries may only hold them up.
+			"jit":                             "off",
+			"max_parallel_workers_per_gather": "0",
 		}))
 	if err != nil {
 		return nil, err
@@ -99,8 +102,9 @@ func (s *Server) ProveLogin(ctx context.Context) error {
 	return nil
 }
 
-// Refuses says that the server has answered who asked for a session, and lets nobody in; not because it starts or stops
-// (class 57), or has no room (class 53; PostgreSQL 17 documentation, appendix A).
+// Refuses says that the server has answered who asked for a session, or for something in one, and does not do it; not
+// because it starts or stops, or was told to give up (class 57), or has no room (class 53; PostgreSQL 17 documentation,
+// appendix A).
 func Refuses(err error) bool {
 	return sql.Error(err) != nil && !sql.InClass(sql.Code(err), "53", "57")
 }

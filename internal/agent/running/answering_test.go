@@ -35,8 +35,9 @@ type answering struct {
 	// refuses says why no session can be had, refusesClients why none of a client's kind, fails why a question is not answered, hangs that it takes for ever.
 	refuses, refusesClients, fails error
 	hangs                          bool
-	// busy says that it does what its role asks, and is slow with the rest.
-	busy bool
+	// busy says that it does what its role asks, and is slow with the rest; unwilling why it refuses the rest.
+	busy      bool
+	unwilling error
 }
 
 func (s *answering) Connect(ctx context.Context) (Session, error) {
@@ -77,7 +78,7 @@ func (s *answering) Standbys(ctx context.Context) (names, impostors []string, er
 		<-ctx.Done()
 		return nil, nil, ctx.Err()
 	}
-	return s.standbys, nil, nil
+	return s.standbys, nil, s.unwilling
 }
 
 func (s *answering) EnsureSlots(context.Context, []string) error { return nil }

@@ -39,10 +39,10 @@ const (
 )
 
 // reasonNotAnswering is that of an instance whose server does not do what its role asks, reasonNotStreaming that of a
-// standby that receives nothing, ReasonRefuses that of one whose server answers, and lets its agent have no session.
+// standby that receives nothing, ReasonRefuses that of one whose server answers, and refuses its agent.
 const (
 	ReasonNotAnswering = "NotAnswering"
-	ReasonRefuses      = "RefusesSessions"
+	ReasonRefuses      = "RefusesAgent"
 	ReasonNotStreaming = "NotStreaming"
 )
 
@@ -153,10 +153,11 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	if err == nil {
 		t.looks.tended = time.Now()
 	}
-	if postgres.RefusesUs(err) {
+	refuses := postgres.RefusesUs(err) || t.looks.proven && postgres.Refuses(err)
+	if refuses {
 		t.reportRefusal(err)
 	}
-	if err == nil || postgres.TooManyClients(err) || postgres.RefusesUs(err) {
+	if err == nil || postgres.TooManyClients(err) || refuses {
 		t.looks.failures = 0
 		t.standing.See(func(s *Seen) { s.failure = "" })
 		t.reporter.report(err == nil || t.answersStill())
@@ -180,13 +181,16 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	t.reporter.report(t.answersStill())
 }
 
-// reportRefusal tells that the server lives, and lets the agent have no session: no election would change that.
+// reportRefusal tells that the server lives, and refuses its agent a session, or what it asks for besides what its role
+// is: no election would change that.
 func (t *monitor) reportRefusal(err error) {
 	t.disconnect()
-	t.log.Warn("the server refuses sessions of the agent", "error", err.Error())
-	t.status.Change(func(s *protocol.Status) {
-		s.Reason, s.Message = ReasonRefuses, "the role postgres must be able to log in to the database postgres: "+err.Error()
-	})
+	t.log.Warn("the server answers, and refuses the agent", "error", err.Error())
+	message := "the server refuses what the agent asks for: " + err.Error()
+	if postgres.RefusesUs(err) {
+		message = "the role postgres must be able to log in to the database postgres: " + err.Error()
+	}
+	t.status.Change(func(s *protocol.Status) { s.Reason, s.Message = ReasonRefuses, message })
 }
 
 // answersStill says of a standby that it has answered a moment ago: whatever else of a look has failed since, it would
@@ -219,14 +223,20 @@ func (t *monitor) observe(ctx context.Context) error {
 		return err
 	}
 	t.looks.proven, t.looks.answered = true, time.Now()
+	tended := t.tend(ctx, state, primary)
+	if tended != nil && !postgres.Refuses(tended) {
+		return tended
+	}
+	return errors.Join(tended, t.update(ctx)) // what it refuses may be for the configuration that it has
+}
+
+// tend does the chores of a server's role, and looks at what is particular to it.
+func (t *monitor) tend(ctx context.Context, state postgres.State, primary bool) error {
 	oldest, err := t.upkeep(ctx, primary, state.Streaming)
 	if err != nil {
 		return err
 	}
-	if err := t.observeRole(ctx, state, primary, oldest); err != nil {
-		return err
-	}
-	return t.update(ctx)
+	return t.observeRole(ctx, state, primary, oldest)
 }
 
 // state asks the server for its state. Where what waits for no disk takes long, the machine is busy.

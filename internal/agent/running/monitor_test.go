@@ -178,6 +178,40 @@ func TestARefusalIsNotDeath(t *testing.T) {
 	}
 }
 
+// configurable is a server that answers, and whose configuration can be changed.
+type configurable struct {
+	*answering
+	*settings
+}
+
+func (s configurable) Connect(context.Context) (Session, error) { return s, nil }
+func (s configurable) ConfigErrors(ctx context.Context) error   { return s.settings.ConfigErrors(ctx) }
+func (s configurable) LoadTime(ctx context.Context) (time.Time, error) {
+	return s.settings.LoadTime(ctx)
+}
+func (s configurable) PendingRestart(context.Context) ([]string, error) { return nil, nil }
+
+// A server that refuses what its agent asks for besides what its role is lives, and is told what it is to run with: that
+// may be why.
+func TestWhatIsRefusedIsPutRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, _ := configured1(t)
+		w := watch(t, &answering{unwilling: &pgconn.PgError{Code: "XX000", Message: "invalid memory alloc request"}}, true)
+		w.config, w.monitor.server = config, configurable{w.server, server}
+		for range 3 {
+			w.observeOnce(t.Context())
+			synctest.Wait()
+		}
+		if w.last(t).Failure != "" || w.board.Get().Reason != ReasonRefuses || server.reloads != 1 {
+			t.Errorf("the machine is told %+v, and it was reloaded %d times", w.last(t), server.reloads)
+		}
+		w.server.unwilling = nil
+		if w.observeOnce(t.Context()); !w.board.Get().Ready || w.board.Get().Reason != "Answers" {
+			t.Errorf("then it says %+v", w.board.Get())
+		}
+	})
+}
+
 // On a busy node a primary that writes and takes sessions goes on, though the rest of each look takes too long: for ten
 // seconds. One that then hangs is found as soon as any other.
 func TestAPrimaryThatIsBusyIsNotEnded(t *testing.T) {

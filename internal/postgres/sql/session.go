@@ -34,6 +34,9 @@ var pinned = map[string]string{
 	"lock_timeout":                        "0",
 	"idle_session_timeout":                "0",
 	"idle_in_transaction_session_timeout": "0",
+	// By geqo_pool_size, each query over several tables can be made to ask for more memory than there is.
+	"geqo":          "off",
+	"exit_on_error": "off",
 }
 
 // newer are pinned besides on a server of a major version that has them. Event triggers at login are a user's code, by
