@@ -58,7 +58,7 @@ func describeDecision(s *protocol.Status, d ha.Decision, trouble string) {
 	switch runs := d.Action == ha.Lead || d.Action == ha.Follow; {
 	case trouble != "":
 		s.Ready, s.Reason, s.Message = false, "Failed", trouble
-	case s.Reason == running.ReasonNotAnswering && runs:
+	case (s.Reason == running.ReasonNotAnswering || s.Reason == running.ReasonRefuses) && runs:
 	case s.Reason == running.ReasonNotStreaming && d.Reason == "Follower" && !s.Streaming:
 	default:
 		s.Reason, s.Message = d.Reason, d.Message

@@ -201,6 +201,29 @@ func TestLastWordsOfAServer(t *testing.T) {
 	}
 }
 
+// The folder of a tablespace is missing only where the server was replaying that one was made.
+func TestTheFolderOfATablespaceIsMissing(t *testing.T) {
+	fatal := `x [66] FATAL:  directory "/pgdata/tablespaces/a b" does not exist`
+	hint := "x [66] HINT:  Create this directory for the tablespace before restarting the server."
+	redo := `x [66] CONTEXT:  WAL redo at 0/3014110 for Tablespace/CREATE: 16384 "/pgdata/tablespaces/a b"`
+	end := "x [62] LOG:  startup process (PID 66) exited with exit code 1"
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"it is":             {[]string{"x [66] LOG:  redo starts at 0/3", fatal, hint, redo, end}, "/pgdata/tablespaces/a b"},
+		"another directory": {[]string{`x [1] FATAL:  data directory "/pgdata/data" does not exist`}, ""},
+		"a client's":        {[]string{`x [9] ERROR:  directory "/etc/x" does not exist`, "x [9] STATEMENT:  create tablespace"}, ""},
+		"nothing":           {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := missingTablespace(c.lines); got != c.want {
+				t.Errorf("got %q, expected %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestParseControl(t *testing.T) {
 	text, err := os.ReadFile("testdata/controldata-17.txt")
 	if err != nil {

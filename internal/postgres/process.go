@@ -103,6 +103,11 @@ func (p *Process) Err() error {
 	return fmt.Errorf("the server has ended (%w): %s", p.err, words)
 }
 
+// MissingTablespace is the folder of a tablespace for which a server has ended that was to replay how it was made, ""
+// where it ended for another reason. PostgreSQL makes no such folder itself (create_tablespace_directories in its
+// tablespace.c, PostgreSQL 15 to 19). Only after Done.
+func (p *Process) MissingTablespace() string { return missingTablespace(p.messages.lines) }
+
 // Ready waits until the server takes connections (as a standby: read-only ones).
 // It fails when the server ends before, or with ctx.
 func (p *Process) Ready(ctx context.Context) error {

@@ -98,6 +98,22 @@ func lastWords(lines []string) string {
 	return lines[len(lines)-1]
 }
 
+// noFolder is how PostgreSQL says that a folder is missing, redoCreate what it was replaying then.
+var (
+	noFolder   = regexp.MustCompile(`(?:FATAL|ERROR): +directory "(/[^"]+)" does not exist$`)
+	redoCreate = regexp.MustCompile(`CONTEXT: +WAL redo at [0-9A-F/]+ for Tablespace/CREATE: `)
+)
+
+// missingTablespace is the folder that a server's last words name as missing for a tablespace, "" if they name none.
+func missingTablespace(lines []string) string {
+	for i, line := range slices.Backward(lines) {
+		if found := noFolder.FindStringSubmatch(line); found != nil && slices.ContainsFunc(lines[i:], redoCreate.MatchString) {
+			return found[1]
+		}
+	}
+	return ""
+}
+
 // lastFatal is the last fatal message in lines that contain something, and which line it is; "" if there is none.
 func lastFatal(lines []string, of string) (at int, words string) {
 	for i := len(lines) - 1; i >= 0; i-- {

@@ -47,6 +47,8 @@ type cluster struct {
 	said string
 	// apart says that each instance has its WAL on a volume of its own.
 	apart bool
+	// wrap changes how an agent is started, nil for not.
+	wrap func(name string, cmd *exec.Cmd)
 }
 
 var subnets atomic.Int32
@@ -200,7 +202,11 @@ func (c *cluster) startOne(name string) {
 		c.own(path)
 		c.own(filepath.Dir(path))
 	}
-	c.run(name, c.agent(name, c.host(ordinal), filepath.Join(c.folder, name, "run")))
+	cmd := c.agent(name, c.host(ordinal), filepath.Join(c.folder, name, "run"))
+	if c.wrap != nil {
+		c.wrap(name, cmd)
+	}
+	c.run(name, cmd)
 }
 
 // agent is one on an instance's volume, at an address.

@@ -173,7 +173,7 @@ func (p *process) open() bool {
 	return p.ready && !p.recovery && !p.stopping && !p.conf.Closed && !p.isEnded()
 }
 
-// Done, Err and Ready are postgres.Process's.
+// Done and Err are postgres.Process's.
 func (p *process) Done() <-chan struct{} { return p.gone }
 func (p *process) Err() error {
 	if p.why == nil {
@@ -181,6 +181,11 @@ func (p *process) Err() error {
 	}
 	return p.why
 }
+
+// MissingTablespace is postgres.Process's. Nobody makes tablespaces here.
+func (p *process) MissingTablespace() string { return "" }
+
+// Ready is postgres.Process's.
 func (p *process) Ready(ctx context.Context) error {
 	return p.await(ctx, func() bool { return p.ready })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -134,26 +135,56 @@ func (c *configuration) startWith(ctx context.Context, candidate candidate) erro
 	if err := c.server.Configure(settings); err != nil {
 		return err
 	}
-	process, err := c.startServer(ctx)
-	if err != nil {
-		return err
-	}
-	c.process = process
-	c.started(process)
-	soon, cancel := context.WithTimeout(ctx, refusalDeadline)
-	defer cancel()
-	if err := process.Ready(soon); err != nil && (ctx.Err() != nil || soon.Err() == nil) {
-		ended := Ended(process)
-		process.Stop(ctx, postgres.StopFast)
-		if ended {
-			return endedError{err}
+	for {
+		again, err := c.launch(ctx)
+		if again {
+			continue
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		break
 	}
 	c.files.Lock()
 	defer c.files.Unlock()
 	c.run(settings, candidate)
 	return nil
+}
+
+// launch starts the server with what is in its files. It is to be started again where what it ended for is there now.
+func (c *configuration) launch(ctx context.Context) (again bool, err error) {
+	process, err := c.startServer(ctx)
+	if err != nil {
+		return false, err
+	}
+	c.process = process
+	c.started(process)
+	soon, cancel := context.WithTimeout(ctx, refusalDeadline)
+	defer cancel()
+	if err = process.Ready(soon); err == nil || ctx.Err() == nil && soon.Err() != nil {
+		return false, nil
+	}
+	ended := Ended(process)
+	process.Stop(ctx, postgres.StopFast)
+	if ended {
+		return makeTablespace(process, c.log), endedError{err}
+	}
+	return false, err
+}
+
+// makeTablespace makes the folder of a tablespace that a server has ended for: somebody has made one on the primary,
+// and PostgreSQL wants it to be on each instance.
+func makeTablespace(process Process, log *slog.Logger) (made bool) {
+	folder := process.MissingTablespace()
+	if folder == "" {
+		return false
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		log.Error("the folder of a tablespace is missing, and can't be made", "folder", folder, "error", err.Error())
+		return false
+	}
+	log.Info("the folder of a tablespace was missing, and is made", "folder", folder)
+	return true
 }
 
 // apply makes the running server follow the config: parameters and

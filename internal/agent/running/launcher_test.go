@@ -3,8 +3,10 @@ package running
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -24,6 +26,17 @@ type startable struct {
 	settings postgres.Settings // those that it was started with
 	started  int
 	fails    error // how a start ends
+	// missing are folders of tablespaces that it ends for while they are not there.
+	missing []string
+}
+
+func (s *startable) MissingTablespace() string {
+	for _, folder := range s.missing {
+		if _, err := os.Stat(folder); err != nil {
+			return folder
+		}
+	}
+	return ""
 }
 
 func (s *startable) Control(context.Context) (postgres.Control, error) {
@@ -34,9 +47,17 @@ func (s *startable) Directory() DataDirectory                       { return s }
 func (s *startable) SetStandby(standby bool) error                  { s.standby = standby; return nil }
 func (s *startable) Check(context.Context, postgres.Settings) error { return nil }
 func (s *startable) Configure(next postgres.Settings) error         { s.settings = next; return nil }
-func (s *startable) Ready(context.Context) error                    { return nil }
+func (s *startable) Ready(context.Context) error {
+	if folder := s.MissingTablespace(); folder != "" {
+		close(s.done)
+		return fmt.Errorf("the server has ended: directory %q does not exist", folder)
+	}
+	return nil
+}
+func (s *startable) Stop(context.Context, postgres.StopMode) {}
 func (s *startable) Start(context.Context, io.Writer) (Process, error) {
 	s.started++
+	s.done = make(chan struct{})
 	return s, s.fails
 }
 
@@ -54,6 +75,26 @@ func launch(t *testing.T, server *startable) *Launcher {
 		Require: func(r ha.Rule) { rule = r }, Rule: func() ha.Rule { return rule }, Flags: &Flags{},
 		Status: status.New(protocol.Status{}), Post: func(machine.Event) {}, Publish: func(protocol.Role) {},
 		Current: &atomic.Pointer[Server]{},
+	}
+}
+
+// What a server ends for that has to replay how tablespaces were made is made, one after the other.
+func TestAServerIsStartedOverItsTablespaces(t *testing.T) {
+	folder := t.TempDir()
+	server := &startable{missing: []string{filepath.Join(folder, "a/one"), filepath.Join(folder, "two")}}
+	l := launch(t, server)
+	if err := l.Start(t.Context(), machine.Command{Kind: machine.StartStandby}); err != nil || server.started != 3 {
+		t.Errorf("it was started %d times: %v", server.started, err)
+	}
+	if now := l.Status.Get(); now.ConfigError != "" || now.ConfigRevision != "1" {
+		t.Errorf("it says %+v", now)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server = &startable{missing: []string{filepath.Join(folder, "file/none")}}
+	if err := launch(t, server).Start(t.Context(), machine.Command{Kind: machine.StartStandby}); err == nil {
+		t.Error("it starts without a folder that can't be made")
 	}
 }
 

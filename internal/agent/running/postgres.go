@@ -64,6 +64,7 @@ type WALDirectory interface {
 type Process interface {
 	Done() <-chan struct{}
 	Err() error
+	MissingTablespace() string
 	Ready(ctx context.Context) error
 	Stop(ctx context.Context, mode postgres.StopMode)
 	Kill(ctx context.Context) error
