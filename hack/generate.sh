@@ -13,6 +13,7 @@ generate() {
   "$gen" crd paths=./api/... output:crd:dir=config/crd
   go run ./hack/crds
   go run ./hack/installyaml
+  go run ./hack/guard
   go run ./hack/reference
   go run ./hack/monitoring
 }
