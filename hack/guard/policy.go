@@ -12,11 +12,11 @@ import (
 
 // heading is the policy but for its rules. The operator is left out, because it writes what it has read from objects
 // that the policy has let in, and goes on with those that were there before.
-const heading = `# Limits what whoever may edit SampleDBs, PostgreSQLs and MyApps can name (docs/security.md): Secrets, images, and
-# annotations of Pods, Services and Ingresses. In your copy change the three lists under "variables": an entry is how an
-# allowed name begins. End one for Secrets with "-", and one for images with "/", ":" or "@". All editors can use and
-# read what is allowed, so they must not be able to create Secrets. Apply it as somebody who may write admission
-# policies. The operator goes on with objects that are there already.
+const heading = `# Limits what whoever may edit SampleDBs, PostgreSQLs and MyApps can name (docs/security.md):
+# Secrets, images, and annotations of Pods, Services and Ingresses. In your copy change the three lists under
+# "variables": an entry is how an allowed name begins. End one for Secrets with "-", and one for images with "/", ":" or
+# "@". All editors can use and read what is allowed, so they must not be able to create Secrets. Apply it as somebody
+# who may write admission policies. The operator goes on with objects that are there already.
 # Written by make generate, which finds the fields in config/crd.
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -122,7 +122,7 @@ func ofMetadata() string {
 && !p.startsWith(object.metadata.name + '-'))`,
 		`'metadata.name must be another: the operator makes Secrets whose names begin with it, '
 + 'and these would be open to all'`) +
-		// The operator divides the text at any white space. So that it finds no other image, there is one space at most.
+		// The operator divides the text at any white space. Here may be one space only, so that both find one image.
 		entry(asked+`.optMap(a,
 a.matches('^[0-9]+( [!-~]+)?$') && a.split(' ').filter(w, !w.matches('^[0-9]+$'))
 `+all("w", images)+").orValue(true)",

@@ -5,7 +5,8 @@ import "strings"
 // fields are values of an object's fields. One that is nil is not there.
 type fields = map[string]any
 
-// examples are good values of fields for which those made of the schema are none, by the end of their path.
+// examples are good values of fields for which those made of the schema are none, by the end of their path. The guard
+// of config/examples allows the Secrets and images in them.
 var examples = map[string]any{
 	"storage.size":            "1Gi",
 	"wal.size":                "1Gi",
@@ -13,11 +14,15 @@ var examples = map[string]any{
 	"grow.limit":              "2Gi",
 	"volume.size":             "1Gi",
 	"verification.size":       "1Gi",
-	"backup.secondStore":      fields{"s3": fields{"bucket": "copies", "credentials": fields{"name": "copier"}}},
+	"backup.secondStore":      fields{"s3": fields{"bucket": "copies", "credentials": fields{"name": "databases-copier"}}},
 	"scrub.budget":            "1Gi",
 	"scrub.days":              30,
 	"incremental.fullEvery":   7,
 	"spec.version":            17,
+	"spec.image":              "registry.example.com/x:17",
+	"spec.password":           "databases-x",
+	"roles[].password":        "databases-x",
+	"credentials.name":        "databases-x",
 	"spec.migration":          fields{"command": []string{"x"}},
 	"ingress.path":            "/",
 	"roles[].name":            "other",
@@ -36,7 +41,7 @@ var examples = map[string]any{
 	"postgresql.hba[]":        "hostssl all all all reject",
 	"postgresql.parameters":   fields{"work_mem": "4MB"},
 	"postgresql.parameters{}": "4MB",
-	"init.sql[]":              fields{"secret": fields{"name": "s", "key": "k"}},
+	"init.sql[]":              fields{"secret": fields{"name": "databases-s", "key": "k"}},
 	"network.from[]":          fields{"podSelector": fields{}},
 	"metrics.from[]":          fields{"podSelector": fields{}},
 	"queries[].name":          "orders",
@@ -44,7 +49,7 @@ var examples = map[string]any{
 	"ipBlock.cidr":            "10.0.0.0/8",
 	"ipBlock.except[]":        "10.9.0.0/16",
 	"tls.names[]":             "db.example.com",
-	"tls.secretName":          "shop-tls",
+	"tls.secretName":          "databases-tls",
 	"spec.update":             fields{"mode": "OnRequest"},
 	"update.mode":             "OnRequest",
 	"update.window":           fields{"start": "03:00", "duration": "1h"},
