@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes the generated files: deep copies, CRDs, crds.yaml, install.yaml, install-namespaced.yaml, the references, and
-# the alerts and dashboards. With --check it writes nothing, and fails where one is not what it would be (but for the
-# pages of the commands, which the test of cmd/toban checks).
+# Writes the generated files: deep copies, CRDs, crds.yaml, install.yaml, install-namespaced.yaml, guard.yaml, the
+# references, and the alerts and dashboards. With --check it writes nothing, and fails where one is not what it would be
+# (but for the pages of the commands, which the test of cmd/toban checks).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/go.sh
