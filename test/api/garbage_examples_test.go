@@ -14,7 +14,7 @@ var examples = map[string]any{
 	"grow.limit":              "2Gi",
 	"volume.size":             "1Gi",
 	"verification.size":       "1Gi",
-	"backup.secondStore":      fields{"s3": fields{"bucket": "copies", "credentials": fields{"name": "databases-copier"}}},
+	"backup.secondStore":      fields{"s3": fields{"bucket": "copies", "credentials": fields{"name": "databases-x"}}},
 	"scrub.budget":            "1Gi",
 	"scrub.days":              30,
 	"incremental.fullEvery":   7,

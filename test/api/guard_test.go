@@ -70,7 +70,7 @@ func TestTheGuardOfEachField(t *testing.T) {
 	tried := map[string]bool{}
 	for _, k := range kinds {
 		top := field(k.root, "spec")
-		walk("spec", top, nil, func(path string, steps []string, s *props) bool {
+		walk("spec", top, nil, func(path string, steps []string, _ *props) bool {
 			of, ok := untried[path]
 			if !ok {
 				return true
