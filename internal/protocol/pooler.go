@@ -34,6 +34,8 @@ type PoolSettings struct {
 	// ReadersOnly sends clients to no other standby as long as one of these serves.
 	Readers     []string `json:"readers,omitempty"`
 	ReadersOnly bool     `json:"readersOnly,omitempty"`
+	// Server is a DNS name that every instance's certificate has, whoever has issued it: PgBouncer knows servers by it.
+	Server string `json:"server"`
 	// Authority and Given are the same as in Config.
 	Authority string `json:"authority"`
 	Given     string `json:"given,omitempty"`

@@ -24,6 +24,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// serverName is what clients call the servers by: the host in NAME-app.
+const serverName = "db.test.svc"
+
 // uri is the one that the Secret NAME-app would have for the role reader.
 func (c *cluster) uri() string {
 	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: c.config.Cluster, Namespace: c.config.Namespace},
@@ -85,7 +88,6 @@ func knowing(uri, file string) string { return uri + "&sslrootcert=" + file }
 func TestTheConnectionStringsVerifyTheServer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
-	c.config.ServerNames = []string{"db.test.svc"}
 	c.form()
 	c.exec("db-0", createReader)
 	ours := c.authorities(c.authority.CertPEM())
@@ -127,7 +129,6 @@ func (c *cluster) works(conn *pgx.Conn, what string) {
 func TestANameOfOnesOwnComesUnderAnOpenSession(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
-	c.config.ServerNames = []string{"db.test.svc"}
 	c.form()
 	c.exec("db-0", createReader)
 	uri, process := knowing(c.uri(), c.authorities(c.authority.CertPEM())), c.postmaster("db-0")
@@ -208,9 +209,8 @@ func TestACertificateOfTheUsers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	root := pkitest.NewRoot(t, "company")
-	names := []string{"db.test.svc", c.host(0), c.host(1), c.host(2)}
+	names := []string{serverName, c.host(0), c.host(1), c.host(2)}
 	first := root.Issue(t, names)
-	c.config.ServerNames = []string{"db.test.svc"}
 	c.config.Certificate = &protocol.Certificate{Secret: "shop-tls", Names: names[:1]}
 	c.config.Given = string(root.PEM)
 	c.give(first)

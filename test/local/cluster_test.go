@@ -77,7 +77,8 @@ func newCluster(t *testing.T, instances int) *cluster {
 	c.operator = protocol.NewClient(c.clientTLS(operator, naming.IdentityOperator), naming.PortAgent)
 	c.config = protocol.Config{Cluster: "db", Namespace: "test", Major: single.Major(t),
 		Authority: string(c.authority.CertPEM()), Operator: string(operator.CertPEM()),
-		Parameters: map[string]string{"max_connections": "30", "shared_buffers": "16MB"}}
+		ServerNames: []string{serverName},
+		Parameters:  map[string]string{"max_connections": "30", "shared_buffers": "16MB"}}
 	for i := range instances {
 		c.config.Members = append(c.config.Members, protocol.Member{Name: naming.Instance("db", i), Host: c.host(i)})
 	}

@@ -19,6 +19,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/pki/pkitest"
 	"toban.dev/internal/protocol"
 	"toban.dev/test/outside"
 	"toban.dev/test/releases"
@@ -74,7 +75,8 @@ func (c *cluster) startPooler(bouncer string) {
 // all instances.
 func (c *cluster) runPooler(bouncer, name, listen string, settings protocol.PoolSettings) {
 	c.Helper()
-	settings.Authority, settings.Mode = c.config.Authority, protocol.PoolTransaction
+	settings.Authority, settings.Given = c.config.Authority, c.config.Given
+	settings.Server, settings.Mode = serverName, protocol.PoolTransaction
 	settings.Connections, settings.MaxClients = poolConnections, cmp.Or(settings.MaxClients, 200)
 	if settings.Hosts == nil {
 		for _, m := range c.config.Members {
@@ -227,6 +229,47 @@ func TestAPoolerTakesAnotherCertificate(t *testing.T) {
 	}
 	_, err := session.Exec(t.Context(), "select 1")
 	c.must(err)
+}
+
+// A company's authority issues certificates for more than this database. A pooler takes one for that of a server only
+// by its name.
+func TestAPoolerKnowsServersByTheirName(t *testing.T) {
+	t.Parallel()
+	bouncer := bouncerHere(t)
+	c := newCluster(t, 1)
+	root := pkitest.NewRoot(t, "company")
+	c.config.Certificate = &protocol.Certificate{Secret: "shop-tls", Names: []string{serverName}}
+	c.config.Given = string(root.PEM)
+	named := root.Issue(t, []string{serverName, c.host(0)})
+	c.give(named)
+	c.form()
+	c.exec("db-0", createReader)
+	uri := called(knowing(c.uri(), c.authorities(root.PEM)), c.host(0))
+	c.awaitShown("db-0", uri, pkitest.Leaf(t, named))
+	c.pool(bouncer)
+	c.works(c.pooledApp(), "of a pooler, with a certificate that has the name")
+
+	other := root.Issue(t, []string{c.host(0)})
+	c.config.Certificate = &protocol.Certificate{Secret: "shop-tls"}
+	c.sync()
+	c.give(other)
+	c.awaitShown("db-0", uri, pkitest.Leaf(t, other))
+	c.exec("db-0", "select pg_terminate_backend(pid) from pg_stat_activity where usename in ('app', 'toban_pooler')")
+	if conn, err := c.throughPool("app", "of app", "app"); err == nil {
+		t.Error("the pooler has taken a server whose certificate has another name")
+		c.must(conn.Close(t.Context()))
+	}
+	c.awaitLog(poolName, "not present in server certificate", 1)
+	c.give(named)
+	c.until("the pooler takes the server by its name again", func() error {
+		conn, err := c.throughPool("app", "of app", "app")
+		if err != nil {
+			return err
+		}
+		defer conn.Close(t.Context())
+		_, err = conn.Exec(t.Context(), "select 1")
+		return err
+	})
 }
 
 // heldLine is what a pooler's log says when its clients wait. Who asks in the moment before that, after a failure, may

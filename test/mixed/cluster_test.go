@@ -84,7 +84,8 @@ func newCluster(t *testing.T, subnet int, of ...release) *cluster {
 	c.config = protocol.Config{
 		Cluster: "db", Namespace: "test", Major: single.Major(t), Durability: protocol.DurabilityQuorum,
 		Authority: string(c.authority.CertPEM()), Operator: string(operator.CertPEM()),
-		Parameters: map[string]string{"max_connections": "30", "shared_buffers": "16MB"},
+		ServerNames: []string{serverName},
+		Parameters:  map[string]string{"max_connections": "30", "shared_buffers": "16MB"},
 	}
 	for i := range 3 {
 		c.config.Members = append(c.config.Members, protocol.Member{Name: naming.Instance("db", i), Host: c.host(i)})

@@ -64,6 +64,9 @@ func (c *cluster) switchover(leader string) {
 	c.leader(leader)
 }
 
+// serverName is what clients call the servers by.
+const serverName = "db.test.svc"
+
 func (c *cluster) poolHost() string { return fmt.Sprintf("127.12.%d.100", c.subnet) }
 
 // startPooler starts a pooler of a release.
@@ -78,7 +81,8 @@ func (c *cluster) startPooler(of release) {
 	c.write("pool/tls.crt", leaf.CertPEM)
 	c.write("pool/tls.key", leaf.KeyPEM)
 	settings := protocol.PoolSettings{
-		Authority: c.config.Authority, Mode: protocol.PoolTransaction, Connections: 10, MaxClients: 50,
+		Server: serverName, Authority: c.config.Authority, Mode: protocol.PoolTransaction,
+		Connections: 10, MaxClients: 50,
 	}
 	for _, m := range c.config.Members {
 		settings.Hosts = append(settings.Hosts, m.Host)

@@ -11,9 +11,6 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// leaderName is by what PgBouncer looks up the address of the leader, each time that it connects (see names).
-const leaderName = "leader.toban.internal"
-
 // everywhere has PgBouncer listen on all addresses.
 const everywhere = "*"
 
@@ -69,9 +66,10 @@ func holdLimit(settings protocol.PoolSettings) time.Duration {
 	return protocol.HoldLimit
 }
 
-// configuration is the text of pgbouncer.ini (PgBouncer 1.24 documentation, "config").
+// configuration is the text of pgbouncer.ini (PgBouncer 1.24 documentation, "config"). By the host PgBouncer looks up
+// the address of a server each time that it connects (see names), and knows its certificate.
 func configuration(settings protocol.PoolSettings, paths paths, listen listening) string {
-	server := fmt.Sprintf("host=%s port=%d", leaderName, naming.PortPostgreSQL)
+	server := fmt.Sprintf("host=%s port=%d", settings.Server, naming.PortPostgreSQL)
 	limit := holdLimit(settings)
 	var text strings.Builder
 	fmt.Fprintf(&text, "[databases]\n%s = %s pool_size=%d max_db_connections=%d\n* = %s\n\n[pgbouncer]\n",
@@ -92,7 +90,8 @@ func configuration(settings protocol.PoolSettings, paths paths, listen listening
 		{"client_tls_sslmode", "require"}, {"client_tls_ca_file", paths.authority()},
 		{"client_tls_cert_file", filepath.Join(paths.certificate, "tls.crt")},
 		{"client_tls_key_file", filepath.Join(paths.certificate, "tls.key")},
-		{"server_tls_sslmode", "verify-ca"}, {"server_tls_ca_file", paths.authority()},
+		// By its name, too: the authority may be a company's, which has also issued certificates of others.
+		{"server_tls_sslmode", "verify-full"}, {"server_tls_ca_file", paths.authority()},
 		{"server_tls_cert_file", filepath.Join(paths.certificate, "tls.crt")},
 		{"server_tls_key_file", filepath.Join(paths.certificate, "tls.key")},
 		{"query_wait_timeout", limit.Seconds()},

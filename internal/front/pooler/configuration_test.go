@@ -12,7 +12,9 @@ import (
 var update = flag.Bool("update", false, "write testdata anew")
 
 func TestPgBouncersConfiguration(t *testing.T) {
-	settings := protocol.PoolSettings{Mode: protocol.PoolTransaction, Connections: 22, MaxClients: 1000}
+	settings := protocol.PoolSettings{
+		Server: "shop.default.svc", Mode: protocol.PoolTransaction, Connections: 22, MaxClients: 1000,
+	}
 	at := paths{run: "/run/pool", certificate: "/etc/pool"}
 	for file, got := range map[string]string{
 		"testdata/pgbouncer.ini": configuration(settings, at, listening{everywhere, 5432}),

@@ -3,6 +3,7 @@ package pooler
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,6 +45,10 @@ func (f *files) write() (changed bool, err error) {
 	settings, err := readSettings(f.settingsFile)
 	if err != nil {
 		return false, err
+	}
+	if settings.Server == "" {
+		return false, errors.New("the pooler's settings do not say by which name to know a server: " +
+			"wait until the operator has written them")
 	}
 	for path, content := range map[string]string{
 		f.paths.authority():     settings.Authority + settings.Given,

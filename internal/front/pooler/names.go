@@ -13,11 +13,12 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// names answers PgBouncer's look-ups of leaderName, by DNS on a loopback address. An answer waits until an instance
-// confirms that it leads: so PgBouncer's clients wait, too, while none does. To let it connect in vain would have it
-// refuse clients until it has connected again (server_login_retry).
+// names answers PgBouncer's look-ups of the name of servers, by DNS on a loopback address. An answer waits until an
+// instance confirms that it leads: so PgBouncer's clients wait, too, while none does. To let it connect in vain would
+// have it refuse clients until it has connected again (server_login_retry).
 type names struct {
 	conn net.PacketConn
+	name string // of servers, before run
 	// leader waits for the address of an instance that leads.
 	leader func(context.Context) (netip.Addr, error)
 	log    *slog.Logger
@@ -59,7 +60,7 @@ func (n *names) answer(ctx context.Context, message dnsmessage.Message, to net.A
 	if err != nil {
 		return // it is asked again
 	}
-	text, err := answerTo(message, address)
+	text, err := n.answerTo(message, address)
 	if err != nil {
 		n.log.Warn("could not answer a look-up", "error", err.Error())
 		return
@@ -72,7 +73,7 @@ const lookupPatience = protocol.WakeLimit + time.Minute
 
 // answerTo is the answer to a question for an address, which is true now and no longer. The other kind of address there
 // is none of.
-func answerTo(question dnsmessage.Message, address netip.Addr) ([]byte, error) {
+func (n *names) answerTo(question dnsmessage.Message, address netip.Addr) ([]byte, error) {
 	asked := question.Questions[0]
 	answer := dnsmessage.Message{
 		Header: dnsmessage.Header{
@@ -83,7 +84,7 @@ func answerTo(question dnsmessage.Message, address netip.Addr) ([]byte, error) {
 	}
 	header := dnsmessage.ResourceHeader{Name: asked.Name, Type: asked.Type, Class: asked.Class, TTL: 0}
 	switch {
-	case asked.Name.String() != leaderName+".":
+	case asked.Name.String() != n.name+".":
 		answer.RCode = dnsmessage.RCodeNameError
 	case asked.Type == dnsmessage.TypeA && address.Is4():
 		answer.Answers = []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AResource{A: address.As4()}}}

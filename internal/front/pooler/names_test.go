@@ -63,6 +63,7 @@ func TestALookUpWaitsForALeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.name = "shop.default.svc"
 	go n.run(t.Context())
 	for name, c := range map[string]struct {
 		name, leader string
@@ -71,11 +72,11 @@ func TestALookUpWaitsForALeader(t *testing.T) {
 		code         dnsmessage.RCode
 	}{
 		"an address": {
-			leaderName + ".", "10.0.0.7", dnsmessage.TypeA, &dnsmessage.AResource{A: [4]byte{10, 0, 0, 7}}, 0,
+			"shop.default.svc.", "10.0.0.7", dnsmessage.TypeA, &dnsmessage.AResource{A: [4]byte{10, 0, 0, 7}}, 0,
 		},
-		"an address of the other kind": {leaderName + ".", "10.0.0.7", dnsmessage.TypeAAAA, nil, 0},
+		"an address of the other kind": {"shop.default.svc.", "10.0.0.7", dnsmessage.TypeAAAA, nil, 0},
 		"an address of IPv6": {
-			leaderName + ".", "fd00::7", dnsmessage.TypeAAAA,
+			"shop.default.svc.", "fd00::7", dnsmessage.TypeAAAA,
 			&dnsmessage.AAAAResource{AAAA: netip.MustParseAddr("fd00::7").As16()}, 0,
 		},
 		"another name": {"example.com.", "10.0.0.7", dnsmessage.TypeA, nil, dnsmessage.RCodeNameError},

@@ -68,6 +68,7 @@ func New(options Options) (*Pooler, error) {
 	if _, err := p.files.write(); err != nil {
 		return nil, err
 	}
+	p.names.name = p.files.settings.Server
 	p.instances = newInstances(options.Name, options.Asker(p.files.authorities), p.wake)
 	return p, nil
 }

@@ -87,6 +87,7 @@ func (p Pool) Settings(db *v1.SampleDB, config protocol.Config, readers []string
 		mode = protocol.PoolSession
 	}
 	settings := protocol.PoolSettings{
+		Server:    naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace),
 		Authority: config.Authority, Given: config.Given, Mode: mode, Reads: p.Reads,
 		Connections: max(1, PoolConnections(db)/p.Most),
 		MaxClients:  cmp.Or(int(spec.MaxClients), 1000),
