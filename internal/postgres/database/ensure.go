@@ -32,8 +32,8 @@ func (w *work) ensureLogin(ctx context.Context, login Login, there roleFound) er
 		}
 		statement += " PASSWORD " + literal
 	}
-	if _, err := w.super.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return fmt.Errorf("make the role %q: %w", login.Name, err)
+	if err := w.secretly(ctx, fmt.Sprintf("make the role %q", login.Name), statement); err != nil {
+		return err
 	}
 	switch {
 	case !there.exists:

@@ -32,9 +32,15 @@ func SetPassword(ctx context.Context, connect Connect, role, verifier string) er
 		if verifier == "" {
 			return nil
 		}
-		return sql.Do(ctx, w.super, fmt.Sprintf("set the password of the role %q", role),
-			fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", sql.Quote(role), verifier),
-			pgx.QueryExecModeSimpleProtocol)
+		return w.secretly(ctx, fmt.Sprintf("set the password of the role %q", role),
+			fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", sql.Quote(role), verifier))
+	})
+}
+
+// secretly runs a statement with a verifier in it. what says in an error what was being done.
+func (w *work) secretly(ctx context.Context, what, statement string) error {
+	return sql.Secretly(ctx, w.super, func() error {
+		return sql.Do(ctx, w.super, what, statement, pgx.QueryExecModeSimpleProtocol)
 	})
 }
 

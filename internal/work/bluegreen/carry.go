@@ -241,15 +241,16 @@ func (l Link) CarryPasswords(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	statements, err := sql.Column[string](ctx, serving, "read the passwords",
-		"select format('alter role %I password %L', rolname, rolpassword) "+roles+
-			"and rolname = any ($1) and format('%I %L', rolname, rolpassword) <> all ($2) order by 1",
-		names, there)
+	var statements []string
+	err = sql.Secretly(ctx, serving, func() (err error) { // a log has what is asked with, too
+		statements, err = sql.Column[string](ctx, serving, "read the passwords",
+			"select format('alter role %I password %L', rolname, rolpassword) "+roles+
+				"and rolname = any ($1) and format('%I %L', rolname, rolpassword) <> all ($2) order by 1",
+			names, there)
+		return err
+	})
 	if err != nil || len(statements) == 0 {
 		return err
 	}
-	if err := secretly(ctx, follower); err != nil {
-		return err
-	}
-	return do(ctx, follower, "carry passwords", statements...)
+	return secretly(ctx, follower, "carry passwords", statements...)
 }

@@ -110,10 +110,7 @@ func (s Subscriber) subscribe(ctx context.Context, conn *pgx.Conn, from starting
 	if then != "" {
 		statements = append(statements, then)
 	}
-	if err := secretly(ctx, conn); err != nil {
-		return err
-	}
-	return do(ctx, conn, "make the subscription", statements...)
+	return secretly(ctx, conn, "make the subscription", statements...)
 }
 
 // subscribed says whether a database has the subscription. All databases see those of all.

@@ -68,10 +68,7 @@ func SetPassword(ctx context.Context, side Side, verifier string) error {
 		return err
 	}
 	defer sql.HangUp(conn)
-	if err := secretly(ctx, conn); err != nil {
-		return err
-	}
-	return do(ctx, conn, "set the password of "+Role, "alter role "+Role+" password "+verifier)
+	return secretly(ctx, conn, "set the password of "+Role, "alter role "+Role+" password "+verifier)
 }
 
 // RemoveRole removes the role of links from a side, with its rights.
@@ -88,13 +85,9 @@ func RemoveRole(ctx context.Context, side Side) error {
 	return do(ctx, conn, "remove the role "+Role, "drop owned by "+Role, "drop role "+Role)
 }
 
-// secretly keeps the statements of a session out of what a server writes down: its log, and statistics of statements.
-// Those of extensions that are not there are placeholders.
-func secretly(ctx context.Context, conn *pgx.Conn) error {
-	return do(ctx, conn, "keep a password out of the log", "set log_statement = 'none'",
-		"set log_min_duration_statement = -1", "set log_min_duration_sample = -1",
-		"set log_transaction_sample_rate = 0",
-		"set log_min_error_statement = 'panic'", "set pg_stat_statements.track = 'none'", "set pgaudit.log = 'none'")
+// secretly is do with statements that have a password in them.
+func secretly(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
+	return sql.Secretly(ctx, conn, func() error { return do(ctx, conn, what, statements...) })
 }
 
 // Reconnect has the subscriptions that are there connect as Reach of the serving side says.
@@ -104,10 +97,7 @@ func (l Link) Reconnect(ctx context.Context) error {
 		if err != nil || !there {
 			return err
 		}
-		if err := secretly(ctx, conn); err != nil {
-			return err
-		}
-		return do(ctx, conn, "say how to connect",
+		return secretly(ctx, conn, "say how to connect",
 			fmt.Sprintf("alter subscription %s connection %s", l.Name, sql.Literal(l.Serving.Reach(d.Name))))
 	})
 }

@@ -85,10 +85,10 @@ func ensureRole(ctx context.Context, super *pgx.Conn, name, password string, the
 		return err
 	}
 	statement := fmt.Sprintf("%s ROLE %s LOGIN PASSWORD %s", verb, sql.Quote(name), literal)
-	if _, err := super.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+	return sql.Secretly(ctx, super, func() error {
+		_, err := super.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol)
 		return err
-	}
-	return nil
+	})
 }
 
 // ensureDatabase makes a database of template0, which has nothing in it that

@@ -3,6 +3,7 @@ package initjob
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -38,12 +39,8 @@ func (j *Job) runScript(ctx context.Context, primary []string, s script) error {
 	return nil
 }
 
-// unlogged are the settings that keep a session's SQL, and errors that quote it, out of the server's log. Only a
-// superuser may set them.
-var unlogged = [][2]string{
-	{"log_statement", "none"}, {"log_min_duration_statement", "-1"}, {"log_min_duration_sample", "-1"},
-	{"log_transaction_sample_rate", "0"}, {"log_min_error_statement", "panic"}, {"log_min_messages", "panic"},
-}
+// unlogged are the settings with which a session's SQL is written down nowhere, and no error that quotes it.
+var unlogged = append(slices.Clone(sql.Unwritten), [2]string{"log_min_messages", "panic"})
 
 // runUnlogged runs a source that is a Secret: the owner's sessions log nothing meanwhile. An attempt that is killed in
 // between leaves them so until the next one.

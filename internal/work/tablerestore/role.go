@@ -49,10 +49,12 @@ func (r *run) createLoader(ctx context.Context) (*loader, error) {
 
 // create makes a role. One message is one transaction: it is there with its mark, or not at all.
 func (l *loader) create(ctx context.Context, name, login string) error {
-	return l.exec(ctx, "make a role of this run", fmt.Sprintf(`
-		create role %[1]s noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls %[2]s;
-		comment on role %[1]s is %[3]s;`,
-		sql.Quote(name), login, sql.Literal(l.run.comment("", mark{State: stateWork}))))
+	return sql.Secretly(ctx, l.admin, func() error { // login may have a password
+		return l.exec(ctx, "make a role of this run", fmt.Sprintf(`
+			create role %[1]s noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls %[2]s;
+			comment on role %[1]s is %[3]s;`,
+			sql.Quote(name), login, sql.Literal(l.run.comment("", mark{State: stateWork}))))
+	})
 }
 
 func (l *loader) exec(ctx context.Context, what, statements string) error {

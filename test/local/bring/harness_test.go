@@ -50,8 +50,13 @@ func each(t *testing.T, stories map[string]func(*pair)) {
 func run(t *testing.T, primary, former *single.Server, stories map[string]func(*pair)) {
 	t.Helper()
 	for _, s := range []*single.Server{primary, former} {
-		s.Do(t, "postgres", "create role app login; create role other; create role reader")
+		s.Do(t, "postgres", "create role app login; create role other; create role reader; "+single.Loud)
 	}
+	t.Cleanup(func() {
+		if strings.Contains(primary.Log(t), single.Secret) {
+			t.Error("the server's log has the verifier of a restore's role")
+		}
+	})
 	n := 0
 	for name, story := range stories {
 		n++

@@ -1,11 +1,16 @@
 package server_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/postgres/database"
 	"toban.dev/internal/postgres/scram"
+	"toban.dev/test/local/single"
 )
 
 // setPassword gives a role a password, as the operator has the primary's agent do.
@@ -36,6 +41,46 @@ func TestAPasswordIsReplacedUnderAnOpenSession(t *testing.T) {
 	if _, err := n.login("app", "first", "app"); code(err) != badLogin {
 		t.Errorf("the former password: %v", err)
 	}
+}
+
+// A verifier is enough to try passwords without the server noticing. Who may read a log may not have one.
+func TestNoVerifierIsWrittenDown(t *testing.T) {
+	n := server(t)
+	super, err := n.ConnectTo(within(t, deadline), "postgres")
+	must(t, err)
+	defer super.Close(t.Context())
+	if c := sql(t, super, single.Loud, "CREATE ROLE app LOGIN"); c != "" {
+		t.Fatal(c)
+	}
+	n.ensure(foodb())
+	must(t, n.setPassword("app", "first"))
+	err = database.SetPassword(within(t, deadline), func(ctx context.Context, name string) (*pgx.Conn, error) {
+		conn, err := n.ConnectTo(ctx, name)
+		if err == nil {
+			_, err = conn.Exec(ctx, "SET default_transaction_read_only = on")
+		}
+		return conn, err
+	}, "app", unlike(t))
+	if code(err) != "25006" {
+		t.Errorf("what a server refuses to do: %v", err)
+	}
+	log := n.log.String()
+	if strings.Contains(log, single.Secret) {
+		t.Error("the log has a verifier")
+	}
+	for _, open := range []string{"REVOKE ALL ON DATABASE", "LOCK TABLE toban.claim"} {
+		if !strings.Contains(log, open) {
+			t.Errorf("the log does not have %s: it is not loud", open)
+		}
+	}
+}
+
+// unlike is a verifier of another password.
+func unlike(t *testing.T) string {
+	t.Helper()
+	verifier, err := scram.Verifier("another")
+	must(t, err)
+	return verifier
 }
 
 // What is not an application's role keeps its password.

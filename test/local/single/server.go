@@ -134,6 +134,14 @@ func (s *Server) Up(t testing.TB) {
 
 func (s *Server) log() string { return filepath.Join(filepath.Dir(s.folder), "log") }
 
+// Loud has the sessions of a superuser that begin from now on log all that they do, each in every way there is.
+const Loud = `alter role postgres set log_statement = 'all'; alter role postgres set log_min_duration_statement = 0;
+	alter role postgres set log_transaction_sample_rate = 1; alter role postgres set log_min_error_statement = 'debug5';
+	alter role postgres set debug_print_parse = on; alter role postgres set debug_print_plan = on;`
+
+// Secret is how a verifier begins, which no log is to have.
+const Secret = "SCRAM-SHA-256$"
+
 // Log is what the server has logged since it was started last.
 func (s *Server) Log(t testing.TB) string {
 	t.Helper()
