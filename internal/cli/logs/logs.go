@@ -244,12 +244,12 @@ func (f *follower) isNew(l logLine) bool {
 	return true
 }
 
-// write shows a line, if it is of what is asked for.
 // wants says whether a line is of whom the person asks for.
 func (o *logsOptions) wants(l logLine) bool {
 	return (!o.postgres || l.Source == sourcePostgreSQL) && (!o.agent || l.Source == sourceAgent)
 }
 
+// write shows a line, if it is of what is asked for.
 func (o *logsOptions) write(out io.Writer, l logLine) error {
 	if !o.wants(l) {
 		return nil

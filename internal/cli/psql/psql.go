@@ -79,8 +79,8 @@ func (o *psqlOptions) run(c *cobra.Command, name string, args []string) (err err
 		defer func() { err = errors.Join(err, terminal.Close()) }()
 	}
 	return cluster.Execution{
-		Pod: pod, Command: o.command(db, args, terminal != nil), In: c.InOrStdin(), Out: c.OutOrStdout(),
-		Err: c.ErrOrStderr(), Terminal: terminal,
+		Pod: pod, Command: o.command(db, args, terminal != nil), In: c.InOrStdin(),
+		Out: show.Passed(c.OutOrStdout(), terminal), Err: c.ErrOrStderr(), Terminal: terminal,
 	}.Run(c.Context(), &o.Cluster)
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	escape "toban.dev/internal/cli/root"
 )
 
 // bundle is a compressed archive that is written file by file.
@@ -24,8 +26,9 @@ func newBundle(out io.Writer, root string, at time.Time) *bundle {
 	return &bundle{zip: zip, tar: tar.NewWriter(zip), root: root, at: at}
 }
 
-// add writes a file.
+// add writes a file of text. Who helps reads it in a terminal.
 func (b *bundle) add(name string, content []byte) error {
+	content = escape.EscapedText(content)
 	header := &tar.Header{
 		Name: b.root + "/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: b.at, Format: tar.FormatPAX,
 	}

@@ -20,6 +20,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli/root"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
@@ -98,7 +99,8 @@ func (o *undeleteOptions) fromStore(ctx context.Context, api client.Client) ([]v
 		_, err := readFound(text)
 		return !errors.Is(err, errCut)
 	}
-	text, err := (&oneOffPod{Cluster: &o.Cluster, api: api, pod: pod, told: os.Stderr, whole: whole}).run(ctx)
+	told := root.Escaped(os.Stderr)
+	text, err := (&oneOffPod{Cluster: &o.Cluster, api: api, pod: pod, told: told, whole: whole}).run(ctx)
 	found, read := readFound(text)
 	if read == nil {
 		return databaseBackups(found, db.Spec.Backup), nil

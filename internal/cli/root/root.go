@@ -42,8 +42,14 @@ type ExitError struct{ Code int }
 // Error says which code it is.
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
-// Run runs a command with the program's arguments. It has said why it failed; exit is the code for that.
+// Run runs a command with the program's arguments. It has said why it failed; exit is the code for that. All that it
+// and its verbs print is Escaped.
 func Run(ctx context.Context, root *cobra.Command, exit func(error) int) int {
+	out, said := &escaped{to: root.OutOrStdout()}, &escaped{to: root.ErrOrStderr()}
+	root.SetOut(out)
+	root.SetErr(said)
+	defer said.end()
+	defer out.end()
 	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == completes {
 		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
 	}
@@ -55,6 +61,6 @@ func Run(ctx context.Context, root *cobra.Command, exit func(error) int) int {
 	if errors.As(err, &ended) {
 		return ended.Code // the program has said why
 	}
-	fmt.Fprintln(os.Stderr, "toban:", err)
+	fmt.Fprintln(said, "toban:", err)
 	return exit(err)
 }

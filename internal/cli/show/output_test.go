@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"testing"
 )
 
@@ -26,5 +27,36 @@ func TestTextJSONAndYAMLAreOfOneValue(t *testing.T) {
 	}
 	if err := (&Output{"xml"}).Show(io.Discard, value, text); err == nil {
 		t.Error("it takes xml")
+	}
+}
+
+// escaping is a writer in front of another one, as that of all verbs is.
+type escaping struct{ io.Writer }
+
+func (e escaping) Raw() io.Writer { return e.Writer }
+
+// A terminal is known behind what escapes text, and what is our own still reaches it.
+func TestATerminalBehindEscapes(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	if !IsTerminal(escaping{terminal}) {
+		t.Error("it is not known")
+	}
+	var file bytes.Buffer
+	for what, right := range map[string]bool{
+		"a program that has the terminal": Passed(escaping{terminal}, &Terminal{}) == terminal,
+		"one that has it not":             Passed(escaping{terminal}, nil) == escaping{terminal},
+		"one whose output is a file's":    Passed(escaping{&file}, nil) == &file,
+	} {
+		if !right {
+			t.Errorf("the output of %s is passed on to something else", what)
+		}
+	}
+	Clear(escaping{&file})
+	if IsTerminal(escaping{&file}) || file.Len() > 0 {
+		t.Errorf("a file is taken for a terminal, and has %q", &file)
 	}
 }

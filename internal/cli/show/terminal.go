@@ -29,8 +29,35 @@ func IsTerminal(stream any) bool {
 	return ok
 }
 
+// Passed is where a program in a Pod writes: past the escapes of text where it has the terminal for itself, and into a
+// file or another program.
+func Passed(out io.Writer, terminal *Terminal) io.Writer {
+	if terminal == nil && IsTerminal(out) {
+		return out
+	}
+	return raw(out)
+}
+
+// raw is what a stream writes to that escapes text (root.Escaped).
+func raw(out io.Writer) io.Writer {
+	if escaped, is := out.(interface{ Raw() io.Writer }); is {
+		return escaped.Raw()
+	}
+	return out
+}
+
+// Clear empties a person's terminal; another stream stays as it is.
+func Clear(out io.Writer) {
+	if terminal, is := terminalOf(out); is {
+		fmt.Fprint(terminal, "\x1b[H\x1b[2J") // ECMA-48: home, and erase the page
+	}
+}
+
 // terminalOf is the file of a stream that is a person's terminal; it says so.
 func terminalOf(stream any) (*os.File, bool) {
+	if out, writes := stream.(io.Writer); writes {
+		stream = raw(out)
+	}
 	file, ok := stream.(*os.File)
 	return file, ok && term.IsTerminal(int(file.Fd()))
 }

@@ -59,8 +59,8 @@ func (o *topOptions) run(ctx context.Context, out io.Writer, name string) error 
 		if err != nil {
 			return err
 		}
-		if o.watch && show.IsTerminal(out) {
-			fmt.Fprint(out, "\x1b[H\x1b[2J") // ECMA-48: home, and erase the page
+		if o.watch {
+			show.Clear(out)
 		}
 		if err := o.Output.Show(out, shown, shown.write); err != nil || !o.watch {
 			return err
