@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -26,6 +27,8 @@ type startable struct {
 	settings postgres.Settings // those that it was started with
 	started  int
 	fails    error // how a start ends
+	// ends says that it ends with settings that it was started with, nil for never.
+	ends func(postgres.Settings) bool
 	// missing are folders of tablespaces that it ends for while they are not there.
 	missing []string
 }
@@ -48,6 +51,10 @@ func (s *startable) SetStandby(standby bool) error                  { s.standby 
 func (s *startable) Check(context.Context, postgres.Settings) error { return nil }
 func (s *startable) Configure(next postgres.Settings) error         { s.settings = next; return nil }
 func (s *startable) Ready(context.Context) error {
+	if s.ends != nil && s.ends(s.settings) {
+		close(s.done)
+		return errors.New("the server has ended: out of memory")
+	}
 	if folder := s.MissingTablespace(); folder != "" {
 		close(s.done)
 		return fmt.Errorf("the server has ended: directory %q does not exist", folder)
@@ -75,6 +82,23 @@ func launch(t *testing.T, server *startable) *Launcher {
 		Require: func(r ha.Rule) { rule = r }, Rule: func() ha.Rule { return rule }, Flags: &Flags{},
 		Status: status.New(protocol.Status{}), Post: func(machine.Event) {}, Publish: func(protocol.Role) {},
 		Current: &atomic.Pointer[Server]{},
+	}
+}
+
+// A server that ends with what is wanted, and with what was good, is started with PostgreSQL's defaults.
+func TestAServerThatEndsWithItsConfigurationIsStartedWithoutIt(t *testing.T) {
+	server := &startable{ends: func(s postgres.Settings) bool { return s.Parameters != nil }}
+	l := launch(t, server)
+	l.Wanted = func() protocol.Config {
+		return protocol.Config{Revision: "2", Parameters: map[string]string{"huge_pages": "on"}}
+	}
+	if err := l.Good.store(candidate{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}}); err != nil {
+		t.Fatal(err)
+	}
+	err := l.Start(t.Context(), machine.Command{Kind: machine.StartStandby})
+	if now := l.Status.Get(); err != nil || server.started != 3 || now.ConfigRevision != revisionDefaults ||
+		now.RejectedRevision != "2" || !strings.Contains(now.ConfigError, "out of memory") {
+		t.Errorf("it was started %d times, and says %+v: %v", server.started, now, err)
 	}
 }
 
