@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -73,8 +72,9 @@ type configuration struct {
 	// shut is since when it is known that the server lets no client in, zero where it does, or that is not known.
 	shut time.Time
 	runs candidate
-	// judged says that it is known whether sessions begin under what runs.
+	// judged says that it is known whether sessions begin under what runs, turns counts what the server ran with.
 	judged bool
+	turns  int
 	check  configCheck
 	// Unruled says that commits may not wait though a rule is in the configuration: the server has run without any, and
 	// only its checkpointer knows whether it has read another since.
@@ -213,101 +213,14 @@ func (c *configuration) follow(ctx context.Context, session configSession, confi
 	if err != nil {
 		return err
 	}
-	same := wanted.Revision == c.runs.Revision && reflect.DeepEqual(settings, c.settings) && c.knowsShut()
-	if same && c.judged {
+	if wanted.Revision == c.runs.Revision && reflect.DeepEqual(settings, c.settings) && c.knowsShut() {
 		c.report.accept(wanted.Revision, config.Revision)
 		return nil
-	}
-	formers := c.formers(wanted.Revision)
-	if !same {
-		if err := c.reload(ctx, session, settings); err != nil {
-			return err
-		}
-		c.run(settings, wanted)
-	}
-	proven, err := c.judge(ctx, session, wanted, formers)
-	if err != nil {
-		return err
-	}
-	return c.adopt(ctx, session, wanted, config.Revision, proven)
-}
-
-// formers are the configurations to come back to from one that lets no session begin, in the order to try: the one that
-// the server ran with, where sessions began then, the last that was good, and PostgreSQL's defaults.
-func (c *configuration) formers(but string) []candidate {
-	var list []candidate
-	if c.judged {
-		list = append(list, c.runs)
-	}
-	if g, ok := c.good.load(); ok {
-		list = append(list, g)
-	}
-	list = append(list, candidate{Revision: revisionDefaults})
-	var out []candidate
-	for _, one := range list {
-		if one.Revision != but && !slices.ContainsFunc(out, func(o candidate) bool { return o.Revision == one.Revision }) {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
-// judge has a session begin under what the server has just read, or was started with. Where PostgreSQL refuses it, and
-// does not under a former configuration, the server goes on with that one, and this one is rejected. Where it refuses
-// it under all of them, none is at fault. Where it does not answer, or has no room, nothing is known yet. It is called
-// with the files locked.
-func (c *configuration) judge(
-	ctx context.Context, session configSession, judged candidate, formers []candidate,
-) (proven bool, err error) {
-	if c.judged {
-		return false, nil // only its role has changed
-	}
-	refusal := c.login(ctx)
-	if !postgres.Refuses(refusal) {
-		c.judged = refusal == nil
-		return c.judged, nil
-	}
-	for _, former := range formers {
-		if err := c.turnTo(ctx, session, former); err != nil {
-			return false, err
-		}
-		if c.login(ctx) == nil {
-			c.judged = true
-			c.comeBackTo(former)
-			return false, postgres.RejectedByLogin(refusal)
-		}
-	}
-	if err := c.turnTo(ctx, session, judged); err != nil {
-		return false, err
-	}
-	c.judged = true
-	c.log.Warn("new sessions are refused, whatever the configuration", "error", refusal.Error())
-	return false, nil
-}
-
-// turnTo has the server run with a configuration, of which is not known yet whether sessions begin. It is called with
-// the files locked.
-func (c *configuration) turnTo(ctx context.Context, session configSession, to candidate) error {
-	settings, err := c.settingsOf(to)
-	if err != nil {
-		return err
 	}
 	if err := c.reload(ctx, session, settings); err != nil {
 		return err
 	}
-	c.run(settings, to)
-	return nil
-}
-
-// comeBackTo has a former configuration be what remains.
-func (c *configuration) comeBackTo(former candidate) {
-	if former.Revision != revisionDefaults {
-		c.keep(former)
-		return
-	}
-	if err := c.good.forget(); err != nil {
-		c.log.Warn("the former configuration lets no session begin, and could not be removed", "error", err.Error())
-	}
+	return c.adopt(ctx, session, settings, wanted, config.Revision)
 }
 
 // toRun is the wanted configuration once PostgreSQL has said that it takes it, and until then what runs. It is
@@ -347,22 +260,18 @@ func (c *configuration) checkAside(settings postgres.Settings) error {
 	return err
 }
 
-// adopt reports a configuration that runs, together with what of it waits for a
-// restart. Where nothing does, and a session has begun under it, it is the one to come back to; else
-// only the start with it proves it.
+// adopt reports a reloaded configuration together with what of it waits for a
+// restart.
 func (c *configuration) adopt(
-	ctx context.Context, session configSession, runs candidate, wanted string, proven bool,
+	ctx context.Context, session configSession, settings postgres.Settings, runs candidate, wanted string,
 ) error {
 	pending, err := session.PendingRestart(ctx)
 	if err != nil {
-		c.judged = false
 		return err
 	}
+	c.run(settings, runs)
 	c.report.pending(pending)
 	c.report.accept(runs.Revision, wanted)
-	if proven && len(pending) == 0 {
-		c.keep(runs)
-	}
 	return nil
 }
 
@@ -447,6 +356,7 @@ func (c *configuration) Rewrite() error {
 // files locked.
 func (c *configuration) run(settings postgres.Settings, runs candidate) {
 	c.judged = c.judged && runs.Revision == c.runs.Revision
+	c.turns++
 	c.use(settings)
 	c.seeShut()
 	c.runs = runs

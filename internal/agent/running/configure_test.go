@@ -131,7 +131,7 @@ func TestAConfigurationIsAppliedAsFarAsPostgreSQLTakesIt(t *testing.T) {
 					t.Error("it was not asked about first")
 				}
 				synctest.Wait() // PostgreSQL has been asked
-				err := config.apply(t.Context(), server)
+				err := errors.Join(config.apply(t.Context(), server), config.prove(t.Context(), server))
 				if (err != nil) != c.failed {
 					t.Fatal(err)
 				}
@@ -160,7 +160,7 @@ func (s *settings) follows(t *testing.T, config *configuration) int {
 	t.Helper()
 	before := s.reloads
 	for range 4 {
-		if err := config.apply(t.Context(), s); err != nil {
+		if err := errors.Join(config.apply(t.Context(), s), config.prove(t.Context(), s)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -213,6 +213,62 @@ func TestAConfigurationThatLetsNoSessionBeginIsTakenBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What the server runs with by the time that the session has begun is not judged by it.
+func TestAnotherConfigurationIsNotJudgedByTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, _ := configured1(t)
+		config.judged = false
+		server.refuses = func(postgres.Settings) error {
+			server.refuses = nil
+			config.files.Lock()
+			defer config.files.Unlock()
+			config.run(config.settings, candidate{Revision: "3"})
+			return nil
+		}
+		if err := config.prove(t.Context(), server); err != nil || config.judged {
+			t.Errorf("judged: %t, %v", config.judged, err)
+		}
+	})
+}
+
+// Where the server started with what was good, because it ended with what is wanted, it says why of that.
+func TestWhatWasRefusedFirstIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, board := configured1(t)
+		config.judged = false
+		config.report.remember(config.runs, "2", endedError{errors.New("it ended")})
+		server.refuses = withoutLibrary("1MB")
+		server.follows(t, config)
+		if now := board.Get(); now.ConfigRevision != revisionDefaults || now.RejectedRevision != "2" ||
+			now.ConfigError != "it ended" {
+			t.Errorf("it says %+v", now)
+		}
+	})
+}
+
+// What was good is not forgotten because the server did not answer while it was tried again.
+func TestWhatWasGoodIsNotForgottenForNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, board := configured1(t)
+		late := true
+		server.refuses = func(runs postgres.Settings) error {
+			if runs.Parameters["work_mem"] == "1MB" && late {
+				return context.DeadlineExceeded
+			}
+			return withoutLibrary("2MB")(runs)
+		}
+		server.follows(t, config)
+		if good, ok := config.good.load(); !ok || config.judged {
+			t.Errorf("to come back to is %+v, judged: %t", good, config.judged)
+		}
+		late = false
+		server.follows(t, config)
+		if now := board.Get(); now.ConfigRevision != "1" || now.RejectedRevision != "2" || !config.judged {
+			t.Errorf("it says %+v", now)
+		}
+	})
 }
 
 // A server that is full, or does not answer, says nothing of its configuration: it is judged when it does.

@@ -279,6 +279,9 @@ func (t *monitor) update(ctx context.Context) error {
 	if err := t.config.apply(ctx, t.session); err != nil {
 		return err
 	}
+	if err := t.config.prove(ctx, t.session); err != nil {
+		return err
+	}
 	if err := t.spareRoom(ctx); err != nil {
 		return err
 	}

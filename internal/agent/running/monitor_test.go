@@ -202,7 +202,7 @@ func TestWhatIsRefusedIsPutRight(t *testing.T) {
 			w.observeOnce(t.Context())
 			synctest.Wait()
 		}
-		if w.last(t).Failure != "" || w.board.Get().Reason != ReasonRefuses || server.reloads != 1 {
+		if w.last(t).Failure != "" || w.board.Get().Reason != ReasonRefuses || server.reloads != 1 || !config.judged {
 			t.Errorf("the machine is told %+v, and it was reloaded %d times", w.last(t), server.reloads)
 		}
 		w.server.unwilling = nil
