@@ -58,10 +58,11 @@ func (i *Instance) wishFor(e Event) {
 	case RestartAsked:
 		w.restartServer = true
 	case ResignAsked:
-		again := w.Resign && e.Restart == w.restart && e.To == w.To // one that is asked again is the same wish
+		restart := e.Restart || w.Resign && w.restart             // a restart that waits for a successor stays one
+		again := w.Resign && restart == w.restart && e.To == w.To // one that is asked again is the same wish
 		if w.refused = ""; !w.Leaving && !again {
 			*w = wish{
-				Wish: ha.Wish{Resign: true, To: e.To}, since: i.now, restart: e.Restart, restartServer: w.restartServer,
+				Wish: ha.Wish{Resign: true, To: e.To}, since: i.now, restart: restart, restartServer: w.restartServer,
 			}
 		}
 	}
@@ -80,11 +81,9 @@ func (i *Instance) dropWish() {
 	if !granted && !late {
 		return
 	}
-	next := wish{restartServer: w.restartServer}
+	next := wish{restartServer: w.restartServer || !granted && w.restart}
 	switch {
-	case granted:
-	case w.restart:
-		next.restartServer = true
+	case granted || w.restart && w.To == "":
 	case w.To != "":
 		next.refused = w.To + " can't take over: it is no voter, does not stream or answer, or too few could vote"
 	default:

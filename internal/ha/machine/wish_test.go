@@ -138,6 +138,27 @@ func TestARestartOutlivesAHandOverThatIsTakenBack(t *testing.T) {
 	}
 }
 
+// A restart that waits for a successor is made in place in the end, also where a switchover was asked for meanwhile. That
+// one is refused.
+func TestARestartOutlivesASwitchoverThatIsInVain(t *testing.T) {
+	t.Parallel()
+	for _, to := range []string{"", "db-1"} {
+		r := served(t)
+		r.others(func(p *ha.Peer) { p.Eligible = false })
+		r.step(ResignAsked{Restart: true})
+		r.step(ResignAsked{To: to})
+		for range 50 {
+			r.others(func(p *ha.Peer) { p.Eligible = false })
+			if r.pass(250 * time.Millisecond); r.commanded(Stop) {
+				break
+			}
+		}
+		if !r.commanded(Stop) || r.Peer().Resigned || (r.WishRefused() != "") != (to != "") {
+			t.Errorf("to %q: it was not restarted in place, or says %q: %s", to, r.WishRefused(), r)
+		}
+	}
+}
+
 // A hand-over that is asked for during the checkpoint before a restart is made: the restart would pass for it.
 func TestAHandOverIsNotTakenForARestart(t *testing.T) {
 	t.Parallel()
