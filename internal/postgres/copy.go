@@ -48,7 +48,16 @@ func (s *Server) Clone(
 	if err := s.clearFormer(); err != nil {
 		return err
 	}
-	return s.Data.grow(ctx, func() error {
+	spaces := s.spacesOf(ctx, from, progress)
+	if err := s.Data.sweepSpaces(spaces); err != nil {
+		return err
+	}
+	mapping, err := mapSpaces(spaces)
+	if err != nil {
+		return err
+	}
+	args = append(args, mapping...)
+	err = s.Data.grow(ctx, func() error {
 		c := &copying{programs: s.Programs, data: s.Data, mayDiscard: mayDiscard}
 		err := c.run(ctx, args, progress)
 		if err != nil && c.slotLost.yes() {
@@ -62,6 +71,7 @@ func (s *Server) Clone(
 		}
 		return nil
 	})
+	return errors.Join(err, s.Data.sweepSpaces(spaces))
 }
 
 // copying is a copy that grows beside the data.

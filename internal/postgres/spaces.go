@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ofCopy is how the folder of a tablespace ends that a copy has made beside one with something in it.
+var ofCopy = regexp.MustCompile(`\.toban-[0-9a-f]{8}$`)
+
+// spacesOf are the folders of the tablespaces that a source has. Where it does not say, a copy goes on as if there were
+// none: pg_basebackup then has them where the source has them, or says that it can't.
+func (s *Server) spacesOf(ctx context.Context, from string, progress io.Writer) []string {
+	const query = `select pg_catalog.pg_tablespace_location(oid) from pg_catalog.pg_tablespace
+		where pg_catalog.pg_tablespace_location(oid) like '/%'`
+	cmd := s.Programs.command(ctx, "psql", "--no-psqlrc", "--no-password", "--tuples-only", "--no-align",
+		"--record-separator-zero", "--command", query, from+" dbname=postgres")
+	cmd.Env = append(cmd.Env, askingSource())
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, progress
+	if err := Children.Run(cmd); err != nil {
+		_, _ = fmt.Fprintf(progress, "the source does not say which tablespaces it has: %v\n", err)
+		return nil
+	}
+	return slices.DeleteFunc(strings.Split(said.String(), "\x00"), func(folder string) bool {
+		return strings.TrimSpace(folder) == ""
+	})
+}
+
+// mapSpaces are the options by which pg_basebackup gives tablespaces folders of their own. It wants them to be empty,
+// and where a copy takes the place of data that has tablespaces, or had some, they are not.
+func mapSpaces(folders []string) (options []string, err error) {
+	escape := strings.NewReplacer(`=`, `\=`)
+	for _, folder := range folders {
+		target := ofCopy.ReplaceAllString(folder, "")
+		entries, err := os.ReadDir(target)
+		if err != nil && !os.IsNotExist(err) {
+			return nil, fmt.Errorf("look at the folder of a tablespace: %w", err)
+		}
+		if len(entries) > 0 {
+			mark := make([]byte, 4)
+			_, _ = rand.Read(mark) // it never fails
+			target += ".toban-" + hex.EncodeToString(mark)
+		}
+		if target != folder {
+			options = append(options, "--tablespace-mapping", escape.Replace(folder)+"="+escape.Replace(target))
+		}
+	}
+	return options, nil
+}
+
+// sweepSpaces removes what no data on the volume has any more of the folders of tablespaces: what copies have made that
+// were given up, and what data had that was replaced. Of a folder that somebody else has made only what PostgreSQL has
+// made in it goes (PG_17_…, PostgreSQL 17 documentation, 65.1). Folders that are not on the volume stay.
+func (d DataDirectory) sweepSpaces(folders []string) error {
+	if len(folders) == 0 {
+		return nil
+	}
+	volume, err := filepath.EvalSymlinks(d.Volume)
+	if err != nil {
+		return fmt.Errorf("look for the folders of tablespaces: %w", err)
+	}
+	used, err := d.linkedSpaces()
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		base := ofCopy.ReplaceAllString(folder, "")
+		copies, err := filepath.Glob(quoteGlob(base) + ".toban-*")
+		if err != nil {
+			return fmt.Errorf("look for the folders of tablespaces: %w", err)
+		}
+		for _, path := range append(copies, base) {
+			if !strings.HasPrefix(path, volume+"/") || used[path] {
+				continue
+			}
+			if err := clearSpace(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clearSpace removes what PostgreSQL has made in the folder of a tablespace, and the folder if a copy has made it.
+func clearSpace(folder string) error {
+	made, err := filepath.Glob(filepath.Join(quoteGlob(folder), "PG_*"))
+	if err != nil {
+		return fmt.Errorf("remove what is left of a tablespace: %w", err)
+	}
+	for _, path := range made {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove what is left of a tablespace: %w", err)
+		}
+	}
+	if ofCopy.MatchString(folder) {
+		_ = os.Remove(folder) // somebody else's things may be in it
+	}
+	return nil
+}
+
+// linkedSpaces are the folders that any data on the volume has tablespaces in, also what was set aside.
+func (d DataDirectory) linkedSpaces() (map[string]bool, error) {
+	used := map[string]bool{}
+	for _, pattern := range []string{"*/pg_tblspc/*", "*/*/pg_tblspc/*"} {
+		links, err := filepath.Glob(filepath.Join(quoteGlob(d.Volume), pattern))
+		if err != nil {
+			return nil, fmt.Errorf("look for the folders of tablespaces: %w", err)
+		}
+		for _, link := range links {
+			folder, err := os.Readlink(link)
+			if err != nil {
+				continue // one inside of the data directory (allow_in_place_tablespaces)
+			}
+			used[folder] = true
+			if real, err := filepath.EvalSymlinks(folder); err == nil {
+				used[real] = true
+			}
+		}
+	}
+	return used, nil
+}
+
+// quoteGlob has a path stand for itself in a pattern.
+func quoteGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
