@@ -350,7 +350,7 @@ func (a *Agent) beginElections(life context.Context, before *resumed) {
 func (a *Agent) operate(life context.Context) {
 	good := filepath.Join(volume.StateFolder(a.options.Volume), "good.json")
 	launcher := &running.Launcher{
-		Name: a.options.Name, Server: a.server, ServerLog: a.serverLog, Wanted: a.configs.get,
+		Name: a.options.Name, Volume: a.options.Volume, Server: a.server, ServerLog: a.serverLog, Wanted: a.configs.get,
 		HardState: a.states.Get, Good: running.LastKnownGood(good),
 		Slots: a.members.slots, Upstream: a.members.upstream, Archived: a.leader.archived, AllStream: a.leader.hasAll,
 		Require: a.demands.require, Rule: a.demands.rule, Status: a.status, Flags: &a.flags, Post: a.post,

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,31 +103,24 @@ func (s *Server) ProveLogin(ctx context.Context) error {
 	return nil
 }
 
-// Refuses says that the server has answered who asked for a session, or for something in one, and does not do it; not
-// because it starts or stops, or was told to give up (class 57), or has no room (class 53; PostgreSQL 17 documentation,
-// appendix A).
+// Refuses says that the server has answered who asked for a session, and lets nobody in by what is configured; not
+// because it starts or stops (class 57), has no room (class 53), or ended it for what it replays (class 40; PostgreSQL
+// 17 documentation, appendix A), nor because of what RefusesUs is for.
 func Refuses(err error) bool {
-	return sql.Error(err) != nil && !sql.InClass(sql.Code(err), "53", "57")
+	return sql.Error(err) != nil && !sql.InClass(sql.Code(err), "53", "57", "40") && !RefusesUs(err)
 }
 
-// RefusesUs says that the server lets nobody in who asks as we do, by what is in its catalog: the role may not log in
-// (class 28), or the database is gone (3D000) or takes no sessions (55000). The server lives.
+// RefusesUs says of who asked for a session that nobody is let in who asks as we do, by what is in the server's
+// catalog: the role may not log in (class 28), or the database is gone (3D000) or takes no sessions (55000).
 func RefusesUs(err error) bool {
 	return sql.InClass(sql.Code(err), "28", "3D", "55")
 }
 
-// LetIn lets sessions of our own begin again, where somebody has taken that from the role postgres or the database
-// postgres. It is to run on a primary, and writes only what is not so yet.
-func (s *Session) LetIn(ctx context.Context) error {
-	const statement = `do $$ begin
-		if not (select rolcanlogin from pg_roles where rolname = 'postgres') then
-			alter role postgres login;
-		end if;
-		if exists (select from pg_database where datname = 'postgres' and not datallowconn) then
-			alter database postgres allow_connections true;
-		end if;
-	end $$`
-	return sql.Do(ctx, s.conn, "let the role postgres log in again", statement)
+// RefusesBesides says that a server which does what its role asks has refused something else: it lives. It is none
+// where it can't read its files (58030, XX001 and XX002).
+func RefusesBesides(err error) bool {
+	code := sql.Code(err)
+	return code != "" && !sql.InClass(code, "57") && !slices.Contains([]string{"58030", "XX001", "XX002"}, code)
 }
 
 // TooManyClients says that the server had no room for another session. It lives:
@@ -229,11 +223,18 @@ func withoutTriggers(ctx context.Context, conn *pgx.Conn) error {
 	return sql.Do(ctx, conn, "keep event triggers at login from our own roles", sql.WithoutTriggers)
 }
 
-// CloseMaintenance lets nobody connect to the databases postgres and template1 but superusers, our own roles and those
+// KeepMaintenance lets nobody connect to the databases postgres and template1 but superusers, our own roles and those
 // to whom a superuser has granted it. By itself PostgreSQL lets every role in, where an application's could hold locks
-// that ours wait for, and by a session in the template alone keep everybody from CREATE DATABASE.
-func (s *Session) CloseMaintenance(ctx context.Context) error {
+// that ours wait for, and by a session in the template alone keep everybody from CREATE DATABASE. Us it lets in again
+// where somebody has taken that from the role postgres or the database postgres. It writes only what is not so yet.
+func (s *Session) KeepMaintenance(ctx context.Context) error {
 	const statement = `do $$ begin
+		if not (select rolcanlogin from pg_roles where rolname = 'postgres') then
+			alter role postgres login;
+		end if;
+		if exists (select from pg_database where datname = 'postgres' and not datallowconn) then
+			alter database postgres allow_connections true;
+		end if;
 		if exists (select from pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba)))
 			where datname = 'postgres' and grantee = 0) then
 			grant connect on database postgres to toban_replication, toban_backup;
@@ -244,7 +245,7 @@ func (s *Session) CloseMaintenance(ctx context.Context) error {
 			revoke all on database template1 from public;
 		end if;
 	end $$`
-	return sql.Do(ctx, s.conn, "close the databases postgres and template1 to applications", statement)
+	return sql.Do(ctx, s.conn, "keep the databases postgres and template1 to us", statement)
 }
 
 // ownRoles are those that are no clients. What applies the changes of another side has no client at all.

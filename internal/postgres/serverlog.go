@@ -107,7 +107,8 @@ var (
 // missingTablespace is the folder that a server's last words name as missing for a tablespace, "" if they name none.
 func missingTablespace(lines []string) string {
 	for i, line := range slices.Backward(lines) {
-		if found := noFolder.FindStringSubmatch(line); found != nil && slices.ContainsFunc(lines[i:], redoCreate.MatchString) {
+		found := noFolder.FindStringSubmatch(line)
+		if found != nil && slices.ContainsFunc(lines[i:], redoCreate.MatchString) {
 			return found[1]
 		}
 	}

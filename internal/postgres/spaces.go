@@ -121,8 +121,8 @@ func (d DataDirectory) linkedSpaces() (map[string]bool, error) {
 				continue // one inside of the data directory (allow_in_place_tablespaces)
 			}
 			used[folder] = true
-			if real, err := filepath.EvalSymlinks(folder); err == nil {
-				used[real] = true
+			if resolved, err := filepath.EvalSymlinks(folder); err == nil {
+				used[resolved] = true
 			}
 		}
 	}

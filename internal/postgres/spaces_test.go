@@ -52,7 +52,8 @@ func TestACopyHasTablespacesInFoldersOfItsOwn(t *testing.T) {
 func TestWhatNoDataHasOfTablespacesIsRemoved(t *testing.T) {
 	d := spaces(t, []string{"s/fast.toban-00000001"}, []string{"s/fast.toban-00000002", "s/old"})
 	stay := []string{
-		"s/fast.toban-00000001/PG_17_1", "s/fast.toban-00000002/PG_17_1", "s/old/PG_17_1", "s/fast/mine", "s/other/PG_17_1",
+		"s/fast.toban-00000001/PG_17_1", "s/fast.toban-00000002/PG_17_1", "s/old/PG_17_1", "s/fast/mine",
+		"s/other/PG_17_1",
 	}
 	gone := []string{"s/fast.toban-00000003/PG_17_1", "s/fast/PG_17_1", "s/fast/PG_16_9"}
 	for _, path := range append(slices.Clone(stay), gone...) {

@@ -10,40 +10,46 @@ import (
 	"testing"
 )
 
-// behindMount has an agent run with a folder of its own in the place of a shared one, as each Pod has its own files.
-func behindMount(cmd *exec.Cmd, folder string) {
-	as := cmd.SysProcAttr.Credential
-	args := append([]string{"--mount", "sh", "-c", `mount -t tmpfs none "$0" && chmod 777 "$0" && exec setpriv "$@"`,
-		folder, "--reuid", strconv.Itoa(int(as.Uid)), "--regid", strconv.Itoa(int(as.Gid)), "--clear-groups"}, cmd.Path)
-	args = append(args, cmd.Args[1:]...)
+// atOnePath has the agents' volumes at the same path, as in Pods.
+func (c *cluster) atOnePath(name string, cmd *exec.Cmd) {
+	as, own, shared := cmd.SysProcAttr.Credential, filepath.Join(c.folder, name, "volume"), c.sharedPath()
+	args := append([]string{"--mount", "sh", "-c", `mount --bind "$0" "$1" && shift && exec setpriv "$@"`, own, shared,
+		"--reuid", strconv.Itoa(int(as.Uid)), "--regid", strconv.Itoa(int(as.Gid)), "--clear-groups"}, cmd.Path)
+	for _, arg := range cmd.Args[1:] {
+		args = append(args, strings.Replace(arg, own, shared, 1))
+	}
 	behind := exec.Command("unshare", args...)
 	behind.Env, behind.SysProcAttr = cmd.Env, &syscall.SysProcAttr{Setpgid: true}
 	*cmd = *behind
 }
 
+// sharedPath is where they have them.
+func (c *cluster) sharedPath() string { return filepath.Join(c.folder, "pgdata") }
+
 // A tablespace that somebody makes on the primary gets its folder on each standby, and they go on.
 func TestATablespaceReachesTheStandbys(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
-	spaces := filepath.Join(c.folder, "spaces")
-	if err := os.MkdirAll(filepath.Join(spaces, "fast"), 0o700); err != nil {
+	const fast = "tablespaces/fast"
+	if err := os.MkdirAll(c.sharedPath(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c.own(spaces)
-	c.own(filepath.Join(spaces, "fast"))
-	c.wrap = func(name string, cmd *exec.Cmd) {
-		if name != "db-0" {
-			behindMount(cmd, spaces)
-		}
-	}
+	c.own(c.sharedPath())
+	c.wrap = c.atOnePath
 	c.form()
-	c.exec("db-0", "create tablespace fast location '"+filepath.Join(spaces, "fast")+"'",
+	if err := os.MkdirAll(filepath.Join(c.folder, "db-0/volume", fast), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.own(filepath.Join(c.folder, "db-0/volume/tablespaces"))
+	c.own(filepath.Join(c.folder, "db-0/volume", fast))
+	c.exec("db-0", "create tablespace fast location '"+filepath.Join(c.sharedPath(), fast)+"'",
 		"create table there (n int) tablespace fast", "insert into there select generate_series(1, 1000)")
 	for _, name := range []string{"db-1", "db-2"} {
 		c.await(name, "streaming", streaming)
 		c.awaitQuery(name, "select count(*)::text from there", "1000")
 	}
-	if copies := strings.Count(c.logs["db-1"].String()+c.logs["db-2"].String(), "pg_basebackup: base backup completed"); copies != 2 {
+	said := c.logs["db-1"].String() + c.logs["db-2"].String()
+	if copies := strings.Count(said, "pg_basebackup: base backup completed"); copies != 2 {
 		t.Errorf("the standbys were copied %d times, and not once each", copies)
 	}
 	c.kill("db-0", syscall.SIGKILL)

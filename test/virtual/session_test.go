@@ -170,8 +170,7 @@ func (s *session) Standbys(ctx context.Context) (names, impostors []string, err 
 // EnsureReplication and the next ones are postgres.Session's. The model has no roles and no slots.
 func (s *session) EnsureReplication(ctx context.Context) error       { return s.query(ctx) }
 func (s *session) EnsurePooler(ctx context.Context, _ bool) error    { return s.query(ctx) }
-func (s *session) CloseMaintenance(ctx context.Context) error        { return s.query(ctx) }
-func (s *session) LetIn(ctx context.Context) error                   { return s.query(ctx) }
+func (s *session) KeepMaintenance(ctx context.Context) error         { return s.query(ctx) }
 func (s *session) EnsureSlot(ctx context.Context, _ string) error    { return s.query(ctx) }
 func (s *session) EnsureSlots(ctx context.Context, _ []string) error { return s.query(ctx) }
 func (s *session) KeepLinkSlots(ctx context.Context) (bool, error)   { return false, s.query(ctx) }

@@ -32,12 +32,14 @@ type answering struct {
 	follows bool
 	// ended has an entry for each time that those who write were ended: whether those who read were too.
 	ended []bool
-	// refuses says why no session can be had, refusesClients why none of a client's kind, fails why a question is not answered, hangs that it takes for ever.
+	// refuses says why no session can be had, refusesClients why none of a client's kind, fails why a question is not
+	// answered, hangs that it takes for ever.
 	refuses, refusesClients, fails error
 	hangs                          bool
 	// busy says that it does what its role asks, and is slow with the rest; unwilling why it refuses the rest.
 	busy      bool
 	unwilling error
+	noSlots   error // why it makes none
 }
 
 func (s *answering) Connect(ctx context.Context) (Session, error) {
@@ -81,7 +83,7 @@ func (s *answering) Standbys(ctx context.Context) (names, impostors []string, er
 	return s.standbys, nil, s.unwilling
 }
 
-func (s *answering) EnsureSlots(context.Context, []string) error { return nil }
+func (s *answering) EnsureSlots(context.Context, []string) error { return s.noSlots }
 func (s *answering) KeepLinkSlots(context.Context) (bool, error) { return false, nil }
 func (s *answering) GiveUpLink(context.Context, int64) ([]string, error) {
 	return nil, nil
@@ -90,9 +92,10 @@ func (s *answering) Follows(context.Context) (bool, error)    { return s.follows
 func (s *answering) ProveWrite(ctx context.Context) error     { return s.answer(ctx) }
 func (s *answering) EnsureReplication(context.Context) error  { return nil }
 func (s *answering) EnsurePooler(context.Context, bool) error { return nil }
-func (s *answering) CloseMaintenance(context.Context) error   { return nil }
-func (s *answering) LetIn(context.Context) error {
-	s.letIn++
+func (s *answering) KeepMaintenance(context.Context) error {
+	if s.refuses != nil {
+		s.letIn++
+	}
 	return nil
 }
 func (s *answering) Directory() DataDirectory                    { return s }

@@ -40,7 +40,7 @@ type chores struct {
 type choreSession interface {
 	EnsureReplication(ctx context.Context) error
 	EnsurePooler(ctx context.Context, wanted bool) error
-	CloseMaintenance(ctx context.Context) error
+	KeepMaintenance(ctx context.Context) error
 	EnsureSlots(ctx context.Context, want []string) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)
 	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)
@@ -59,7 +59,7 @@ func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest st
 	if err := session.EnsureReplication(ctx); err != nil {
 		return "", err
 	}
-	if err := session.CloseMaintenance(ctx); err != nil {
+	if err := session.KeepMaintenance(ctx); err != nil {
 		return "", err
 	}
 	if err := c.keepPooler(ctx, session); err != nil {

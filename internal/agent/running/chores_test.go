@@ -78,7 +78,7 @@ func (l *choreLog) EnsurePooler(_ context.Context, wanted bool) error {
 	return nil
 }
 
-func (l *choreLog) CloseMaintenance(context.Context) error { return l.note("maintenance") }
+func (l *choreLog) KeepMaintenance(context.Context) error { return l.note("maintenance") }
 func (l *choreLog) EnsureSlots(_ context.Context, want []string) error {
 	return l.note("slots " + strings.Join(want, " "))
 }

@@ -2,48 +2,76 @@ package running
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"toban.dev/internal/postgres"
 )
 
+// doubtInterval is how often it is judged anew at most whether sessions begin.
+const doubtInterval = time.Minute
+
 // prove has a session of a client's kind begin under what the server has read, or was started with: PostgreSQL takes
-// much that lets none begin. Where it refuses, and does not under what was good, or under its defaults, the server goes
-// on with that, and the configuration is rejected. Where it refuses under all of them, none is at fault. Where it does
-// not answer, or has no room, nothing is known yet. The files are not locked while a session begins: a change of the
-// role must not wait for that.
+// much that lets none begin. Where it refuses, twice, and does not under what was good, or under its defaults, the
+// server goes on with that, and the configuration is rejected. Where it refuses under all of them, none is at fault.
+// Where it does not answer, or has no room, nothing is known yet. The files are not locked while a session begins: a
+// change of the role must not wait for that.
 func (c *configuration) prove(ctx context.Context, session configSession) error {
 	tried, judged, turn := c.running()
 	if judged {
 		return nil
 	}
 	refusal := c.login(ctx)
+	if postgres.Refuses(refusal) {
+		refusal = c.login(ctx)
+	}
 	switch {
 	case refusal == nil:
 		return c.pass(ctx, session, turn)
 	case !postgres.Refuses(refusal):
 		return nil
 	}
-	for _, former := range c.formers(tried.Revision) {
-		turn, err := c.turnTo(ctx, session, former)
-		if err != nil {
+	for _, former := range c.formers(tried) {
+		if done, err := c.comeBack(ctx, session, former, tried, refusal); done || err != nil {
 			return err
 		}
-		if again := c.login(ctx); postgres.Refuses(again) {
-			continue
-		} else if again != nil || !c.judge(turn) {
-			return nil // what is wanted is tried anew
-		}
-		c.comeBackTo(former)
-		if tried.Revision == c.wanted().Revision { // else it is rejected already, or no more wanted
-			c.report.refuse(tried.Revision, postgres.RejectedByLogin(refusal))
-		}
-		return nil
 	}
 	turn, err := c.turnTo(ctx, session, tried)
-	if err == nil && c.judge(turn) {
-		c.log.Warn("new sessions are refused, whatever the configuration", "error", refusal.Error())
+	if err != nil {
+		return err
 	}
-	return err
+	c.judge(turn)
+	c.log.Warn("new sessions are refused, whatever the configuration", "error", refusal.Error())
+	return nil
+}
+
+// comeBack has the server go on with a former configuration, if sessions begin under it. It is done too where that
+// can't be said: what is wanted is tried anew then.
+func (c *configuration) comeBack(
+	ctx context.Context, session configSession, former, tried candidate, refusal error,
+) (done bool, err error) {
+	turn, err := c.turnTo(ctx, session, former)
+	var rejected *postgres.RejectedError
+	if errors.As(err, &rejected) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	again := c.login(ctx)
+	if postgres.Refuses(again) {
+		return false, nil
+	}
+	if again != nil || !c.judge(turn) {
+		return true, nil
+	}
+	if former.Revision == revisionDefaults {
+		c.forget()
+	}
+	if tried.Revision == c.wanted().Revision { // else it is rejected already, or no more wanted
+		c.report.refuse(tried.Revision, postgres.RejectedByLogin(refusal))
+	}
+	return true, nil
 }
 
 // pass notes that sessions begin. Where nothing waits for a restart, the configuration is the one to come back to; else
@@ -71,18 +99,28 @@ func (c *configuration) running() (runs candidate, judged bool, turn int) {
 func (c *configuration) judge(turn int) bool {
 	c.files.Lock()
 	defer c.files.Unlock()
-	c.judged = c.judged || c.turns == turn
-	return c.turns == turn
+	if c.turns != turn {
+		return false
+	}
+	c.judged, c.doubted = true, time.Now()
+	return true
+}
+
+// doubt has it judged anew whether sessions begin: a library may have gone since.
+func (c *configuration) doubt() {
+	c.files.Lock()
+	defer c.files.Unlock()
+	c.judged = c.judged && time.Since(c.doubted) < doubtInterval
 }
 
 // formers are the configurations to come back to, in the order to try: the last that was good, and PostgreSQL's
-// defaults.
-func (c *configuration) formers(but string) (list []candidate) {
-	if g, ok := c.good.load(); ok && g.Revision != but {
+// defaults, with who may log in from where as it is: that can't be why a session of ours is refused.
+func (c *configuration) formers(but candidate) (list []candidate) {
+	if g, ok := c.good.load(); ok && g.Revision != but.Revision {
 		list = append(list, g)
 	}
-	if but != revisionDefaults {
-		list = append(list, candidate{Revision: revisionDefaults})
+	if but.Revision != revisionDefaults {
+		list = append(list, candidate{Revision: revisionDefaults, HBA: but.HBA})
 	}
 	return list
 }
@@ -102,11 +140,8 @@ func (c *configuration) turnTo(ctx context.Context, session configSession, to ca
 	return c.turns, nil
 }
 
-// comeBackTo has a former configuration be what remains.
-func (c *configuration) comeBackTo(former candidate) {
-	if former.Revision != revisionDefaults {
-		return
-	}
+// forget removes what was good: no session begins with it either.
+func (c *configuration) forget() {
 	if err := c.good.forget(); err != nil {
 		c.log.Warn("the former configuration lets no session begin, and could not be removed", "error", err.Error())
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"reflect"
 	"sync/atomic"
 	"time"
@@ -50,6 +49,8 @@ type configuration struct {
 	// startServer starts the server, connect makes a session with it.
 	startServer func(ctx context.Context) (Process, error)
 	connect     func(ctx context.Context) (Session, error)
+	// makeTablespace makes the folder of a tablespace that a server has ended for, and says whether it did.
+	makeTablespace func(Process) bool
 	// login proves that a session of a client's kind begins.
 	login func(ctx context.Context) error
 	// wanted is the config as last given, good what remains when that is unusable.
@@ -72,10 +73,14 @@ type configuration struct {
 	// shut is since when it is known that the server lets no client in, zero where it does, or that is not known.
 	shut time.Time
 	runs candidate
-	// judged says that it is known whether sessions begin under what runs, turns counts what the server ran with.
-	judged bool
-	turns  int
-	check  configCheck
+	// unsure says that another configuration may have been read than that of runs and settings.
+	unsure bool
+	// judged says that it is known whether sessions begin under what runs, doubted since when that is not so much
+	// doubted that it is judged anew; turns counts what the server ran with.
+	judged  bool
+	doubted time.Time
+	turns   int
+	check   configCheck
 	// Unruled says that commits may not wait though a rule is in the configuration: the server has run without any, and
 	// only its checkpointer knows whether it has read another since.
 	Unruled atomic.Bool
@@ -88,6 +93,9 @@ func (c *configuration) candidates() []candidate {
 	list := []candidate{{config.Revision, config.Parameters, config.HBA}}
 	if g, ok := c.good.load(); ok && g.Revision != config.Revision {
 		list = append(list, g)
+	}
+	if len(config.HBA) > 0 { // who may log in from where is to hold as long as it can
+		list = append(list, candidate{Revision: revisionDefaults, HBA: config.HBA})
 	}
 	return append(list, candidate{Revision: revisionDefaults})
 }
@@ -135,15 +143,10 @@ func (c *configuration) startWith(ctx context.Context, candidate candidate) erro
 	if err := c.server.Configure(settings); err != nil {
 		return err
 	}
-	for {
-		again, err := c.launch(ctx)
-		if again {
-			continue
-		}
-		if err != nil {
+	for again := true; again; {
+		if again, err = c.launch(ctx); err != nil && !again {
 			return err
 		}
-		break
 	}
 	c.files.Lock()
 	defer c.files.Unlock()
@@ -167,24 +170,9 @@ func (c *configuration) launch(ctx context.Context) (again bool, err error) {
 	ended := Ended(process)
 	process.Stop(ctx, postgres.StopFast)
 	if ended {
-		return makeTablespace(process, c.log), endedError{err}
+		return c.makeTablespace(process), endedError{err}
 	}
 	return false, err
-}
-
-// makeTablespace makes the folder of a tablespace that a server has ended for: somebody has made one on the primary,
-// and PostgreSQL wants it to be on each instance.
-func makeTablespace(process Process, log *slog.Logger) (made bool) {
-	folder := process.MissingTablespace()
-	if folder == "" {
-		return false
-	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		log.Error("the folder of a tablespace is missing, and can't be made", "folder", folder, "error", err.Error())
-		return false
-	}
-	log.Info("the folder of a tablespace was missing, and is made", "folder", folder)
-	return true
 }
 
 // apply makes the running server follow the config: parameters and
@@ -213,7 +201,8 @@ func (c *configuration) follow(ctx context.Context, session configSession, confi
 	if err != nil {
 		return err
 	}
-	if wanted.Revision == c.runs.Revision && reflect.DeepEqual(settings, c.settings) && c.knowsShut() {
+	same := wanted.Revision == c.runs.Revision && reflect.DeepEqual(settings, c.settings)
+	if same && c.knowsShut() && !c.unsure {
 		c.report.accept(wanted.Revision, config.Revision)
 		return nil
 	}
@@ -228,6 +217,9 @@ func (c *configuration) follow(ctx context.Context, session configSession, confi
 func (c *configuration) toRun(config protocol.Config) (candidate, error) {
 	wanted := candidate{config.Revision, config.Parameters, config.HBA}
 	if c.report.rejected(config.Revision) {
+		if c.runs.Revision != config.Revision {
+			return c.runs, nil
+		}
 		g, ok := c.good.load()
 		if !ok {
 			g = candidate{Revision: revisionDefaults}
@@ -286,11 +278,14 @@ func (c *configuration) keep(g candidate) {
 
 // reload writes and loads a configuration. When PostgreSQL refuses it, the files are put back.
 func (c *configuration) reload(ctx context.Context, session configSession, settings postgres.Settings) error {
+	c.unsure = true
 	if err := c.server.Configure(settings); err != nil {
 		return err
 	}
 	if err := session.ConfigErrors(ctx); err != nil {
-		return errors.Join(err, c.server.Configure(c.settings))
+		back := c.server.Configure(c.settings)
+		c.unsure = back != nil
+		return errors.Join(err, back)
 	}
 	before, err := session.LoadTime(ctx)
 	if err != nil {
@@ -352,10 +347,10 @@ func (c *configuration) Rewrite() error {
 	return c.process.Reload()
 }
 
-// run notes with which configuration the server runs from now on, as far as that needs no restart. It is called with the
-// files locked.
+// run notes with which configuration the server runs from now on, as far as that needs no restart. It is called with
+// the files locked.
 func (c *configuration) run(settings postgres.Settings, runs candidate) {
-	c.judged = c.judged && runs.Revision == c.runs.Revision
+	c.judged, c.unsure = c.judged && runs.Revision == c.runs.Revision, false
 	c.turns++
 	c.use(settings)
 	c.seeShut()

@@ -30,6 +30,10 @@ type settings struct {
 	reads       error    // what it says of the one in its files
 	pending     []string // what waits for a restart
 	reloads     int
+	// rejects is what it says of what is in its files, cut how often it does not say that it has read them.
+	rejects func(files postgres.Settings) error
+	cut     int
+	before  int // the reloads when it was asked last
 	// refuses says why no session begins under what it runs with, nil where one does.
 	refuses func(runs postgres.Settings) error
 }
@@ -54,8 +58,22 @@ func (s *settings) Reload() error {
 	return nil
 }
 
-func (s *settings) ConfigErrors(context.Context) error               { return s.reads }
-func (s *settings) LoadTime(context.Context) (time.Time, error)      { return s.loaded, nil }
+func (s *settings) ConfigErrors(context.Context) error {
+	if s.rejects != nil {
+		return s.rejects(s.files)
+	}
+	return s.reads
+}
+
+func (s *settings) LoadTime(context.Context) (time.Time, error) {
+	if s.cut > 0 && s.reloads > s.before {
+		s.cut--
+		return time.Time{}, context.DeadlineExceeded
+	}
+	s.before = s.reloads
+	return s.loaded, nil
+}
+
 func (s *settings) PendingRestart(context.Context) ([]string, error) { return s.pending, nil }
 
 // configured1 runs with the configuration 1, as it did before; wanted is a configuration 2.
@@ -64,7 +82,8 @@ func configured1(t *testing.T) (*configuration, *settings, *status.Board) {
 	server, board := &settings{}, status.New(protocol.Status{ConfigRevision: "1"})
 	first := candidate{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}}
 	c := &configuration{
-		name: "db-0", server: server, process: server, login: server.login, judged: true, good: LastKnownGood(filepath.Join(t.TempDir(), "good.json")),
+		name: "db-0", server: server, process: server, login: server.login, judged: true,
+		good: LastKnownGood(filepath.Join(t.TempDir(), "good.json")),
 		withRole: func(s postgres.Settings) (postgres.Settings, error) {
 			s.Synchronous = twoOthers.String()
 			return s, nil
@@ -178,7 +197,7 @@ func TestAConfigurationThatLetsNoSessionBeginIsTakenBack(t *testing.T) {
 		"it is reloaded":           {[]string{"2MB"}, false, applied{settings{}, "1MB", "1", "2", "1", false}},
 		"the server starts so":     {[]string{"2MB"}, true, applied{settings{}, "1MB", "1", "2", "1", false}},
 		"the last good one is too": {[]string{"1MB", "2MB"}, true, applied{settings{}, "", "defaults", "2", "", false}},
-		"so are all":               {[]string{"1MB", "2MB", ""}, false, applied{settings{}, "2MB", "2", "", "1", false}},
+		"so are all": {[]string{"1MB", "2MB", ""}, false, applied{settings{}, "2MB", "2", "", "1", false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -207,7 +226,8 @@ func TestAConfigurationThatLetsNoSessionBeginIsTakenBack(t *testing.T) {
 				}
 				server.follows(t, config)
 				now = board.Get()
-				if good, _ := config.good.load(); now.ConfigRevision != "3" || now.ConfigError != "" || good.Revision != "3" {
+				good, _ = config.good.load()
+				if now.ConfigRevision != "3" || now.ConfigError != "" || good.Revision != "3" {
 					t.Errorf("once another one is wanted it says %+v", now)
 				}
 			})
@@ -243,6 +263,106 @@ func TestWhatWasRefusedFirstIsSaid(t *testing.T) {
 		server.follows(t, config)
 		if now := board.Get(); now.ConfigRevision != revisionDefaults || now.RejectedRevision != "2" ||
 			now.ConfigError != "it ended" {
+			t.Errorf("it says %+v", now)
+		}
+	})
+}
+
+// A server that may have read another configuration than is noted is told again, and proves nothing meanwhile.
+func TestAReloadThatWasCutIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, board := configured1(t)
+		server.refuses = withoutLibrary("2MB")
+		if err := config.apply(t.Context(), server); err != nil { // it is asked about
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := config.apply(t.Context(), server); err != nil {
+			t.Fatal(err)
+		}
+		server.cut = 1 // the way back is read, and that can't be seen any more
+		if err := config.prove(t.Context(), server); err == nil {
+			t.Fatal("it was not cut")
+		}
+		server.follows(t, config)
+		good, _ := config.good.load()
+		if now := board.Get(); now.RejectedRevision != "2" || now.ConfigRevision != "1" || good.Revision != "1" {
+			t.Errorf("it says %+v, and to come back to is %q", now, good.Revision)
+		}
+	})
+}
+
+// Where what was good is refused itself, the server goes on with the defaults, and who may log in from where stays.
+func TestTheDefaultsKeepWhoMayLogIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, board := configured1(t)
+		wanted := config.wanted()
+		wanted.HBA = []string{"host all all 192.0.2.0/24 reject"}
+		config.wanted = func() protocol.Config { return wanted }
+		server.refuses = withoutLibrary("2MB")
+		server.rejects = func(files postgres.Settings) error {
+			if files.Parameters["work_mem"] == "1MB" {
+				return &postgres.RejectedError{Words: "it is too low by now"}
+			}
+			return nil
+		}
+		server.follows(t, config)
+		if now := board.Get(); now.RejectedRevision != "2" || now.ConfigRevision != revisionDefaults ||
+			!slices.Equal(server.runs.HBA, wanted.HBA) || server.runs.Parameters != nil {
+			t.Errorf("it runs with %+v, and says %+v", server.runs, now)
+		}
+		if again := server.follows(t, config); again > 0 {
+			t.Errorf("it is reloaded %d times more", again)
+		}
+	})
+}
+
+// What is refused leaves the server with what it runs with, also where that is not what was good last.
+func TestARefusalChangesNothingThatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, board := configured1(t)
+		server.pending = []string{"shared_buffers"} // so 2 is not what to come back to
+		server.follows(t, config)
+		config.wanted = func() protocol.Config {
+			return protocol.Config{Revision: "3", Parameters: map[string]string{"work_mem": "3MB"}}
+		}
+		server.checks = &postgres.RejectedError{Words: "work_mem is too low"}
+		server.follows(t, config)
+		if now := board.Get(); now.RejectedRevision != "3" || server.runs.Parameters["work_mem"] != "2MB" {
+			t.Errorf("it runs with %+v, and says %+v", server.runs, now)
+		}
+	})
+}
+
+// A library may go while the server runs: what is doubted is judged anew, now and then.
+func TestADoubtedConfigurationIsJudgedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, board := configured1(t)
+		server.follows(t, config)
+		server.refuses = withoutLibrary("2MB")
+		config.doubt()
+		if server.follows(t, config); board.Get().RejectedRevision != "" {
+			t.Error("it is judged anew at once")
+		}
+		time.Sleep(doubtInterval)
+		config.doubt()
+		server.follows(t, config)
+		if now := board.Get(); now.RejectedRevision != "2" || now.ConfigRevision != revisionDefaults {
+			t.Errorf("it says %+v", now)
+		}
+	})
+}
+
+// One refusal may pass.
+func TestAConfigurationIsNotRejectedForARefusalThatPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, board := configured1(t)
+		server.refuses = func(runs postgres.Settings) error {
+			server.refuses = nil
+			return withoutLibrary("1MB", "2MB")(runs)
+		}
+		server.follows(t, config)
+		if now := board.Get(); now.ConfigRevision != "2" || now.RejectedRevision != "" || server.reloads != 1 {
 			t.Errorf("it says %+v", now)
 		}
 	})

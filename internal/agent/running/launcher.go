@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"reflect"
 	"sync/atomic"
 
@@ -18,6 +19,7 @@ import (
 // Launcher starts the server, and puts together what looks after one that runs.
 type Launcher struct {
 	Name      string // the instance's
+	Volume    string // its folder
 	Server    PostgreSQL
 	ServerLog io.Writer
 	Good      LastKnownGood
@@ -126,7 +128,8 @@ func (l *Launcher) configure(r *Server) *configuration {
 	}
 	return &configuration{
 		name: l.Name, server: l.Server, connect: l.Server.Connect, login: l.Server.ProveLogin,
-		wanted: l.Wanted, good: l.Good, withRole: role.add,
+		makeTablespace: spaces{below: filepath.Join(l.Volume, "tablespaces"), log: l.Log}.makeMissing,
+		wanted:         l.Wanted, good: l.Good, withRole: role.add,
 		startServer: func(ctx context.Context) (Process, error) { return l.Server.Start(ctx, l.ServerLog) },
 		look:        r.poke.observe, report: configReport{status: l.Status, log: l.Log}, log: l.Log, life: r.life,
 		started: func(process Process) {

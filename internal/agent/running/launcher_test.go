@@ -104,9 +104,11 @@ func TestAServerThatEndsWithItsConfigurationIsStartedWithoutIt(t *testing.T) {
 
 // What a server ends for that has to replay how tablespaces were made is made, one after the other.
 func TestAServerIsStartedOverItsTablespaces(t *testing.T) {
-	folder := t.TempDir()
+	volume := t.TempDir()
+	folder := filepath.Join(volume, "tablespaces")
 	server := &startable{missing: []string{filepath.Join(folder, "a/one"), filepath.Join(folder, "two")}}
 	l := launch(t, server)
+	l.Volume = volume
 	if err := l.Start(t.Context(), machine.Command{Kind: machine.StartStandby}); err != nil || server.started != 3 {
 		t.Errorf("it was started %d times: %v", server.started, err)
 	}
@@ -116,9 +118,15 @@ func TestAServerIsStartedOverItsTablespaces(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server = &startable{missing: []string{filepath.Join(folder, "file/none")}}
-	if err := launch(t, server).Start(t.Context(), machine.Command{Kind: machine.StartStandby}); err == nil {
-		t.Error("it starts without a folder that can't be made")
+	for _, none := range []string{
+		filepath.Join(folder, "file/none"), filepath.Join(volume, "data/x"), folder + "/../data/x",
+	} {
+		server = &startable{missing: []string{none}}
+		l = launch(t, server)
+		l.Volume = volume
+		if err := l.Start(t.Context(), machine.Command{Kind: machine.StartStandby}); err == nil {
+			t.Errorf("it makes %s", none)
+		}
 	}
 }
 

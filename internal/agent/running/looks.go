@@ -19,6 +19,8 @@ type looks struct {
 	// answered when it has last done so.
 	proven           bool
 	tended, answered time.Time
+	// observed says that in this look it was seen what is particular to its role.
+	observed bool
 }
 
 // deadline is how long a look may take. On a busy machine one long look is better than several short ones: each that is

@@ -153,11 +153,11 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	if err == nil {
 		t.looks.tended = time.Now()
 	}
-	refuses := postgres.RefusesUs(err) || t.looks.proven && postgres.Refuses(err)
-	if refuses {
+	refused := t.refuses(err)
+	if refused {
 		t.reportRefusal(err)
 	}
-	if err == nil || postgres.TooManyClients(err) || refuses {
+	if err == nil || refused || postgres.TooManyClients(err) {
 		t.looks.failures = 0
 		t.standing.See(func(s *Seen) { s.failure = "" })
 		t.reporter.report(err == nil || t.answersStill())
@@ -181,18 +181,6 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	t.reporter.report(t.answersStill())
 }
 
-// reportRefusal tells that the server lives, and refuses its agent a session, or what it asks for besides what its role
-// is: no election would change that.
-func (t *monitor) reportRefusal(err error) {
-	t.disconnect()
-	t.log.Warn("the server answers, and refuses the agent", "error", err.Error())
-	message := "the server refuses what the agent asks for: " + err.Error()
-	if postgres.RefusesUs(err) {
-		message = "the role postgres must be able to log in to the database postgres: " + err.Error()
-	}
-	t.status.Change(func(s *protocol.Status) { s.Reason, s.Message = ReasonRefuses, message })
-}
-
 // answersStill says of a standby that it has answered a moment ago: whatever else of a look has failed since, it would
 // say how far its WAL goes.
 func (t *monitor) answersStill() bool {
@@ -202,7 +190,7 @@ func (t *monitor) answersStill() bool {
 // observe connects if need be, asks the server for its state, has it prove that it does what its role asks, and then
 // sees to the rest: the chores of its role, how it is, and the config.
 func (t *monitor) observe(ctx context.Context) error {
-	t.looks.proven = false
+	t.looks.proven, t.looks.observed = false, false
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
@@ -224,19 +212,23 @@ func (t *monitor) observe(ctx context.Context) error {
 	}
 	t.looks.proven, t.looks.answered = true, time.Now()
 	tended := t.tend(ctx, state, primary)
-	if tended != nil && !postgres.Refuses(tended) {
+	if tended != nil && !postgres.RefusesBesides(tended) {
 		return tended
 	}
 	return errors.Join(tended, t.update(ctx)) // what it refuses may be for the configuration that it has
 }
 
-// tend does the chores of a server's role, and looks at what is particular to it.
+// tend does the chores of a server's role, and looks at what is particular to it, also where it refuses a chore.
 func (t *monitor) tend(ctx context.Context, state postgres.State, primary bool) error {
-	oldest, err := t.upkeep(ctx, primary, state.Streaming)
-	if err != nil {
+	oldest, refused := t.upkeep(ctx, primary, state.Streaming)
+	if refused != nil && !postgres.RefusesBesides(refused) {
+		return refused
+	}
+	if err := t.observeRole(ctx, state, primary, oldest); err != nil {
 		return err
 	}
-	return t.observeRole(ctx, state, primary, oldest)
+	t.looks.observed = true
+	return refused
 }
 
 // state asks the server for its state. Where what waits for no disk takes long, the machine is busy.
@@ -280,7 +272,7 @@ func (t *monitor) update(ctx context.Context) error {
 		return err
 	}
 	if err := t.config.prove(ctx, t.session); err != nil {
-		return err
+		t.log.Warn("it is not known whether sessions begin with the configuration", "error", err.Error())
 	}
 	if err := t.spareRoom(ctx); err != nil {
 		return err
@@ -338,29 +330,6 @@ func (t *monitor) observePrimary(ctx context.Context, state postgres.State, olde
 	})
 	t.reportState(state, protocol.RolePrimary, standbys, oldest)
 	return nil
-}
-
-// enter proves that a new session can be had: the postmaster may hang though
-// the sessions there are go on. One that answers, and refuses by what somebody has written into its catalog, lives:
-// that is undone. It also lives where it refuses sessions that load something, as clients' do, and lets one in that
-// does not: what is configured so is taken back when it is judged.
-func (t *monitor) enter(ctx context.Context) error {
-	err := t.server.ProveLogin(ctx)
-	if postgres.RefusesUs(err) {
-		t.log.Warn("the server refuses sessions of the agent: it is told to let them in again", "error", err.Error())
-		return t.session.LetIn(ctx)
-	}
-	if postgres.Refuses(err) {
-		t.log.Warn("the server refuses sessions as clients begin them", "error", err.Error())
-		var session Session
-		if session, err = t.server.Connect(ctx); err == nil {
-			session.Close()
-		}
-	}
-	if postgres.TooManyClients(err) {
-		return nil
-	}
-	return err
 }
 
 // observeLateness notes whether a standby is too late to be read.
@@ -454,6 +423,9 @@ func (t *monitor) connect(ctx context.Context) error {
 		return nil
 	}
 	session, err := t.server.Connect(ctx)
+	if postgres.RefusesUs(err) {
+		return loginRefused{err}
+	}
 	if err != nil {
 		return err
 	}
@@ -489,7 +461,7 @@ func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys
 			t.log.Info("the server answers", "role", string(role), "ready", ready)
 		}
 		s.Role, s.Ready = role, ready
-		if s.Reason == ReasonNotAnswering || s.Reason == ReasonRefuses {
+		if slices.Contains([]string{ReasonNotAnswering, ReasonRefuses}, s.Reason) {
 			s.Reason, s.Message = "Answers", "the server answers again"
 		}
 		expected := s.Reason == "Follower" || s.Reason == "Answers" // else there is a better reason

@@ -141,17 +141,18 @@ func TestARefusalIsNotDeath(t *testing.T) {
 		letIn           int
 		reason          string
 	}{
-		"the role may not log in":                  {code: "28000", letIn: 2},
+		"the role may not log in":                  {code: "28000", letIn: 2, reason: ReasonRefuses},
 		"the role may not, and no session is left": {code: "28000", broken: true, reason: ReasonRefuses},
 		"the database is gone":                     {code: "3D000", broken: true, reason: ReasonRefuses},
 		"a library is missing":                     {code: "58P01", clients: true},
 		"a file is missing":                        {code: "58P01", failure: true, reason: ReasonNotAnswering},
-		"it is in recovery":                        {code: "57P03", broken: true, failure: true, reason: ReasonNotAnswering},
+		"it is in recovery": {code: "57P03", broken: true, failure: true, reason: ReasonNotAnswering},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := watch(t, &answering{}, true)
 				w.observeOnce(t.Context())
+				w.config.login = func(context.Context) error { return &pgconn.PgError{Code: "53300"} } // it is not judged
 				refusal := fmt.Errorf("connect: %w", &pgconn.PgError{Code: c.code})
 				if w.server.broken = c.broken; c.clients {
 					w.server.refusesClients = refusal
@@ -161,6 +162,9 @@ func TestARefusalIsNotDeath(t *testing.T) {
 				for range 2 {
 					time.Sleep(newSessions + time.Millisecond)
 					w.observeOnce(t.Context())
+				}
+				if w.config.judged == (c.code == "58P01") {
+					t.Errorf("it is judged: %t", w.config.judged)
 				}
 				seen, now := w.last(t), w.board.Get()
 				if (seen.Failure != "") != c.failure || w.server.letIn != c.letIn || now.Reason != c.reason {
@@ -191,12 +195,12 @@ func (s configurable) LoadTime(ctx context.Context) (time.Time, error) {
 }
 func (s configurable) PendingRestart(context.Context) ([]string, error) { return nil, nil }
 
-// A server that refuses what its agent asks for besides what its role is lives, and is told what it is to run with: that
-// may be why.
+// A server that refuses what its agent asks for besides what its role is lives, and is told what it is to run with:
+// that may be why.
 func TestWhatIsRefusedIsPutRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, server, _ := configured1(t)
-		w := watch(t, &answering{unwilling: &pgconn.PgError{Code: "XX000", Message: "invalid memory alloc request"}}, true)
+		w := watch(t, &answering{unwilling: &pgconn.PgError{Code: "XX000"}}, true)
 		w.config, w.monitor.server = config, configurable{w.server, server}
 		for range 3 {
 			w.observeOnce(t.Context())
@@ -210,6 +214,65 @@ func TestWhatIsRefusedIsPutRight(t *testing.T) {
 			t.Errorf("then it says %+v", w.board.Get())
 		}
 	})
+}
+
+// Who streams from a primary is seen though it refuses a chore; where that itself is refused, nobody is seen to.
+func TestWhoStreamsIsSeenThoughAChoreIsRefused(t *testing.T) {
+	refusal := &pgconn.PgError{Code: "53400", Message: "all replication slots are in use"}
+	for name, c := range map[string]struct {
+		change   func(*answering)
+		standbys int
+		failure  bool
+	}{
+		"a chore is refused":      {func(s *answering) { s.noSlots = refusal }, 1, false},
+		"who streams is":          {func(s *answering) { s.unwilling = refusal }, 0, false},
+		"its files can't be read": {func(s *answering) { s.noSlots = &pgconn.PgError{Code: "XX001"} }, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t, &answering{standbys: []string{"db-1.bb@3", "db-2.cc@3"}}, true)
+				w.observeOnce(t.Context())
+				if seen := w.last(t); len(seen.Standbys) != 2 {
+					t.Fatalf("at first the machine is told %+v", seen)
+				}
+				w.server.standbys = w.server.standbys[:1]
+				c.change(w.server)
+				for range 2 {
+					time.Sleep(time.Minute) // the chores are due again
+					w.observeOnce(t.Context())
+				}
+				seen, now := w.last(t), w.board.Get()
+				if len(seen.Standbys) != c.standbys || (seen.Failure != "") != c.failure || now.Ready == c.failure {
+					t.Errorf("the machine is told %+v, and it says %+v", seen, now)
+				}
+			})
+		})
+	}
+}
+
+// A standby that refuses what its agent asks for is not known to stream any more, and clients do not read there.
+func TestAStandbyThatRefusesIsNotSeenToStream(t *testing.T) {
+	for name, change := range map[string]func(*answering){
+		"its session": func(s *answering) { s.refuses, s.broken = &pgconn.PgError{Code: "28000"}, true },
+		"a question":  func(s *answering) { s.noSlots = &pgconn.PgError{Code: "42501"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t, &answering{state: postgres.State{InRecovery: true, Streaming: true}}, false)
+				w.observeOnce(t.Context())
+				if !w.last(t).Streaming || !w.board.Get().Ready {
+					t.Fatalf("at first the machine is told %+v", w.last(t))
+				}
+				w.server.state.Streaming = false
+				change(w.server)
+				time.Sleep(time.Minute)
+				w.observeOnce(t.Context())
+				if seen := w.last(t); seen.Streaming || seen.Failure != "" || w.board.Get().Streaming {
+					t.Errorf("the machine is told %+v, and it says %+v", seen, w.board.Get())
+				}
+			})
+		})
+	}
 }
 
 // On a busy node a primary that writes and takes sessions goes on, though the rest of each look takes too long: for ten

@@ -92,8 +92,7 @@ type Session interface {
 	Standbys(ctx context.Context) (names, impostors []string, err error)
 	EnsureReplication(ctx context.Context) error
 	EnsurePooler(ctx context.Context, wanted bool) error
-	CloseMaintenance(ctx context.Context) error
-	LetIn(ctx context.Context) error
+	KeepMaintenance(ctx context.Context) error
 	EnsureSlot(ctx context.Context, slot string) error
 	EnsureSlots(ctx context.Context, want []string) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)

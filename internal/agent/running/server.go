@@ -67,9 +67,9 @@ func (r *Server) Attend() {
 	go func() {
 		<-r.Process.Done()
 		if !r.Ending.Load() {
-			makeTablespace(r.Process, r.log) // it is there when the server is started again
 			r.status.Change(func(s *protocol.Status) { s.Reason, s.Message = "ServerEnded", r.Process.Err().Error() })
 			r.post(machine.ServerEnded{Run: r.Run, Why: r.Process.Err().Error()})
+			r.Config.makeTablespace(r.Process) // it is there when the server is started again
 		}
 	}()
 }

@@ -82,14 +82,21 @@ func (i *Instance) dropWish() {
 		return
 	}
 	next := wish{restartServer: w.restartServer || !granted && w.restart}
-	switch {
-	case granted || w.restart && w.To == "":
-	case w.To != "":
-		next.refused = w.To + " can't take over: it is no voter, does not stream or answer, or too few could vote"
-	default:
-		next.refused = "no instance can take over: none is a voter that streams and answers, or too few could vote"
+	if !granted {
+		next.refused = w.inVain()
 	}
 	*w = next
+}
+
+// inVain says why nobody has taken over, "" where a restart does not need that.
+func (w wish) inVain() string {
+	switch {
+	case w.To != "":
+		return w.To + " can't take over: it is no voter, does not stream or answer, or too few could vote"
+	case w.restart:
+		return ""
+	}
+	return "no instance can take over: none is a voter that streams and answers, or too few could vote"
 }
 
 // WishRefused is why the last wish could not be met, "" where it could.

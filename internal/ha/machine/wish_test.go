@@ -138,8 +138,8 @@ func TestARestartOutlivesAHandOverThatIsTakenBack(t *testing.T) {
 	}
 }
 
-// A restart that waits for a successor is made in place in the end, also where a switchover was asked for meanwhile. That
-// one is refused.
+// A restart that waits for a successor is made in place in the end, also where a switchover was asked for meanwhile.
+// That one is refused.
 func TestARestartOutlivesASwitchoverThatIsInVain(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{"", "db-1"} {

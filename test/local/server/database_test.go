@@ -412,7 +412,7 @@ func TestNobodyHoldsUpTheServersOwnWork(t *testing.T) {
 	n.do("GRANT CONNECT ON DATABASE postgres TO bar") // as a user does for a role that watches the server
 	s := n.session()
 	defer s.Close()
-	must(t, s.CloseMaintenance(t.Context()))
+	must(t, s.KeepMaintenance(t.Context()))
 	n.mustLogin("bar", "x", "postgres")
 }
 
@@ -430,11 +430,11 @@ func TestNoApplicationIsInTheTemplate(t *testing.T) {
 	s := n.session()
 	defer s.Close()
 	n.do("GRANT CONNECT, TEMPORARY ON DATABASE template1 TO PUBLIC")
-	must(t, s.CloseMaintenance(t.Context()))
+	must(t, s.KeepMaintenance(t.Context()))
 	refused()
 	n.do("CREATE DATABASE other")
 	n.do("GRANT CONNECT ON DATABASE template1 TO foo") // who may is a superuser's business
-	must(t, s.CloseMaintenance(t.Context()))
+	must(t, s.KeepMaintenance(t.Context()))
 	n.mustLogin("foo", "mypassword", "template1")
 }
 

@@ -134,7 +134,7 @@ func (n *node) found() {
 	s := n.session()
 	defer s.Close()
 	must(n, s.EnsureReplication(n.Context()))
-	must(n, s.CloseMaintenance(n.Context()))
+	must(n, s.KeepMaintenance(n.Context()))
 }
 
 func (n *node) parameters() map[string]string {

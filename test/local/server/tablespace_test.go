@@ -24,7 +24,8 @@ func TestServersWithTablespacesAreCopiedAndRewound(t *testing.T) {
 		standby.process = nil
 		standby.follow(primary, 1)
 		standby.streams()
-		standby.eventually("it has the rows", func() bool { return standby.ask("select count(*) from there") == "1000" })
+		const count = "select count(*) from there"
+		standby.eventually("it has the rows", func() bool { return standby.ask(count) == "1000" })
 		if standby.ask("select pg_tablespace_location(oid) from pg_tablespace where spcname = 'fast'") ==
 			primary.ask("select pg_tablespace_location(oid) from pg_tablespace where spcname = 'fast'") {
 			t.Fatal("two servers have the same folder")

@@ -1,0 +1,71 @@
+package running
+
+import (
+	"context"
+	"errors"
+
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// loginRefused is a refusal of the agent's own sessions by what somebody has written into the server's catalog.
+type loginRefused struct{ error }
+
+// Unwrap is PostgreSQL's error.
+func (e loginRefused) Unwrap() error { return e.error }
+
+// enter proves that a new session can be had: the postmaster may hang though
+// the sessions there are go on. One that answers, and refuses, lives. What somebody has written into its catalog is
+// undone. Where it refuses sessions that load something, as clients' do, and lets one in that does not, it is judged
+// anew what is configured.
+func (t *monitor) enter(ctx context.Context) error {
+	err := t.server.ProveLogin(ctx)
+	if postgres.RefusesUs(err) {
+		t.log.Warn("the server refuses sessions of the agent: it is told to let them in again", "error", err.Error())
+		if err := t.session.KeepMaintenance(ctx); err != nil {
+			return err
+		}
+		if err = t.server.ProveLogin(ctx); postgres.RefusesUs(err) {
+			return loginRefused{err}
+		}
+	}
+	if postgres.Refuses(err) {
+		t.log.Warn("the server refuses sessions as clients begin them", "error", err.Error())
+		t.config.doubt()
+		var session Session
+		if session, err = t.server.Connect(ctx); err == nil {
+			session.Close()
+		}
+	}
+	if postgres.TooManyClients(err) {
+		return nil
+	}
+	return err
+}
+
+// refuses says that a server has answered, and refuses its agent a session, or what it asks for besides what its role
+// is: it is not silent.
+func (t *monitor) refuses(err error) bool {
+	var login loginRefused
+	return errors.As(err, &login) || t.looks.proven && postgres.RefusesBesides(err)
+}
+
+// reportRefusal tells that the server refuses its agent. What was seen of its role before is not known any more: a
+// primary of which nobody is seen to stream makes way in time, where others could lead.
+func (t *monitor) reportRefusal(err error) {
+	t.log.Warn("the server answers, and refuses the agent", "error", err.Error())
+	message := "the server refuses what the agent asks for: " + err.Error()
+	if login := (loginRefused{}); errors.As(err, &login) {
+		message = "the role postgres must be able to log in to the database postgres: " + err.Error()
+	}
+	if !t.looks.observed {
+		t.standing.See(func(s *Seen) { s.streaming, s.standbys, s.Known = false, nil, false })
+	}
+	primary := t.standing.IsPrimary()
+	t.status.Change(func(s *protocol.Status) {
+		s.Reason, s.Message = ReasonRefuses, message
+		if !t.looks.observed {
+			s.Streaming, s.Standbys, s.Ready = false, nil, s.Ready && primary
+		}
+	})
+}
