@@ -14,6 +14,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/restore"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/protocol"
 )
 
@@ -256,6 +257,8 @@ func (s *sides) leftByGreen(db *v1.SampleDB) {
 		Spec: v1.DatabaseBackupSpec{SampleDB: "x-green", Deadline: metav1.Duration{Duration: 24 * time.Hour}},
 	}
 	s.must(s.api.Create(s.Context(), b))
+	archive := desired.ArchiveReference(db)
+	b.Status.ID, b.Status.Archive = taken.ID, &archive
 	b.Status.Manifest = &runtime.RawExtension{Raw: []byte(asText(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{naming.AnnotationSideOf: "x/" + string(db.UID)}},
 	}))}

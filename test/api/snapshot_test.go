@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,6 +132,38 @@ func TestADeletionWaitsForItsSnapshotAndCanBeForced(t *testing.T) {
 	}
 	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.DeletionPolicy = v1.DeletionDelete })
 	k.gone(db)
+}
+
+// Where the Pod of the last backup is gone before its result was read, nothing proves that there is one.
+func TestALastBackupWhoseResultIsLostKeepsTheVolumes(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	k.letGo()
+	db = k.goes(db)
+	b := k.take(k.final(db))
+	pod := k.pod(b, "x-final-a")
+	k.phase(pod, corev1.PodSucceeded, nil)
+	job := &batchv1.Job{}
+	k.read(b.Name, job)
+	now := metav1.Now()
+	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
+	job.Status.Conditions = []batchv1.JobCondition{
+		{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue},
+		{Type: batchv1.JobComplete, Status: corev1.ConditionTrue},
+	}
+	k.must(k.api.Status().Update(k.Context(), job))
+	k.must(k.api.Delete(k.Context(), pod, client.GracePeriodSeconds(0)))
+	b = k.take(b)
+	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonFailed, "Failed")
+	db = k.reconcile(db)
+	k.waiting(db, "nothing proves that")
+	k.must(k.api.Delete(k.Context(), b))
+	k.must(k.api.Delete(k.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	db = k.reconcile(db)
+	again := k.complete(k.final(db))
+	if again.UID == b.UID {
+		t.Error("the last backup is not taken again")
+	}
+	k.gone(k.reconcile(db))
 }
 
 // Who deletes in the foreground has Kubernetes remove what belongs to the SampleDB at once.

@@ -110,8 +110,11 @@ func finalBackup(b *v1.DatabaseBackup) string {
 	switch {
 	case c == nil:
 		return "the last backup, " + b.Name
-	case meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete):
+	case world.Complete(b):
 		return ""
+	case c.Status == metav1.ConditionTrue: // by a former version, though its Pod had left no result
+		return fmt.Sprintf("the last backup, %s, of which nobody knows where it is in the archive: delete it to have "+
+			"it taken again, or set spec.deletionPolicy to Retain or Delete to do without", b.Name)
 	case world.Ended(b):
 		return fmt.Sprintf("the last backup, %s, which has ended without success (%s): delete it to have it tried "+
 			"again, or set spec.deletionPolicy to Retain or Delete to do without", b.Name, c.Message)

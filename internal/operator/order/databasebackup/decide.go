@@ -11,6 +11,8 @@ type view struct {
 	order.View
 	name string
 	db   dbView
+	// known says that its Pod has left which backup it has taken.
+	known bool
 	// snapshot is nil for a backup in the archive.
 	snapshot *snapshotView
 	// before names what has to end first, "" for nothing.
@@ -32,10 +34,18 @@ func decide(v view) order.Decision {
 	return v.Decide(v.complete, v.goOn)
 }
 
-// complete is the decision where the Job has ended well.
+// lost says of a backup that its result is not known.
+const lost = "its Pod was removed before it could say which backup it has taken. One may be in the archive, but " +
+	"nothing proves that: take another one"
+
+// complete is the decision where the Job has ended well. Without the Pod's result nothing proves that there is a
+// backup, and after the last one the volumes are deleted.
 func (v view) complete() order.Decision {
-	if v.snapshot != nil {
+	switch {
+	case v.snapshot != nil:
 		return v.finish()
+	case !v.known:
+		return order.Over(v1.ReasonFailed, lost)
 	}
 	return order.Over(v1.ReasonCompleted, v.Job.Message)
 }

@@ -21,6 +21,7 @@ func TestDecide(t *testing.T) {
 	job := func(state jobs.State) func(*view) {
 		return func(v *view) { v.Job = order.Job{State: state, Message: "words"} }
 	}
+	known := func(v *view) { v.known = true }
 	foreign := func(v *view) { v.Job = order.Job{State: jobs.Running, Foreign: true, Message: "words"} }
 	late := func(v *view) { v.Now = v.Deadline }
 	cancel := func(v *view) { v.Cancel = true }
@@ -45,11 +46,12 @@ func TestDecide(t *testing.T) {
 		},
 		"its name is taken":             {with(foreign), order.ActionNone, false, v1.ReasonBackupNameTaken},
 		"a former Job of the name goes": {with(job(jobs.Ending)), order.ActionNone, false, v1.ReasonWaiting},
-		"complete":                      {with(job(jobs.Complete)), order.ActionNone, true, v1.ReasonCompleted},
-		"complete, though cancelled": {with(job(jobs.Complete), cancel), order.ActionNone, true,
+		"complete":                      {with(job(jobs.Complete), known), order.ActionNone, true, v1.ReasonCompleted},
+		"complete, though cancelled": {with(job(jobs.Complete), known, cancel), order.ActionNone, true,
 			v1.ReasonCompleted},
-		"complete, though late": {with(job(jobs.Complete), late), order.ActionNone, true,
+		"complete, though late": {with(job(jobs.Complete), known, late), order.ActionNone, true,
 			v1.ReasonCompleted},
+		"its result is lost":                {with(job(jobs.Complete)), order.ActionNone, true, v1.ReasonFailed},
 		"failed":                            {with(job(jobs.Failed)), order.ActionNone, true, v1.ReasonFailed},
 		"stopped by the Job's own deadline": {with(job(jobs.Late)), order.ActionNone, true, v1.ReasonDeadlineExceeded},
 		"cancelled before it began":         {with(cancel), order.ActionNone, true, v1.ReasonCancelled},

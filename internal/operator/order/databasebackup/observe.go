@@ -66,10 +66,10 @@ func (s *scope) observeJob(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.seen.pods, err = index.Pods(ctx, s.Client, s.Object.Namespace, map[string]string{
+	labels := map[string]string{
 		naming.LabelSampleDB: s.Object.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
-	})
-	if err != nil {
+	}
+	if s.seen.pods, err = index.Pods(ctx, s.Client, s.Object.Namespace, labels); err != nil {
 		return err
 	}
 	s.Run, s.Foreign = jobs.Of(job, s.seen.pods), job != nil && !metav1.IsControlledBy(job, s.Object)
@@ -80,10 +80,32 @@ func (s *scope) observeJob(ctx context.Context) error {
 		}
 	}
 	if newest := s.Run.Newest(); newest != nil {
-		s.seen.result = jobs.Result[protocol.BackupResult](s.lastWords())
 		s.seen.progress = pods.Ask(ctx, s.Client, s.Pods, naming.IdentityBackup, newest)
 	}
+	return s.observeResult(ctx, labels)
+}
+
+// observeResult reads what the last Pod has left. Where the Job has ended well and nothing of that is seen, it is read
+// past the cache, which may not have the end of the Pod yet: what is not there either is lost.
+func (s *scope) observeResult(ctx context.Context, labels map[string]string) error {
+	s.seen.result = jobs.Result[protocol.BackupResult](s.lastWords())
+	if s.Foreign || s.Run.State() != jobs.Complete || s.known() {
+		return nil
+	}
+	var all corev1.PodList
+	if err := s.Reader.List(ctx, &all, client.InNamespace(s.Object.Namespace),
+		client.MatchingLabels(labels)); err != nil {
+		return fmt.Errorf("list the Pods of backups: %w", err)
+	}
+	s.Run = jobs.Of(s.Run.Job, all.Items)
+	s.seen.result = jobs.Result[protocol.BackupResult](s.lastWords())
 	return nil
+}
+
+// known says that a Pod has left which backup it has taken.
+func (s *scope) known() bool {
+	r := s.seen.result
+	return r != nil && r.Error == "" && (r.ID != "" || r.Snapshot != nil)
 }
 
 // waitsItsTurn says that the backup was last found to wait for its turn, and is not to end now. It has no Job then, or
@@ -116,7 +138,8 @@ func (s *scope) said() (out []protocol.BackupResult) {
 // Decide says what to do.
 func (s *scope) Decide() order.Decision {
 	v := view{
-		View: s.View(""), name: s.Object.Name, db: s.dbView(), snapshot: s.snapshotView(), before: s.before(),
+		View: s.View(""), name: s.Object.Name, db: s.dbView(), known: s.known(), snapshot: s.snapshotView(),
+		before: s.before(),
 	}
 	v.Job = s.job()
 	return decide(v)
@@ -174,8 +197,8 @@ func (s *scope) job() order.Job {
 
 func (s *scope) completed() string {
 	r := s.seen.result
-	if r == nil {
-		return "the backup is in the archive; its Pod was removed before it could say which it is"
+	if !s.known() {
+		return lost
 	}
 	if r.Snapshot != nil {
 		return "the snapshot of the volume is cut, and the archive has the WAL that it needs"

@@ -122,8 +122,7 @@ func (s *greenTopic) saved(ctx context.Context) (bool, error) {
 func isLastOfGreen(b *v1.DatabaseBackup, db *v1.SampleDB) bool {
 	owner, since := b.Labels[naming.LabelOwner], db.Status.Upgrade.CompletedAt
 	return owner != "" && b.Name == naming.FinalBackup(naming.Green(db.Name), owner) &&
-		desired.SideOfBackup(b).UID == string(db.UID) &&
-		meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete) &&
+		desired.SideOfBackup(b).UID == string(db.UID) && world.Complete(b) &&
 		since != nil && b.CreationTimestamp.Unix() >= since.Unix()
 }
 

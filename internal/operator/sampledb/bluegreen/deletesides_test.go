@@ -38,7 +38,8 @@ func TestWhichBackupIsTheLastOfTheSecondSide(t *testing.T) {
 		"made by somebody": {func(b *v1.DatabaseBackup, _ *v1.SampleDB) {
 			delete(b.Labels, naming.LabelOwner)
 		}, false},
-		"not complete": {func(b *v1.DatabaseBackup, _ *v1.SampleDB) { b.Status.Conditions = nil }, false},
+		"not complete":              {func(b *v1.DatabaseBackup, _ *v1.SampleDB) { b.Status.Conditions = nil }, false},
+		"where it is, is not known": {func(b *v1.DatabaseBackup, _ *v1.SampleDB) { b.Status.ID = "" }, false},
 	} {
 		at := metav1.NewTime(served)
 		db := worldtest.OfTwoSides(v1.SidesChanged).DB
@@ -49,6 +50,7 @@ func TestWhichBackupIsTheLastOfTheSecondSide(t *testing.T) {
 				CreationTimestamp: metav1.NewTime(served.Add(time.Hour)),
 			},
 			Status: v1.DatabaseBackupStatus{
+				ID: "20261120T031500Z-3f2a", Archive: &v1.ArchiveReference{Path: "a"},
 				Manifest: &runtime.RawExtension{
 					Raw: []byte(`{"metadata":{"annotations":{"` + naming.AnnotationSideOf + `":"x/u"}}}`),
 				},
