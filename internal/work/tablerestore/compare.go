@@ -39,6 +39,9 @@ func columnsOf(ctx context.Context, conn *pgx.Conn, oid uint32) ([]col, error) {
 	return out, nil
 }
 
+// notAllowed is PostgreSQL's code of what a role may not do.
+const notAllowed = "42501"
+
 // oidOf is the oid of a table of the primary.
 func (r *run) oidOf(ctx context.Context, name relation) (oid uint32, err error) {
 	return sql.Value[uint32](ctx, r.primary, "look for "+name.String(),
@@ -46,22 +49,37 @@ func (r *run) oidOf(ctx context.Context, name relation) (oid uint32, err error) 
 		where n.nspname = $1 and c.relname = $2`, name.Schema, name.Name)
 }
 
-// compare counts the rows of what has been loaded, and compares them with those of the present table. It does so as
-// the owner: an index or a constraint of his may have code of his.
+// count counts the rows of what has been loaded, in one snapshot with what follows. It does so as the owner: an index
+// or a constraint of his may have code of his.
+func (t *table) count(ctx context.Context) (conn *pgx.Conn, end func(), err error) {
+	conn, end, err = t.run.loader.session(ctx, t.owner, t.run.target)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = do(ctx, conn, "begin to compare", "begin isolation level repeatable read",
+		"set local row_security = off"); err == nil {
+		err = conn.QueryRow(ctx, "select count(*) from "+t.loaded.sql()).Scan(&t.object.Rows)
+	}
+	if err != nil {
+		end()
+		return nil, nil, fmt.Errorf("count the rows of %s: %w", t, err)
+	}
+	return conn, end, nil
+}
+
+// compare counts the rows of what has been loaded, and compares them with those of the present table.
 func (t *table) compare(ctx context.Context) error {
 	loaded := t.loaded
-	conn, end, err := t.run.loader.session(ctx, t.owner, t.run.target)
+	conn, end, err := t.count(ctx)
+	if sql.Code(err) == notAllowed { // row level security is forced upon the owner: it came along all the same
+		t.uncounted = true
+		t.say("It is not counted: %s.", sql.Explain(err, sql.ShownMessage))
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer end()
-	if err := do(ctx, conn, "begin to compare", "begin isolation level repeatable read",
-		"set local row_security = off"); err != nil {
-		return err
-	}
-	if err := conn.QueryRow(ctx, "select count(*) from "+loaded.sql()).Scan(&t.object.Rows); err != nil {
-		return fmt.Errorf("count the rows of %s: %w", t, err)
-	}
 	if reason := t.incomparable(); reason != "" || t.present == nil {
 		t.say("%s", reason)
 		return nil

@@ -32,6 +32,8 @@ type table struct {
 	// as is the name of the restored one beside the present one, kept that of what it replaces.
 	as, kept relation
 	object   Object
+	// uncounted says that its owner may not see all of its rows.
+	uncounted bool
 	// inPlace says that the restored one has the name of the former.
 	inPlace bool
 }

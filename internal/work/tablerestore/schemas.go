@@ -316,6 +316,11 @@ func (r *run) compareAll(ctx context.Context, d *dumped, as, name string) error 
 		return fmt.Errorf("look for the tables of %s: %w", as, err)
 	}
 	d.object.Compared = name != as
+	if name != as {
+		if err := r.onlyPresent(ctx, d.object, as, name); err != nil {
+			return err
+		}
+	}
 	for _, t := range tables {
 		if name != as {
 			if t.present, err = r.findPresent(ctx, t.relation); err != nil {
@@ -332,7 +337,7 @@ func (r *run) compareAll(ctx context.Context, d *dumped, as, name string) error 
 		d.object.OnlyRestored += o.OnlyRestored
 		d.object.OnlyPresent += o.OnlyPresent
 		d.object.Different += o.Different
-		if t.present == nil && name != as {
+		if t.present == nil && name != as && !t.uncounted {
 			d.object.OnlyRestored += o.Rows
 			o.Compared = true
 		}

@@ -100,6 +100,45 @@ func TestASchemaComesBack(t *testing.T) {
 	})
 }
 
+// What only the present schema has is missing in what takes its place.
+func TestWhatOnlyThePresentSchemaHasIsNamed(t *testing.T) {
+	each(t, map[string]func(*pair){
+		"beside, with things that are only there now": func(p *pair) {
+			p.was(sales)
+			p.was("create table sales.p (a int) partition by list (a)")
+			p.then(`create table sales."New" (id serial primary key); insert into sales."New" select;
+				insert into sales."New" select; create table sales.p1 partition of sales.p for values in (1);
+				create view sales.seen as select 1 as one; create sequence sales.drawn;
+				create table sales.hidden (a int); alter table sales.hidden force row level security,
+				enable row level security; reset role; alter table sales.others rename to later`)
+			o := p.one(p.schema(false))
+			if o.OnlyPresent != 2 || o.Compared || !strings.Contains(o.Says, "Only the present schema has "+
+				"table New (2 rows), sequence drawn, table hidden (not counted: query would be affected by row-level "+
+				`security policy for table "hidden" (SQLSTATE 42501)), table later (0 rows), view seen: the restored`) {
+				p.Errorf("it is %+v", o)
+			}
+		},
+		"in place, with row level security that is forced": func(p *pair) {
+			p.was(sales)
+			p.was("alter table sales.items force row level security, enable row level security")
+			o := p.one(p.schema(true))
+			if o.As != "sales" || o.Compared || !strings.Contains(o.Says, "sales.items: It is not counted: ") {
+				p.Errorf("it is %+v", o)
+			}
+			p.want("3", "select count(*) from sales.items")
+		},
+		"in place, though something is only there now": func(p *pair) {
+			p.was(sales)
+			p.then("create table sales.new (a int); insert into sales.new values (1), (2)")
+			o := p.one(p.schema(true))
+			if o.OnlyPresent != 2 || !o.Compared || !strings.Contains(o.Says, "has table new (2 rows): the restored") {
+				p.Errorf("it is %+v", o)
+			}
+			p.want("2", "select count(*) from sales_before_20261123_1200.new")
+		},
+	})
+}
+
 func TestADatabaseComesBack(t *testing.T) {
 	each(t, map[string]func(*pair){
 		"beside": func(p *pair) {
