@@ -40,7 +40,8 @@ func Backup() *cobra.Command {
 		Use:   "backup NAME",
 		Short: "Take a base backup of a SampleDB",
 		Long: "Creates a DatabaseBackup, and shows the progress of the backup. To stop " +
-			"the backup, set its spec.cancel.",
+			"the backup, set its spec.cancel. Retention removes it when there are as many newer " +
+			"ones that somebody has asked for as spec.backup.retention says, unless it is pinned (--keep).",
 		Args: cobra.ExactArgs(1),
 		RunE: o.Acts(o.run),
 	}
@@ -83,10 +84,29 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 	}
 	o.Subject = backup
 	if !o.wait {
-		fmt.Fprintf(out, "%s: asked for\n", backup.Name)
+		fmt.Fprintf(out, "%s: asked for\n%s", backup.Name, removedWhen(db, backup))
 		return nil
 	}
-	return awaitBackup(ctx, out, api, backup)
+	if err := awaitBackup(ctx, out, api, backup); err != nil {
+		return err
+	}
+	fmt.Fprint(out, removedWhen(db, backup))
+	return nil
+}
+
+// removedWhen says when retention removes a backup that somebody has asked for, and what keeps it for longer; "" where
+// nothing removes it. People expect that what they have made themselves stays.
+func removedWhen(db *v1.SampleDB, b *v1.DatabaseBackup) string {
+	if b.Spec.Keep || b.BySnapshot() {
+		return ""
+	}
+	kept := desired.Backup(db).Retention
+	words := fmt.Sprintf("there are %d newer ones that somebody has asked for", kept.Count)
+	if kept.Days > 0 {
+		words += fmt.Sprintf(" and no moment of the last %d days needs it", kept.Days)
+	}
+	return fmt.Sprintf("%s: retention removes it when %s. To keep it: kubectl patch databasebackup %s -n %s "+
+		"--type=merge -p '{\"spec\":{\"keep\":true}}'\n", b.Name, words, b.Name, b.Namespace)
 }
 
 // awaitBackup tells how far a backup is until it has ended. Its error is that of the backup.
