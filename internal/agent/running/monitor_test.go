@@ -146,7 +146,7 @@ func TestARefusalIsNotDeath(t *testing.T) {
 		"the database is gone":                     {code: "3D000", broken: true, reason: ReasonRefuses},
 		"a library is missing":                     {code: "58P01", clients: true},
 		"a file is missing":                        {code: "58P01", failure: true, reason: ReasonNotAnswering},
-		"it is in recovery": {code: "57P03", broken: true, failure: true, reason: ReasonNotAnswering},
+		"it is in recovery":                        {code: "57P03", broken: true, failure: true, reason: ReasonNotAnswering},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
