@@ -186,14 +186,14 @@ func TestTheRestoreVerbGoesBackInPlace(t *testing.T) {
 func TestWhatTheRestoreVerbSaysOfARefusal(t *testing.T) {
 	k, _ := newWorld(t).ready("x")
 	refused := protocol.RestoreResult{
-		Error: "restore to time 2030-01-01: outside of what can be restored: that is from 0/4000100 to 0/6000000",
+		Error: "restore to position 0/7000000: outside of what can be restored: that is from 0/4000100 to 0/6000000",
 	}
-	o := k.asks("", k.restores("x", refused, inPlaceJob), "x", "--to", "2030-01-01T00:00:00Z", "--yes")
+	o := k.asks("", k.restores("x", refused, inPlaceJob), "x", "--to", "0/7000000", "--yes")
 	o.check(t, "that is from 0/4000100 to 0/6000000\nThe database is as it was, and the request is taken back")
 	if k.sample("x").Spec.Restore != nil {
 		t.Error("the operator will try it again")
 	}
-	o = k.asks("", k.restores("again", refused, firstJob), "x", "--to", "2030-01-01T00:00:00Z", "--into", "again")
+	o = k.asks("", k.restores("again", refused, firstJob), "x", "--to", "0/7000000", "--into", "again")
 	o.check(t, "to give it up: kubectl delete sampledb again")
 	k.asks("", func() {}, "x").check(t, "say up to where")
 	k.asks("", func() {}, "x", "--to", "latest").check(t, "has the latest already")
@@ -207,4 +207,21 @@ func TestWhatTheRestoreVerbSaysOfARefusal(t *testing.T) {
 	k.asks("", func() {}, w.Name, "--to", "0/1", "--yes").check(t, "has no archive")
 	waits := k.ask(naming.ScheduledBackup("plain", k.now), "plain")
 	k.asks("", func() {}, "plain", "--backup", waits.Name, "--yes").check(t, "can't be restored: ArchiveNotReady")
+}
+
+// A moment that is in no window is refused before anything is made of it.
+func TestTheRestoreVerbMakesNothingOfAMomentThatCannotBeRestored(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	k.reconcile(db)
+	backup := k.backups()[0]
+	for _, args := range [][]string{
+		{"--to", "2020-01-01T00:00:00Z"}, {"--to", "2100-01-01T00:00:00Z"},
+		{"--to", "2020-01-01T00:00:00Z", "--backup", backup},
+	} {
+		o := k.asks("", func() {}, append(args, "x", "--into", "never", "--wait=false")...)
+		o.check(t, "outside of what can be restored: every moment from 2026-11-01T03:00:00Z to ")
+		if k.find("never", &v1.SampleDB{}) {
+			t.Fatalf("%v has made a SampleDB", args)
+		}
+	}
 }

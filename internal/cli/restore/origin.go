@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli/show"
+	"toban.dev/internal/operator/desired"
 )
 
 // origin is what a restore begins from: a SampleDB, nil if it is gone, and the backup that was named, nil for none.
@@ -127,4 +129,63 @@ func windowLine(w v1.RestoreWindow, b *v1.BackupStatus) string {
 	}
 	return fmt.Sprintf("of branch %d from %s (%s) to %s (%s)%s",
 		w.Branch, show.At(w.Earliest), w.EarliestLSN, show.At(latest), lsn, left)
+}
+
+// mayReach is an error where a moment is known to be in no window of the archive that is restored, a former one or nil
+// for the present one: nothing would ever come of it. What can't be known for certain from a status, such as how far
+// the archive has come since, the Pod of the restore finds out.
+func (r restoreTo) mayReach(former *v1.FormerArchive) error {
+	at, isTime := desired.TargetTime(r.target)
+	if !isTime || r.from.mayHave(at, time.Now(), former) {
+		return nil
+	}
+	return fmt.Errorf("restore %s to %s: outside of what can be restored: %s",
+		r.from.name, r.moment(), r.from.window())
+}
+
+// clockSkew is how far the user's clock may be behind the cluster's.
+const clockSkew = time.Minute
+
+// mayHave is false where a moment is known not to be in an archive, a former one or nil for the present one: it has not
+// come yet, or lies in no window. Times in a status are rounded to a second.
+func (f origin) mayHave(at, now time.Time, former *v1.FormerArchive) bool {
+	if former == nil && at.After(f.latest(now).Add(clockSkew)) {
+		return false
+	}
+	if b := f.backup; b != nil {
+		return b.Status.StartedAt == nil || !at.Before(b.Status.StartedAt.Time)
+	}
+	windows := f.windows(former)
+	for i, w := range windows {
+		begun := w.Earliest == nil || at.After(w.Earliest.Add(-time.Second))
+		over := w.Latest != nil && at.After(w.Latest.Add(time.Second))
+		if begun && (!over || i == 0) { // after the newest one there may be what the status does not have yet
+			return true
+		}
+	}
+	return len(windows) == 0
+}
+
+// latest is now, or what the archive has already where that is later: then the user's clock is wrong.
+func (f origin) latest(now time.Time) time.Time {
+	if f.db == nil || f.db.Status.Backup == nil || f.db.Status.Backup.Latest == nil ||
+		now.After(f.db.Status.Backup.Latest.Time) {
+		return now
+	}
+	return f.db.Status.Backup.Latest.Time
+}
+
+// allListed is how many windows a status has at least, where there are so many: the newest ones.
+const allListed = 4
+
+// windows are those of an archive, the newest first, none where they are not all known.
+func (f origin) windows(former *v1.FormerArchive) []v1.RestoreWindow {
+	b := f.db.Status.Backup
+	switch {
+	case b == nil, former != nil, len(b.Windows) >= allListed:
+		return nil
+	case len(b.Windows) == 0:
+		return []v1.RestoreWindow{{Earliest: b.Earliest}}
+	}
+	return b.Windows
 }

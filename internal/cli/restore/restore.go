@@ -262,6 +262,9 @@ func (r restoreTo) newSpec() (v1.SampleDBSpec, error) {
 	if err != nil {
 		return spec, err
 	}
+	if err := r.mayReach(former); err != nil {
+		return spec, err
+	}
 	if former != nil && r.from.backup == nil {
 		archive := desired.ArchiveReference(r.from.db)
 		archive.Path = former.Path
@@ -324,6 +327,9 @@ func ofVersion(spec *v1.SampleDBSpec, version, runs int32) {
 // specOfBackup is what can be known of a SampleDB that is gone.
 func (r restoreTo) specOfBackup() (v1.SampleDBSpec, error) {
 	b := r.from.backup
+	if err := r.mayReach(nil); err != nil {
+		return v1.SampleDBSpec{}, err
+	}
 	major, _, _ := strings.Cut(b.Status.ServerVersion, ".")
 	version, err := strconv.ParseInt(major, 10, 32)
 	if err != nil {
