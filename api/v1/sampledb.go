@@ -296,6 +296,7 @@ const (
 )
 
 // PostgreSQLSpec is what a user sets in PostgreSQL's own configuration.
+// +kubebuilder:validation:XValidation:rule="!has(self.parameters) || !self.parameters.exists(name, name.lowerAscii() == 'password_encryption' && self.parameters[name].lowerAscii() == 'md5') || has(self.hba) && self.hba.exists(line, line.matches('[ \\t](md5|password)([ \\t]|$)'))",message="postgresql.parameters must not set password_encryption to md5: roles whose passwords are stored so can't log in, because access is by scram-sha-256. Leave it out, or add a line to postgresql.hba that lets them in by the method md5"
 type PostgreSQLSpec struct {
 	// Parameters of postgresql.conf by name, with the values as PostgreSQL writes them, for instance work_mem: 16MB. A
 	// change is reloaded where PostgreSQL can, and otherwise restarts the instances one by one. A value that PostgreSQL
