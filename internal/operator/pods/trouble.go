@@ -25,8 +25,11 @@ type Trouble struct {
 	Message string
 }
 
-// TroubleOf is what keeps a Pod from running, nil when nothing is known to.
+// TroubleOf is what keeps a Pod from running, nil when nothing is known to, or there is no Pod.
 func TroubleOf(pod *corev1.Pod) *Trouble {
+	if pod == nil {
+		return nil
+	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
 			c.Reason == corev1.PodReasonUnschedulable {

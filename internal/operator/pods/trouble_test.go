@@ -235,3 +235,9 @@ func TestWhatAPodWaitsForThatIsResized(t *testing.T) {
 		}
 	}
 }
+
+func TestNoPodHasNoTrouble(t *testing.T) {
+	if got := TroubleOf(nil); got != nil {
+		t.Errorf("%+v", got)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	pgv1 "toban.dev/api/postgresql/v1"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/passwords"
 )
 
@@ -70,7 +71,11 @@ func (r *Reconciler) readReport(
 		return true
 	case first != nil && first.ExitCode == 0:
 		r.applyReport(ctx, s, recipient, first.Message)
-	case first != nil:
+	case first == nil:
+		if t := pods.TroubleOf(pod); t != nil {
+			s.unread = wait(pgv1.ReasonReadingPasswords, "the passwords can't be read: "+t.Message)
+		}
+	default:
 		s.unread = wait(pgv1.ReasonPasswordInvalid, "the passwords could not be read: "+first.Message)
 	}
 	return false

@@ -165,8 +165,6 @@ func (s *scope) observePods(ctx context.Context) error {
 			continue
 		}
 		switch component {
-		case naming.ComponentArchive:
-			s.Seen.OtherPods++
 		case naming.ComponentReader:
 			s.Seen.Readers.Note(s.DB, pod)
 		case naming.ComponentInstance:

@@ -224,8 +224,8 @@ func (s *scope) failure() string {
 // changes every few seconds is for nobody.
 func (s *scope) howFar() string {
 	sentence := "its Pod is being started"
-	if newest := s.Run.Newest(); newest != nil {
-		sentence = cmp.Or(trouble(newest), sentence)
+	if t := pods.TroubleOf(s.Run.Newest()); t != nil {
+		sentence = t.Message
 	}
 	if p := s.seen.progress; p != nil {
 		sentence = p.Step
@@ -243,21 +243,6 @@ func (s *scope) howFar() string {
 func (s *scope) running() bool {
 	newest := s.Run.Newest()
 	return newest != nil && newest.Status.Phase == corev1.PodRunning
-}
-
-// trouble is what keeps a Pod from running, "" where nothing is known to.
-func trouble(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return fmt.Sprintf("%s fits on no node: %s", pod.Name, c.Message)
-		}
-	}
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if w := c.State.Waiting; w != nil && w.Message != "" {
-			return fmt.Sprintf("%s waits: %s: %s", pod.Name, w.Reason, w.Message)
-		}
-	}
-	return ""
 }
 
 // attempts is how many Pods there have been.

@@ -26,6 +26,8 @@ type archiveTopic struct {
 	base
 	// retained is what the Job that removes what is not to be kept has said, nil where there is none, or none yet.
 	retained *retained
+	// retentionWaits is what keeps the Pod of that Job from running, "" where nothing does.
+	retentionWaits string
 }
 
 // ApplyArchive writes what the backups start from, and the server of an archive that lies on a volume.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/sampledb/world"
 )
 
 // An archive goes on all the time. To write that into the status each time would be a write a minute for each SampleDB.
@@ -63,5 +64,18 @@ func TestAWindowDoesNotEndBeforeItBegins(t *testing.T) {
 		if got := latestAfter(c.latest, c.earliest); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+func TestARetentionThatCannotBeginSaysWhy(t *testing.T) {
+	s := topicsOf(world.Core{DB: &v1.SampleDB{}})
+	now := metav1.Now()
+	status := &v1.BackupStatus{LastBackupAt: &now}
+	if got := s.RetentionApplied(status); got.Reason != v1.ReasonRetentionApplied {
+		t.Errorf("nothing is wrong, and it says %+v", got)
+	}
+	s.retentionWaits = "Job x-retention can't begin: no node"
+	if got := s.RetentionApplied(status); got.Reason != v1.ReasonRetentionFailing || got.Message != s.retentionWaits {
+		t.Errorf("it says %+v", got)
 	}
 }

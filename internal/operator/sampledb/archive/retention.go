@@ -3,6 +3,7 @@ package archive
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/freshness"
 	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/operator/removed"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
@@ -28,8 +30,11 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 		return nil
 	}
 	if job := s.retentionJob(); job != nil {
-		if said := jobs.Result[protocol.BackupResult](
-			jobs.Of(job, s.Seen.BackupPods).Last(naming.ContainerBackup)); said != nil {
+		run := jobs.Of(job, s.Seen.BackupPods)
+		if t := pods.TroubleOf(run.Newest()); t != nil {
+			s.retentionWaits = fmt.Sprintf("Job %s can't begin: %s", job.Name, t.Message)
+		}
+		if said := jobs.Result[protocol.BackupResult](run.Last(naming.ContainerBackup)); said != nil {
 			if said.Store != "" && !desired.OpensStore(s.DB, said.Store) {
 				return nil // it ran in the store before
 			}
@@ -112,6 +117,8 @@ func (s *archiveTopic) RetentionApplied(now *v1.BackupStatus) world.Verdict {
 		return world.Verdict{}
 	case s.retained != nil && s.retained.Error != "":
 		return world.No(v1.ReasonRetentionFailing, s.retained.Error)
+	case s.retentionWaits != "":
+		return world.No(v1.ReasonRetentionFailing, s.retentionWaits)
 	case s.retained == nil && was != nil && was.Reason == v1.ReasonRetentionFailing && s.retentionDue():
 		return world.No(v1.ReasonRetentionFailing, was.Message) // it is being tried again
 	case now.DeletionRefused != "":

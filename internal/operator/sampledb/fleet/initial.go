@@ -15,6 +15,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/work/initjob"
 )
@@ -128,12 +129,12 @@ func progress(run jobs.Run) world.Verdict {
 // "" where that is nothing.
 func said(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
-		switch {
-		case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
+		if c.State.Terminated != nil && c.State.Terminated.ExitCode != 0 {
 			return c.State.Terminated.Message
-		case c.State.Waiting != nil && c.State.Waiting.Message != "":
-			return c.State.Waiting.Message
 		}
+	}
+	if t := pods.TroubleOf(pod); t != nil {
+		return t.Message
 	}
 	return ""
 }

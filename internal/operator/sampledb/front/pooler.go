@@ -19,6 +19,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/apply"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/operator/sampledb/world"
 )
 
@@ -234,7 +235,46 @@ func (s *frontTopic) PoolerReady() world.Verdict {
 	if serve {
 		return world.Yes(v1.ReasonPoolerServes, message)
 	}
+	if t := s.trouble(); t != nil {
+		return world.No(t.Reason, message+"; "+t.Message)
+	}
 	return world.No(v1.ReasonPoolerComing, message+"; some are being made or replaced, or are not ready")
+}
+
+// trouble is what keeps the poolers' Pods from being made, or from running, nil when nothing is known to.
+func (s *frontTopic) trouble() *world.Verdict {
+	for _, pool := range desired.Pools(s.DB) {
+		if t := refused(s.Seen.Poolers[pool.Name]); t != nil {
+			return t
+		}
+	}
+	for i := range s.Seen.PoolerPods {
+		pod := &s.Seen.PoolerPods[i]
+		if pod.DeletionTimestamp != nil || pods.Ready(pod) {
+			continue
+		}
+		if t := world.PodTrouble(pod); t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// refused is what keeps the Pods of a Deployment from being made, nil when nothing is known to.
+func refused(d *appsv1.Deployment) *world.Verdict {
+	if d == nil {
+		return nil
+	}
+	if d.Spec.Paused {
+		return &world.Verdict{Reason: v1.ReasonPoolerComing, Message: "somebody has paused the Deployment: " +
+			"kubectl rollout resume deployment/" + d.Name}
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return &world.Verdict{Reason: v1.ReasonPodRefused, Message: "the cluster refuses a Pod: " + c.Message}
+		}
+	}
+	return nil
 }
 
 // rolledOut says that a Deployment has as many Pods as it is asked for, all of them ready and of its last revision.

@@ -17,6 +17,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/protocol"
 )
@@ -36,6 +37,8 @@ type secondTopic struct {
 	// copied is what the Pod of the last Job that copies into the second store has said, nil where there is none, or
 	// none yet.
 	copied *protocol.CopyResult
+	// waits is what keeps the Pod of the Job from running, as the end of a sentence, "" where nothing does.
+	waits string
 }
 
 // copyBehind is how old what the copy has may be: several runs of a Job, each ten minutes after the one before.
@@ -54,7 +57,11 @@ func (s *secondTopic) ApplyCopy(ctx context.Context) error {
 	case err != nil:
 		return err
 	case job != nil:
-		s.copied = copyResult(jobs.Of(job, s.Seen.CopyPods))
+		run := jobs.Of(job, s.Seen.CopyPods)
+		s.copied = copyResult(run)
+		if t := pods.TroubleOf(run.Newest()); t != nil {
+			s.waits = fmt.Sprintf("; Job %s can't begin: %s", job.Name, t.Message)
+		}
 		return nil
 	case want == "" || ending || !s.hasArchived():
 		return nil
@@ -149,11 +156,11 @@ func (s *secondTopic) IsCopied(now *v1.BackupStatus) world.Verdict {
 			fmt.Sprintf("the archive has lost backups that are to be kept, and that only "+
 				"the copy in %s has: %s", c.Place, strings.Join(c.Alone, ", ")))
 	case c.Until == nil:
-		return world.No(v1.ReasonCopyStarting, "the first copy to "+c.Place+" is under way, or there is no backup yet")
+		return world.No(v1.ReasonCopyStarting, "the first copy to "+c.Place+" is under way, or there is no backup yet"+s.waits)
 	case s.Now.Sub(c.Until.Time) > copyBehind:
 		return world.No(v1.ReasonCopyBehind,
 			fmt.Sprintf("the copy in %s has what the archive had at %s, and not yet what "+
-				"it had an hour ago", c.Place, c.Until.UTC().Format(time.RFC3339)))
+				"it had an hour ago%s", c.Place, c.Until.UTC().Format(time.RFC3339), s.waits))
 	}
 	return world.Yes(v1.ReasonCopied, "the archive is copied to "+c.Place+" every ten minutes")
 }

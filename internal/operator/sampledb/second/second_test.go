@@ -99,3 +99,13 @@ func TestACopyInAnotherStoreBeginsAnew(t *testing.T) {
 		t.Errorf("without a second store it says %+v", got)
 	}
 }
+
+func TestACopyThatCannotBeginSaysWhy(t *testing.T) {
+	for _, on := range []*v1.CopyStatus{nil, {Until: moment("2026-11-20 10:30:00")}} {
+		s := copyScope(on, nil)
+		s.waits = "; Job x-second can't begin: no node"
+		if got := s.IsCopied(&v1.BackupStatus{Copy: s.CopyStatus()}); !strings.HasSuffix(got.Message, s.waits) {
+			t.Errorf("it says %+v", got)
+		}
+	}
+}

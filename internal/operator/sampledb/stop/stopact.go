@@ -55,7 +55,7 @@ func (s *stopTopic) stopView() stop.View {
 		Now: s.Now, Wanted: s.StopPlan.wanted, Sleeps: s.StopPlan.asleep != "", Held: s.held,
 		Until: s.StopPlan.until, Deleted: s.DB.DeletionTimestamp != nil,
 		Busy: s.BusyForStop(), Data: s.Config.SystemIdentifier != "",
-		Pods: len(s.Seen.Pods) + s.Seen.OtherPods, Primary: s.Primary(),
+		Pods: len(s.Seen.Pods) + len(s.Seen.ArchivePods), Primary: s.Primary(),
 		AllClosed: s.Primary() != "" && s.AllClosed(), Archived: s.Backup == nil,
 	}
 	if old := s.DB.Status.Stop; old != nil {

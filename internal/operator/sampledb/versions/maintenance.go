@@ -15,6 +15,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/jobs"
+	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/work/maintenance"
 )
@@ -188,6 +189,9 @@ func (s *maintenanceTopic) watchFinish(parts string, run jobs.Run) {
 		if result := jobs.Result[maintenance.Result](text); result != nil && result.Error != "" {
 			s.Finish.Message = "the Job is tried again: " + result.Error
 		}
+	}
+	if t := pods.TroubleOf(run.Newest()); t != nil {
+		s.Finish.Message = "the Job can't begin: " + t.Message
 	}
 }
 

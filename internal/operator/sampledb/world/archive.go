@@ -6,9 +6,11 @@ import (
 
 	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 )
@@ -28,6 +30,20 @@ func (s *archiveFacts) ArchiveState() *protocol.ArchiveStatus {
 
 // Archiving is true when the WAL reaches the archive.
 func (s *archiveFacts) Archiving() Verdict {
+	v := s.archiving()
+	if v.Status != metav1.ConditionFalse {
+		return v
+	}
+	for i := range s.Seen.ArchivePods { // the agents can't know why the server of the archive does not answer
+		if t := pods.TroubleOf(&s.Seen.ArchivePods[i]); t != nil {
+			v.Message += "; " + t.Message
+		}
+	}
+	return v
+}
+
+// archiving is the same as far as the agents know.
+func (s *archiveFacts) archiving() Verdict {
 	primary, state := s.Primary(), s.ArchiveState()
 	switch {
 	case s.Backup == nil:

@@ -33,13 +33,13 @@ type Observed struct {
 	Poolers map[string]*appsv1.Deployment
 	Jobs    []batchv1.Job
 	JobPods
-	OtherPods  int                 // of the server of an archive on a volume
-	PoolerPods []corev1.Pod        // of poolers
-	Backups    []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
-	Snapshots  []v1.DatabaseBackup // the same of those that are snapshots of a volume
-	Restores   []v1.RestoreStatus  // of the namespace's SampleDBs; as above
-	Drills     []v1.FaultDrill     // those that name this SampleDB, the newest last
-	Lease      *coordinationv1.Lease
+	ArchivePods []corev1.Pod        // of the server of an archive on a volume
+	PoolerPods  []corev1.Pod        // of poolers
+	Backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
+	Snapshots   []v1.DatabaseBackup // the same of those that are snapshots of a volume
+	Restores    []v1.RestoreStatus  // of the namespace's SampleDBs; as above
+	Drills      []v1.FaultDrill     // those that name this SampleDB, the newest last
+	Lease       *coordinationv1.Lease
 	// PodsRefused is why the last Pod of an instance could not be made, "" where that is not so.
 	PodsRefused string
 	// Answers are those of the agents that answered, by the name of the instance. One that is
@@ -75,6 +75,7 @@ func (s *Observed) PodsOfComponents() map[string]*[]corev1.Pod {
 		naming.ComponentUpgrade:  &s.UpgradePods,
 		naming.ComponentRehearse: &s.RehearsalPods,
 		naming.ComponentSides:    &s.SidesPods,
+		naming.ComponentArchive:  &s.ArchivePods,
 		naming.ComponentPooler:   &s.PoolerPods,
 		naming.ComponentReadPool: &s.PoolerPods,
 		naming.ComponentFinish:   &s.FinishPods,
