@@ -60,6 +60,9 @@ const (
 	// AnnotationRestart on a SampleDB asks for a restart of the servers, one after the other: RestartAll, or the name
 	// of an instance. The operator removes it when that is done or refused.
 	AnnotationRestart = "toban.dev/restart"
+	// AnnotationRolloutRestart on a template of Pods is when kubectl rollout restart was asked for. The operator takes
+	// it off a StatefulSet when it has taken the request, or refused it.
+	AnnotationRolloutRestart = "kubectl.kubernetes.io/restartedAt"
 	// AnnotationRotatePassword on a SampleDB asks for a new password in the Secret NAME-app, by any value. The operator
 	// removes it when it has begun.
 	AnnotationRotatePassword = "toban.dev/rotate-password" //nolint:gosec // the name of an annotation

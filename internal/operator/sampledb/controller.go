@@ -91,6 +91,7 @@ func (s *scope) phases() []phase {
 		{"network", s.applyNetwork, apart},
 		{"init", s.ApplyInitial, gates},
 		{"budget", s.applyBudget, apart},
+		{"rollout restart", s.ApplyRolloutRestart, apart},
 		{"restart", s.ApplyRestart, gates},
 		{"restarts", s.ApplyRestarts, gates},
 		{"volumes", s.ApplyReplacing, work},
