@@ -12,8 +12,9 @@ import (
 type CarryFacts struct {
 	// From is the major version of the side that serves.
 	From int
-	// Prepared are prepared transactions, Slots logical replication slots of others.
-	Prepared, Slots []string
+	// Prepared are prepared transactions, Slots logical replication slots of others, Origins replication origins of
+	// others that belong to no subscription.
+	Prepared, Slots, Origins []string
 	// FreeSlots is how many more slots the server may have.
 	FreeSlots int
 	Databases []CarryDatabase
@@ -45,6 +46,7 @@ const (
 	AlwaysTriggers       = "AlwaysTriggers"
 	ForcedRowSecurity    = "ForcedRowSecurity"
 	Subscriptions        = "Subscriptions"
+	ReplicationOrigins   = "ReplicationOrigins"
 	OwnState             = "OwnState"
 	NameTaken            = "NameTaken"
 	TooFewSlots          = "TooFewSlots"
@@ -72,6 +74,9 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 		"sides. Commit them (COMMIT PREPARED) or roll them back (ROLLBACK PREPARED) first")
 	refuse(major.LogicalSlots, f.Slots, "Others read changes by logical replication slots, which the new side does "+
 		"not have. Stop them, drop their slots, and have them begin anew after the upgrade")
+	refuse(ReplicationOrigins, f.Origins, "What a session writes with a replication origin "+
+		"(pg_replication_origin_session_setup) is left out, because what came from the other side has one too. Stop "+
+		"who writes so, and drop the origins (pg_replication_origin_drop)")
 	f.checkTables(refuse)
 	refuse(LargeObjects, f.pick(func(d CarryDatabase) []string {
 		return d.name(d.LargeObjects > 0, fmt.Sprintf("%s: %d", d.Name, d.LargeObjects))

@@ -30,6 +30,10 @@ const (
 	queryPrepared = `select gid || ' (' || database || ')' from pg_prepared_xacts order by 1`
 	querySlots    = `select slot_name::text from pg_replication_slots where slot_type = 'logical' and not temporary
 		and slot_name !~ '^toban_to_(green|blue)_' order by 1`
+	// An origin of a subscription is either that of a link, or the subscription itself is refused. The second number is
+	// that of a table whose rows are being copied.
+	queryOrigins = `select roname::text from pg_replication_origin o where not exists (select from pg_subscription s
+		where o.roname ~ ('^pg_' || s.oid || '(_[0-9]+)?$')) order by 1`
 	// A link that is there has its slots already.
 	queryFree = `select current_setting('max_replication_slots')::int
 		- (select count(*)::int from pg_replication_slots where slot_name !~ '^toban_to_(green|blue)_')`
@@ -92,11 +96,14 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 	if f.From, err = majorOf(ctx, conn); err != nil {
 		return f, err
 	}
-	if f.Prepared, err = sql.Column[string](ctx, conn, "ask for prepared transactions", queryPrepared); err != nil {
-		return f, err
-	}
-	if f.Slots, err = sql.Column[string](ctx, conn, "ask for slots", querySlots); err != nil {
-		return f, err
+	for _, q := range []struct {
+		into  *[]string
+		query string
+	}{{&f.Prepared, queryPrepared}, {&f.Slots, querySlots}, {&f.Origins, queryOrigins}} {
+		*q.into, err = sql.Column[string](ctx, conn, "look for what is not carried", q.query)
+		if err != nil {
+			return f, err
+		}
 	}
 	if err := conn.QueryRow(ctx, queryFree).Scan(&f.FreeSlots); err != nil {
 		return f, fmt.Errorf("ask how many slots there may be: %w", err)

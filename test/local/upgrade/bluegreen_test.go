@@ -216,6 +216,8 @@ func TestAChangeOfSidesIsRefusedByName(t *testing.T) {
 		{"select lo_create(4711)", "select lo_unlink(4711)", change.LargeObjects, "shop: 1"},
 		{"begin;\ninsert into app.emptied values (9);\nprepare transaction 'open'", "rollback prepared 'open'",
 			major.PreparedTransactions, "open (shop)"},
+		{"select pg_replication_origin_create('sink')", "select pg_replication_origin_drop('sink')",
+			change.ReplicationOrigins, "sink"},
 		{"create role other", "drop role other", bluegreen.RolesDiffer, "role other"},
 		{"alter role app set work_mem = '9MB'", "alter role app reset all", bluegreen.RolesDiffer,
 			"settings of app in all databases"},
@@ -274,6 +276,7 @@ alter table guarded enable always trigger always;
 create trigger sometimes after insert on nothing for each row execute function f();
 select lo_create(0);
 select pg_create_logical_replication_slot('others', 'pgoutput');
+select pg_replication_origin_create('sink');
 create subscription elsewhere connection 'dbname=elsewhere' publication p with (connect = false);
 create schema toban_sides;
 begin;
@@ -294,6 +297,7 @@ prepare transaction 'open'`)
 		change.LargeObjects:         "shop: 1",
 		major.LogicalSlots:          "others",
 		change.Subscriptions:        "shop: elsewhere",
+		change.ReplicationOrigins:   "sink",
 		change.NameTaken:            "shop",
 		major.PreparedTransactions:  "open (shop)",
 	}
