@@ -62,7 +62,22 @@ const (
 		and (t.oid = any ($1::regtype[]) or t.typelem = any ($1::regtype[]) and t.typlen = -1
 		or b.oid = any ($1::regtype[]))
 		order by 1`
-	incomparable  = `{json,xml,point,line,lseg,box,path,polygon,circle}`
+	incomparable = `{json,xml,point,line,lseg,box,path,polygon,circle}`
+	// Each type of a column is taken apart: arrays, domains, ranges and rows.
+	queryNumbers = `with recursive columns as (
+			select n.nspname, c.relname, a.attname, a.atttypid
+			from pg_class c join pg_namespace n on n.oid = c.relnamespace
+			join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+			where ` + ofUsers + ` and c.relkind = 'r'),
+		parts (type, part) as (
+			select distinct atttypid, atttypid from columns
+			union select p.type, x.part from parts p join pg_type t on t.oid = p.part cross join lateral (
+				values (t.typelem), (t.typbasetype)
+				union all select rngsubtype from pg_range where t.oid in (rngtypid, rngmultitypid)
+				union all select atttypid from pg_attribute where attrelid = t.typrelid and attnum > 0) as x (part))
+		select format('%I.%I (%I %s)', nspname, relname, attname, format_type(atttypid, null)) from columns
+		where atttypid in (select type from parts where part = any ('{xid,xid8,pg_snapshot,txid_snapshot}'::regtype[]))
+		order by 1`
 	queryUnlogged = `select format('%I.%I', n.nspname, c.relname)
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace
 		where ` + ofUsers + ` and c.relkind in ('r', 'S') and c.relpersistence = 'u' order by 1`
@@ -151,7 +166,8 @@ func examine(ctx context.Context, conn *pgx.Conn, name string) (bluegreen.CarryD
 		args  []any
 	}{
 		{&d.NoIdentity, queryNoIdentity, nil}, {&d.Incomparable, queryIncomparable, []any{incomparable}},
-		{&d.Unlogged, queryUnlogged, nil}, {&d.Forced, queryForced, nil}, {&d.Always, queryAlways, nil},
+		{&d.Numbers, queryNumbers, nil}, {&d.Unlogged, queryUnlogged, nil}, {&d.Forced, queryForced, nil},
+		{&d.Always, queryAlways, nil},
 		{&d.Subscriptions, querySubscriptions, nil}, {&d.Extensions, queryExtensions, nil},
 	} {
 		var err error

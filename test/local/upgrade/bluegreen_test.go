@@ -267,6 +267,10 @@ create table by_json (a json);
 alter table by_json replica identity full;
 create table by_json_with_key (id int primary key, a json);
 alter table by_json_with_key replica identity full;
+create table outbox (id int primary key, tx xid8, seen pg_snapshot[], row by_json);
+create domain tx as xid8;
+create type work as (id int, tx tx);
+create table in_types (id int primary key, work work[], many txid_snapshot, n bigint default txid_current());
 create unlogged table fleeting (n int primary key);
 create table guarded (n int primary key);
 alter table guarded enable row level security, force row level security;
@@ -291,15 +295,18 @@ prepare transaction 'open'`)
 	want := map[string]string{
 		change.NoReplicaIdentity:    "shop: public.late_key, shop: public.no_key, shop: public.nothing",
 		change.IdentityIncomparable: "shop: public.by_json (a json)",
-		change.UnloggedTables:       "shop: public.fleeting",
-		change.ForcedRowSecurity:    "shop: public.guarded",
-		change.AlwaysTriggers:       "shop: always on public.guarded",
-		change.LargeObjects:         "shop: 1",
-		major.LogicalSlots:          "others",
-		change.Subscriptions:        "shop: elsewhere",
-		change.ReplicationOrigins:   "sink",
-		change.NameTaken:            "shop",
-		major.PreparedTransactions:  "open (shop)",
+		change.TransactionNumbers: "shop: public.in_types (many txid_snapshot), " +
+			"shop: public.in_types (work public.work[]), shop: public.outbox (seen pg_snapshot[]), " +
+			"shop: public.outbox (tx xid8)",
+		change.UnloggedTables:      "shop: public.fleeting",
+		change.ForcedRowSecurity:   "shop: public.guarded",
+		change.AlwaysTriggers:      "shop: always on public.guarded",
+		change.LargeObjects:        "shop: 1",
+		major.LogicalSlots:         "others",
+		change.Subscriptions:       "shop: elsewhere",
+		change.ReplicationOrigins:  "sink",
+		change.NameTaken:           "shop",
+		major.PreparedTransactions: "open (shop)",
 	}
 	for reason, objects := range want {
 		if got[reason] != objects {
