@@ -26,8 +26,8 @@ type CarryDatabase struct {
 	// NoIdentity are tables whose rows have nothing by which they are found, Incomparable those with REPLICA IDENTITY
 	// FULL and columns that can't be compared, Unlogged those without WAL, Forced those whose owner is kept from rows.
 	NoIdentity, Incomparable, Unlogged, Forced []string
-	// Numbers are columns with numbers of transactions.
-	Numbers []string
+	// Numbers are columns with numbers of transactions, Generated generated ones by which rows are found.
+	Numbers, Generated []string
 	// Always are triggers and rules that run also for what comes from another side.
 	Always []string
 	// Subscriptions are those of others, Extensions all that are installed.
@@ -43,6 +43,7 @@ const (
 	SourceTooOld         = "SourceTooOld"
 	NoReplicaIdentity    = "NoReplicaIdentity"
 	IdentityIncomparable = "IdentityIncomparable"
+	GeneratedIdentity    = "GeneratedIdentity"
 	TransactionNumbers   = "TransactionNumbers"
 	UnloggedTables       = "UnloggedTables"
 	LargeObjects         = "LargeObjects"
@@ -106,6 +107,9 @@ func (f CarryFacts) checkTables(refuse func(string, []string, string)) {
 			"DELETE. Add a primary key, or ALTER TABLE … REPLICA IDENTITY FULL")
 	refuse(IdentityIncomparable, f.each(func(d CarryDatabase) []string { return d.Incomparable }),
 		"Tables with REPLICA IDENTITY FULL have columns that PostgreSQL can't compare. Add a primary key")
+	refuse(GeneratedIdentity, f.each(func(d CarryDatabase) []string { return d.Generated }),
+		"Rows are found by generated columns, which are not sent: once these tables are published, PostgreSQL 18 "+
+			"refuses their UPDATE and DELETE. ALTER TABLE … REPLICA IDENTITY USING INDEX, with one of other columns")
 	refuse(TransactionNumbers, f.each(func(d CarryDatabase) []string { return d.Numbers }),
 		"Columns have numbers of transactions, and the other side counts its own, from a lower one. Whoever compares "+
 			"both, as outboxes do, would skip rows. Drop the columns, or upgrade in place")

@@ -25,6 +25,8 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 			NoReplicaIdentity, "shop: public.log"},
 		"a full identity of json": {func(f *CarryFacts) { f.Databases[1].Incomparable = []string{"public.j (doc)"} },
 			IdentityIncomparable, "shop: public.j (doc)"},
+		"a key that is generated": {func(f *CarryFacts) { f.Databases[1].Generated = []string{"public.g (k)"} },
+			GeneratedIdentity, "shop: public.g (k)"},
 		"a number of a transaction": {func(f *CarryFacts) { f.Databases[1].Numbers = []string{"public.o (tx xid8)"} },
 			TransactionNumbers, "shop: public.o (tx xid8)"},
 		"an unlogged table": {func(f *CarryFacts) { f.Databases[0].Unlogged = []string{"public.cache"} },

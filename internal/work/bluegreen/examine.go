@@ -63,6 +63,13 @@ const (
 		or b.oid = any ($1::regtype[]))
 		order by 1`
 	incomparable = `{json,xml,point,line,lseg,box,path,polygon,circle}`
+	// Generated columns are not published. The columns of an index come first, and then what it only includes.
+	queryGenerated = `select format('%I.%I (%I)', n.nspname, c.relname, a.attname)
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> ''
+		where ` + ofUsers + ` and c.relkind = 'r' and (c.relreplident = 'f' or exists (select from pg_index i
+			where i.indrelid = c.oid and a.attnum = any ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+			and case c.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident end)) order by 1`
 	// Each type of a column is taken apart: arrays, domains, ranges and rows.
 	queryNumbers = `with recursive columns as (
 			select n.nspname, c.relname, a.attname, a.atttypid
@@ -166,7 +173,8 @@ func examine(ctx context.Context, conn *pgx.Conn, name string) (bluegreen.CarryD
 		args  []any
 	}{
 		{&d.NoIdentity, queryNoIdentity, nil}, {&d.Incomparable, queryIncomparable, []any{incomparable}},
-		{&d.Numbers, queryNumbers, nil}, {&d.Unlogged, queryUnlogged, nil}, {&d.Forced, queryForced, nil},
+		{&d.Generated, queryGenerated, nil}, {&d.Numbers, queryNumbers, nil}, {&d.Unlogged, queryUnlogged, nil},
+		{&d.Forced, queryForced, nil},
 		{&d.Always, queryAlways, nil},
 		{&d.Subscriptions, querySubscriptions, nil}, {&d.Extensions, queryExtensions, nil},
 	} {

@@ -267,6 +267,13 @@ create table by_json (a json);
 alter table by_json replica identity full;
 create table by_json_with_key (id int primary key, a json);
 alter table by_json_with_key replica identity full;
+create table generated_full (id int primary key, n int, double int generated always as (n * 2) stored);
+alter table generated_full replica identity full;
+create table generated_key (n int, k int generated always as (n + 1) stored primary key);
+create table generated_index (n int primary key, k int generated always as (n + 1) stored unique not null);
+alter table generated_index replica identity using index generated_index_k_key;
+create table generated_elsewhere (n int, k int generated always as (n + 1) stored, primary key (n) include (k));
+create unique index on generated_elsewhere (k);
 create table outbox (id int primary key, tx xid8, seen pg_snapshot[], row by_json);
 create domain tx as xid8;
 create type work as (id int, tx tx);
@@ -295,6 +302,8 @@ prepare transaction 'open'`)
 	want := map[string]string{
 		change.NoReplicaIdentity:    "shop: public.late_key, shop: public.no_key, shop: public.nothing",
 		change.IdentityIncomparable: "shop: public.by_json (a json)",
+		change.GeneratedIdentity: "shop: public.generated_full (double), shop: public.generated_index (k), " +
+			"shop: public.generated_key (k)",
 		change.TransactionNumbers: "shop: public.in_types (many txid_snapshot), " +
 			"shop: public.in_types (work public.work[]), shop: public.outbox (seen pg_snapshot[]), " +
 			"shop: public.outbox (tx xid8)",
