@@ -2,6 +2,7 @@ package bluegreen
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"toban.dev/internal/change/major"
@@ -17,6 +18,8 @@ type CarryFacts struct {
 	Prepared, Slots, Origins []string
 	// FreeSlots is how many more slots the server may have.
 	FreeSlots int
+	// Limits are those of the server by the parameters that set them: of Rooms, as many as its version knows.
+	Limits    map[string]int
 	Databases []CarryDatabase
 }
 
@@ -54,6 +57,7 @@ const (
 	OwnState             = "OwnState"
 	NameTaken            = "NameTaken"
 	TooFewSlots          = "TooFewSlots"
+	TooFewWorkers        = "TooFewWorkers"
 )
 
 // OldestToFollowBack is the first major version that can leave out what came from the other side (origin = none), and
@@ -97,7 +101,25 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 		refuse(TooFewSlots, []string{fmt.Sprintf("%d are missing", missing)}, "Each database needs a replication "+
 			"slot. Raise max_replication_slots in spec.postgresql.parameters")
 	}
+	refuse(TooFewWorkers, f.tooFew(), "A side that follows needs a worker and an origin for each database. Raise what "+
+		"is too low in spec.postgresql.parameters, or upgrade in place")
 	return refusals
+}
+
+// Rooms are the parameters that say how many databases a side can follow, with how much each needs besides one for each
+// database. One worker process launches the workers. PostgreSQL 18 counts origins apart from slots.
+var Rooms = map[string]int{
+	"max_logical_replication_workers": 0, "max_worker_processes": 1, "max_active_replication_origins": 0,
+}
+
+// tooFew are the limits that are too low, with what they are and what is needed.
+func (f CarryFacts) tooFew() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(f.Limits)) {
+		if needs := len(f.Databases) + Rooms[name]; f.Limits[name] < needs {
+			all = append(all, fmt.Sprintf("%s is %d, and must be %d at least", name, f.Limits[name], needs))
+		}
+	}
+	return all
 }
 
 // checkTables is about those that can't be carried as they are.

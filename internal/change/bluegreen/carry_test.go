@@ -41,7 +41,19 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 			"postgres: pg_cron"},
 		"any other extension": {func(f *CarryFacts) { f.Databases[0].Extensions = []string{"hstore"} }, "", ""},
 		"a taken name":        {func(f *CarryFacts) { f.Databases[1].Taken = true }, NameTaken, "shop"},
-		"no slot left":        {func(f *CarryFacts) { f.FreeSlots = 1 }, TooFewSlots, "1 are missing"},
+		"as many workers as are needed": {func(f *CarryFacts) {
+			f.Limits = map[string]int{"max_logical_replication_workers": 2, "max_worker_processes": 3}
+		}, "", ""},
+		"no worker for a database": {func(f *CarryFacts) {
+			f.Limits = map[string]int{"max_logical_replication_workers": 1}
+		}, TooFewWorkers, "max_logical_replication_workers is 1, and must be 2 at least"},
+		"no process for who launches them": {func(f *CarryFacts) {
+			f.Limits = map[string]int{"max_worker_processes": 2}
+		}, TooFewWorkers, "max_worker_processes is 2, and must be 3 at least"},
+		"no origin for a database": {func(f *CarryFacts) {
+			f.Limits = map[string]int{"max_active_replication_origins": 1}
+		}, TooFewWorkers, "max_active_replication_origins is 1, and must be 2 at least"},
+		"no slot left": {func(f *CarryFacts) { f.FreeSlots = 1 }, TooFewSlots, "1 are missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := CarryFacts{From: 17, FreeSlots: 2, Databases: []CarryDatabase{{Name: "postgres"}, {Name: "shop"}}}

@@ -3,6 +3,8 @@ package bluegreen
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -130,6 +132,9 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 	if err := conn.QueryRow(ctx, queryFree).Scan(&f.FreeSlots); err != nil {
 		return f, fmt.Errorf("ask how many slots there may be: %w", err)
 	}
+	if f.Limits, err = limits(ctx, conn); err != nil {
+		return f, err
+	}
 	f.Databases, err = gather(ctx, side, func(conn *pgx.Conn, d database) (bluegreen.CarryDatabase, error) {
 		return examine(ctx, conn, d.Name)
 	})
@@ -153,6 +158,31 @@ func carriesAll(ctx context.Context, conn *pgx.Conn, d database) error {
 	}
 	return refuse(bluegreen.CarryFacts{From: bluegreen.OldestToFollowBack, FreeSlots: 1,
 		Databases: []bluegreen.CarryDatabase{found}})
+}
+
+// limits are those that say how many databases a server can follow.
+func limits(ctx context.Context, conn *pgx.Conn) (map[string]int, error) {
+	all := map[string]int{}
+	var name string
+	var setting int
+	rows := sql.Ask(ctx, conn, "select name, setting::int from pg_settings where name = any ($1)",
+		slices.Collect(maps.Keys(bluegreen.Rooms)))
+	_, err := pgx.ForEachRow(rows, []any{&name, &setting}, func() error { all[name] = setting; return nil })
+	if err != nil {
+		return nil, fmt.Errorf("ask how many databases can be followed: %w", err)
+	}
+	return all, nil
+}
+
+// hasRoom says as an error that the following side is too small for a number of databases. It may be of another version
+// than the serving one, and not have the same limits.
+func (s Subscriber) hasRoom(ctx context.Context, databases int) error {
+	limits, err := on(ctx, s.Following, func(conn *pgx.Conn) (map[string]int, error) { return limits(ctx, conn) })
+	if err != nil {
+		return err
+	}
+	return refuse(bluegreen.CarryFacts{From: bluegreen.OldestToFollowBack, FreeSlots: databases, Limits: limits,
+		Databases: make([]bluegreen.CarryDatabase, databases)})
 }
 
 func refuse(facts bluegreen.CarryFacts) error {

@@ -58,6 +58,9 @@ func (l Link) make(ctx context.Context, from starting) error {
 	if err != nil {
 		return err
 	}
+	if err := l.Subscriber().hasRoom(ctx, len(serving)); err != nil {
+		return err
+	}
 	major, err := l.Publisher().major(ctx)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -257,6 +258,7 @@ func TestAChangeOfSidesIsRefusedByName(t *testing.T) {
 // What can't be carried is found before anything is made, each under its own name.
 func TestWhatIsNotCarriedIsFound(t *testing.T) {
 	i := newInstance(t, 17, "")
+	i.configure("max_logical_replication_workers = 1\n")
 	i.start(i.Programs, i.Data.Path())
 	i.do("postgres", "create database shop")
 	i.do("shop", `create table no_key (n int);
@@ -314,6 +316,7 @@ prepare transaction 'open'`)
 		major.LogicalSlots:         "others",
 		change.Subscriptions:       "shop: elsewhere",
 		change.ReplicationOrigins:  "sink",
+		change.TooFewWorkers:       "max_logical_replication_workers is 1, and must be 2 at least",
 		change.NameTaken:           "shop",
 		major.PreparedTransactions: "open (shop)",
 	}
@@ -325,6 +328,30 @@ prepare transaction 'open'`)
 	if len(got) != len(want) {
 		t.Errorf("found are %v", got)
 	}
+}
+
+// A side that is too small for all databases does not begin to follow, and has room as soon as it is large enough.
+func TestASideWithoutRoomDoesNotFollow(t *testing.T) {
+	s := newBlue(t, 17)
+	position := s.publish()
+	s.copyTo(position, 17)
+	restart := func(workers int) {
+		s.stopGreen(syscall.SIGINT)
+		s.green.configure(fmt.Sprintf("max_logical_replication_workers = %d\n", workers))
+		s.stopGreen = s.green.start(s.green.Programs, s.green.Data.Path())
+	}
+	restart(1)
+	must(t, s.forward.Subscriber().Adopt(s.ctx))
+	err := s.forward.Follow(s.ctx, position)
+	if !inTheWay(err, change.TooFewWorkers, "max_logical_replication_workers is 1, and must be 2 at least") {
+		t.Errorf("it says %v", err)
+	}
+	if n := s.green.ask("postgres", "select count(*) from pg_subscription"); n != "0" {
+		t.Errorf("there are %s subscriptions", n)
+	}
+	restart(2)
+	s.follow(position)
+	must(t, s.forward.CatchUp(s.ctx))
 }
 
 // Cancelled at any moment, blue is as it was: its schema, letter by letter, and no slot keeps WAL.
