@@ -82,12 +82,21 @@ func sayQuantities(s *apiextensions.JSONSchemaProps) {
 	}
 }
 
+// everyObject is what is said of the fields that each object of Kubernetes has.
+var everyObject = map[string]string{
+	"apiVersion": "The group and the version of this kind.",
+	"kind":       "The kind of this object.",
+}
+
 // shorten takes out what is explained elsewhere, and from a status what only a spec needs.
 func shorten(path string, s *apiextensions.JSONSchemaProps) {
 	for field := range kubernetes.Fields {
 		if strings.HasPrefix(path, strings.ReplaceAll(field, "[]", "")+".") { // items have the path of their list
 			s.Description = ""
 		}
+	}
+	if about, is := everyObject[path]; is {
+		s.Description = about
 	}
 	if strings.HasPrefix(path, "status.") {
 		s.Default, s.XValidations = nil, nil

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // ofCopy is how the folder of a tablespace ends that a copy has made beside one with something in it.
@@ -23,7 +25,7 @@ func (s *Server) spacesOf(ctx context.Context, from string, progress io.Writer) 
 		where pg_catalog.pg_tablespace_location(oid) like '/%'`
 	cmd := s.Programs.command(ctx, "psql", "--no-psqlrc", "--no-password", "--tuples-only", "--no-align",
 		"--record-separator-zero", "--command", query, from+" dbname=postgres")
-	cmd.Env = append(cmd.Env, askingSource())
+	cmd.Env = append(cmd.Env, sql.OptionsVariable(sql.Settings(RoleReplication, nil)))
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, progress
 	if err := Children.Run(cmd); err != nil {

@@ -122,7 +122,7 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 		"an owned prefix": {parameter("ssl_ciphers", "x"), "belongs to the operator"},
 		"passwords as md5": {
 			parameter("Password_Encryption", "MD5"),
-			"postgresql.parameters must not set password_encryption to md5: roles whose passwords are stored so can't",
+			"password_encryption in postgresql.parameters must not be md5: access is by scram-sha-256, so roles with",
 		},
 		"a name over the limit": {
 			func(db *v1.SampleDB) { db.Name = strings.Repeat("n", naming.MaxName+1) },

@@ -197,7 +197,8 @@ func TestAConfigurationThatLetsNoSessionBeginIsTakenBack(t *testing.T) {
 		"it is reloaded":           {[]string{"2MB"}, false, applied{settings{}, "1MB", "1", "2", "1", false}},
 		"the server starts so":     {[]string{"2MB"}, true, applied{settings{}, "1MB", "1", "2", "1", false}},
 		"the last good one is too": {[]string{"1MB", "2MB"}, true, applied{settings{}, "", "defaults", "2", "", false}},
-		"so are all":               {[]string{"1MB", "2MB", ""}, false, applied{settings{}, "2MB", "2", "", "1", false}},
+
+		"so are all": {[]string{"1MB", "2MB", ""}, false, applied{settings{}, "2MB", "2", "", "1", false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -146,13 +146,14 @@ func TestARefusalIsNotDeath(t *testing.T) {
 		"the database is gone":                     {code: "3D000", broken: true, reason: ReasonRefuses},
 		"a library is missing":                     {code: "58P01", clients: true},
 		"a file is missing":                        {code: "58P01", failure: true, reason: ReasonNotAnswering},
-		"it is in recovery":                        {code: "57P03", broken: true, failure: true, reason: ReasonNotAnswering},
+
+		"it is in recovery": {code: "57P03", broken: true, failure: true, reason: ReasonNotAnswering},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := watch(t, &answering{}, true)
 				w.observeOnce(t.Context())
-				w.config.login = func(context.Context) error { return &pgconn.PgError{Code: "53300"} } // it is not judged
+				w.config.login = func(context.Context) error { return context.DeadlineExceeded } // it is not judged
 				refusal := fmt.Errorf("connect: %w", &pgconn.PgError{Code: c.code})
 				if w.server.broken = c.broken; c.clients {
 					w.server.refusesClients = refusal

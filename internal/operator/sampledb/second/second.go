@@ -156,7 +156,8 @@ func (s *secondTopic) IsCopied(now *v1.BackupStatus) world.Verdict {
 			fmt.Sprintf("the archive has lost backups that are to be kept, and that only "+
 				"the copy in %s has: %s", c.Place, strings.Join(c.Alone, ", ")))
 	case c.Until == nil:
-		return world.No(v1.ReasonCopyStarting, "the first copy to "+c.Place+" is under way, or there is no backup yet"+s.waits)
+		return world.No(v1.ReasonCopyStarting,
+			"the first copy to "+c.Place+" is under way, or there is no backup yet"+s.waits)
 	case s.Now.Sub(c.Until.Time) > copyBehind:
 		return world.No(v1.ReasonCopyBehind,
 			fmt.Sprintf("the copy in %s has what the archive had at %s, and not yet what "+
