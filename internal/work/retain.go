@@ -82,7 +82,6 @@ func (t *taking) retain(ctx context.Context) error {
 	}
 	r := t.removal(t.archive)
 	catalogue, d, err := r.retain(ctx, policy)
-	policy, _ = policy.Bounded(catalogue) // to former archives nothing is written any more
 	t.result.Removed = append(t.result.Removed, r.removed...)
 	t.result.Removed = t.result.Removed[:min(len(t.result.Removed), mostRemoved)]
 	if err != nil {
@@ -121,17 +120,10 @@ func (t *taking) removal(archive bucket.Bucket) *removal {
 // retain removes what a policy does not keep, and says what is there then.
 func (r *removal) retain(ctx context.Context, policy keep.Policy) (book.Catalogue, keep.Deletions, error) {
 	catalogue, err := book.Read(ctx, r.archive)
-	held := ""
-	if policy.Newer == nil {
-		policy, held = policy.Bounded(catalogue)
-	}
 	if err != nil || r.keepsAll {
 		return catalogue, keep.Retain(catalogue, policy), err
 	}
 	d, err := r.by(ctx, catalogue, policy)
-	if held != "" {
-		d.Held = append(d.Held, held)
-	}
 	if err == nil && len(d.Names) > 0 {
 		catalogue, err = book.Read(ctx, r.archive)
 	}

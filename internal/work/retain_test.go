@@ -140,34 +140,6 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 }
 
 // A backup that fails for want of room leaves none of its pieces in the way of WAL.
-// A Pod whose clock is far ahead takes nothing for too old that is new by the clock of the store.
-func TestRetentionByAClockThatIsFarAhead(t *testing.T) {
-	year := 365 * 24 * time.Hour
-	for name, c := range map[string]struct {
-		ahead   time.Duration
-		removed int
-		said    bool
-	}{
-		"its clock is right":     {0, 0, false},
-		"some hours ahead":       {10 * time.Hour, 0, false},
-		"a year ahead":           {year, 0, true},
-		"a year behind":          {-year, 0, false},
-		"a day and a half ahead": {36 * time.Hour, 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			folder := bucket.OpenFolder(t.TempDir())
-			fill(t, folder, 10) // of the last 20 hours, and written now
-			policy := Policy(protocol.Retention{Count: 5, Days: 2})
-			policy.Now = policy.Now.Add(c.ahead)
-			r := (&taking{Pod: pod.New(pod.Options{})}).removal(folder)
-			_, d, err := r.retain(t.Context(), policy)
-			if err != nil || len(r.removed) != c.removed || (len(d.Held) > 0) != c.said {
-				t.Errorf("removed are %v, held is %q: %v", r.removed, d.Held, err)
-			}
-		})
-	}
-}
-
 func TestAFailedBackupLeavesNoPieces(t *testing.T) {
 	archive := filled(t)
 	archive.room += 50000

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -310,29 +309,4 @@ func readSmall(ctx context.Context, b bucket.Bucket, names []string) (map[string
 		})
 	}
 	return contents, group.Wait()
-}
-
-// Newest is when the newest object got into the archive, by the clock of its store; zero where there is none.
-func (c Catalogue) Newest() (newest time.Time) {
-	see := func(objects ...bucket.Object) {
-		for _, o := range objects {
-			if o.Modified.After(newest) {
-				newest = o.Modified
-			}
-		}
-	}
-	for _, t := range c.Terms {
-		for _, w := range t.WAL {
-			see(w.Object)
-		}
-		see(t.Note)
-		see(slices.Concat(t.Gaps, t.Keys, t.Clocks)...)
-	}
-	for _, in := range c.Contents {
-		see(in...)
-	}
-	for _, u := range c.Unfinished {
-		see(u.Objects...)
-	}
-	return newest
 }

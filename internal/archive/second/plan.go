@@ -225,9 +225,6 @@ type Removal struct {
 // to the copy alone, need not be kept (docs/archive.md, invariant 17). The archive must have been listed to its end.
 func PlanRemoval(copied book.Catalogue, plan Plan, policy keep.Policy) Removal {
 	var out Removal
-	if policy.Newer == nil {
-		policy, _ = policy.Bounded(copied)
-	}
 	for _, b := range copied.Backups {
 		if plan.In[b.ID] {
 			policy.Pinned = append(slices.Clone(policy.Pinned), b.ID)

@@ -294,10 +294,6 @@ func TestWhatGoesFromACopy(t *testing.T) {
 			[]func(*copying){gone("base/"), gone("wal/")}, "b1 b2", []string{"b1", "b2"}, nil},
 		"nothing where a backup has gone that is to be kept": {
 			[]func(*copying){gone("base/b2/")}, "b1 b2", []string{"b2"}, nil},
-		"nothing that only a clock far ahead takes for old": {[]func(*copying){third, func(c *copying) {
-			c.copy.Clock = c.Bucket.Clock
-			c.policy = keep.Policy{Count: 1, Age: 48 * time.Hour, Now: c.Bucket.Clock.AddDate(1, 0, 0)}
-		}, gone("base/b1/")}, "b1 b2 b3", []string{"b1"}, nil},
 		"nothing of what the archive still has": {[]func(*copying){third}, "b1 b2 b3", nil, nil},
 		"what retention has removed":            {[]func(*copying){third, gone("base/b1/")}, "b2 b3", nil, nil},
 		"no more than that, where others have gone too": {
