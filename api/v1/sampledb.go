@@ -296,7 +296,6 @@ const (
 )
 
 // PostgreSQLSpec is what a user sets in PostgreSQL's own configuration.
-// +kubebuilder:validation:XValidation:rule="!has(self.parameters) || !self.parameters.exists(name, name.lowerAscii() == 'password_encryption' && self.parameters[name].lowerAscii() == 'md5') || has(self.hba) && self.hba.exists(line, line.matches('[ \\t](md5|password)([ \\t]|$)'))",message="password_encryption in postgresql.parameters must not be md5: access is by scram-sha-256, so roles with such passwords can't log in. Leave it out, or add a line with the method md5 to postgresql.hba"
 type PostgreSQLSpec struct {
 	// Parameters of postgresql.conf by name, with the values as PostgreSQL writes them, for instance work_mem: 16MB. A
 	// change is reloaded where PostgreSQL can, and otherwise restarts the instances one by one. A value that PostgreSQL

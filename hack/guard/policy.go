@@ -11,7 +11,8 @@ import (
 )
 
 // heading is the policy but for its rules. The operator is left out, because it writes what it has read from objects
-// that the policy has let in, and goes on with those that were there before.
+// that the policy has let in, and goes on with those that were there before. So is a change that leaves all as it is
+// that the rules are about: Kubernetes itself takes a finalizer off an object that is being deleted.
 const heading = `# Limits what whoever may edit SampleDBs, PostgreSQLs and MyApps can name (docs/security.md):
 # Secrets, images, and annotations of Pods, Services and Ingresses. In your copy change the three lists under
 # "variables": an entry is how an allowed name begins. End one for Secrets with "-", and one for images with "/", ":" or
@@ -29,6 +30,11 @@ spec:
 %s  matchConditions:
     - name: not-the-operator
       expression: request.userInfo.username != 'system:serviceaccount:toban-system:toban-operator'
+    - name: not-what-changes-nothing-of-it
+      expression: >-
+        request.operation == 'CREATE' || object.spec != oldObject.spec
+        || object.metadata.?annotations[?'` + naming.AnnotationRehearse + `'].orValue('')
+        != oldObject.metadata.?annotations[?'` + naming.AnnotationRehearse + `'].orValue('')
   variables:
     - name: secrets
       expression: "['databases-']"
@@ -124,7 +130,7 @@ func ofMetadata() string {
 + 'and these would be open to all'`) +
 		// The operator divides the text at any white space. Here may be one space only, so that both find one image.
 		entry(asked+`.optMap(a,
-a.matches('^[0-9]+( [!-~]+)?$') && a.split(' ').filter(w, !w.matches('^[0-9]+$'))
+a.matches('^[0-9]+$') || a.matches('^[0-9]+ [!-~]+$') && [a.split(' ')[1]]
 `+all("w", images)+").orValue(true)",
 			"'the annotation "+naming.AnnotationRehearse+` must be a version, and after one space an image that '
 + 'begins with ' + `+joined(images))

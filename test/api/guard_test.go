@@ -118,10 +118,30 @@ func guardedValues(of string) (good, bad any) {
 	}
 }
 
+// leavesAlone has an object that was there before the guard go, and others change what the guard is not about. What it
+// is about stays.
+func (w *world) leavesAlone(before *v1.SampleDB) {
+	w.Helper()
+	changed := before.DeepCopy()
+	changed.Finalizers, changed.Annotations = nil, map[string]string{naming.AnnotationRestart: naming.RestartAll}
+	if err := w.api.Update(w.Context(), changed, client.DryRunAll); err != nil {
+		w.Errorf("an object that was there can't go: %v", err)
+	}
+	changed.Annotations[naming.AnnotationRehearse] = "18"
+	if err := w.api.Update(w.Context(), changed, client.DryRunAll); err == nil {
+		w.Error("an annotation of what the guard is about is changed, and nothing is said of the rest")
+	}
+}
+
 // Who edits databases names no Secrets and no images by what is beside a spec either.
 func TestTheGuardOfTheExamples(t *testing.T) {
 	w := newWorld(t)
+	before := w.sampleDB("before", func(db *v1.SampleDB) {
+		db.Spec.Image, db.Finalizers = "elsewhere/x", []string{"example.com/waits"}
+	})
+	w.must(w.api.Create(t.Context(), before))
 	w.guard()
+	w.leavesAlone(before)
 	rehearsed := func(asked string) *v1.SampleDB {
 		return w.sampleDB("shop", func(db *v1.SampleDB) {
 			db.Annotations = map[string]string{naming.AnnotationRehearse: asked}
@@ -153,6 +173,7 @@ func TestTheGuardOfTheExamples(t *testing.T) {
 		"a name that all Secrets begin with": w.sampleDB("databases"),
 		"a longer one":                       w.sampleDB("databases-shop"),
 		"a rehearsal with a foreign image":   rehearsed("18 docker.io/x"),
+		"a rehearsal with a number":          rehearsed("18 123"),
 		"a rehearsal behind a tab":           rehearsed("18\tdocker.io/x"),
 		"a rehearsal behind two spaces":      rehearsed("18  docker.io/x"),
 		"a rehearsal behind one of ours":     rehearsed("18 registry.example.com/x\u00a0docker.io/x"),

@@ -120,10 +120,6 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 			"belongs to the operator, which sets it itself (docs/parameters.md lists them)",
 		},
 		"an owned prefix": {parameter("ssl_ciphers", "x"), "belongs to the operator"},
-		"passwords as md5": {
-			parameter("Password_Encryption", "MD5"),
-			"password_encryption in postgresql.parameters must not be md5: access is by scram-sha-256, so roles with",
-		},
 		"a name over the limit": {
 			func(db *v1.SampleDB) { db.Name = strings.Repeat("n", naming.MaxName+1) },
 			"metadata.name must be at most 40 characters",
@@ -246,24 +242,4 @@ func TestTheLongestNameAndAMinimalSpecAreTaken(t *testing.T) {
 	}
 	db = w.reconcile(db)
 	w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonCreating)
-}
-
-// Passwords are stored as md5 only where something lets such roles in.
-func TestMD5IsTakenWithALineThatLetsItIn(t *testing.T) {
-	w := newWorld(t)
-	for name, line := range map[string]string{
-		"md5":      "hostssl all all all md5",
-		"password": "hostssl\tall\tall\t10.0.0.0/8\tpassword",
-		"":         "hostssl md5_users all all scram-sha-256",
-	} {
-		db := w.sampleDB("of-" + desired.Hash(line)[:8])
-		db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{"password_encryption": "md5"}
-		db.Spec.PostgreSQL.HBA = []string{line}
-		if err := w.api.Create(t.Context(), db); (err == nil) != (name != "") {
-			t.Errorf("%q: %v", line, err)
-		}
-	}
-	db := w.sampleDB("scram")
-	db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{"password_encryption": "scram-sha-256"}
-	w.must(w.api.Create(t.Context(), db))
 }

@@ -12,7 +12,7 @@ import (
 // nor in statistics of statements. Only a superuser may set them. Those of extensions that are not there are
 // placeholders.
 var Unwritten = [][2]string{
-	{"log_statement", "none"}, {"log_min_error_statement", "panic"},
+	{"log_statement", "none"}, {"log_min_error_statement", "panic"}, {"log_parameter_max_length_on_error", "0"},
 	{"log_min_duration_statement", "-1"}, {"log_min_duration_sample", "-1"}, {"log_transaction_sample_rate", "0"},
 	{"debug_print_parse", "off"}, {"debug_print_rewritten", "off"}, {"debug_print_plan", "off"},
 	// What a session does is in the log, too, where it breaks off, and where it is in a deadlock.

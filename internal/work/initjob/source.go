@@ -39,8 +39,11 @@ func (j *Job) runScript(ctx context.Context, primary []string, s script) error {
 	return nil
 }
 
-// unlogged are the settings with which a session's SQL is written down nowhere, and no error that quotes it.
-var unlogged = append(slices.Clone(sql.Unwritten), [2]string{"log_min_messages", "panic"})
+// unlogged are the settings with which a session's SQL is written down nowhere, and no error that quotes it. What
+// sessions do is seen: an application may begin one of the owner's meanwhile, and keep it for long.
+var unlogged = append(slices.DeleteFunc(slices.Clone(sql.Unwritten), func(setting [2]string) bool {
+	return setting[0] == "track_activities"
+}), [2]string{"log_min_messages", "panic"})
 
 // runUnlogged runs a source that is a Secret: the owner's sessions log nothing meanwhile. An attempt that is killed in
 // between leaves them so until the next one.
