@@ -48,20 +48,16 @@ func (s *Server) Clone(
 	if err := s.clearFormer(); err != nil {
 		return err
 	}
-	spaces := s.spacesOf(ctx, from, progress)
-	if err := s.Data.sweepSpaces(spaces); err != nil {
-		return err
-	}
-	mapping, err := mapSpaces(spaces)
-	if err != nil {
-		return err
-	}
-	args = append(args, mapping...)
-	err = s.Data.grow(ctx, func() error {
+	spaces := &spaces{data: s.Data, list: func() []string { return s.spacesOf(ctx, from, progress) }, progress: progress}
+	defer spaces.sweep()
+	return s.Data.grow(ctx, func() error {
 		c := &copying{programs: s.Programs, data: s.Data, mayDiscard: mayDiscard}
-		err := c.run(ctx, args, progress)
+		mapping, err := spaces.place()
+		if err == nil {
+			err = c.run(ctx, slices.Concat(args, mapping), progress)
+		}
 		if err != nil && c.slotLost.yes() {
-			err = c.withNewSlot(ctx, from, source.Slot, args, progress)
+			err = c.withNewSlot(ctx, from, source.Slot, args, spaces, progress)
 		}
 		if err == nil {
 			err = mayDiscard(true)
@@ -71,7 +67,6 @@ func (s *Server) Clone(
 		}
 		return nil
 	})
-	return errors.Join(err, s.Data.sweepSpaces(spaces))
 }
 
 // copying is a copy that grows beside the data.
@@ -118,12 +113,21 @@ func (c *copying) run(ctx context.Context, args []string, progress io.Writer) er
 // by such a slot, and each copy begins with a checkpoint of the source, and with a segment of its own. So nothing is
 // won by trying until the source has made the slot anew: that checkpoint may cost it again, and slots of others too.
 // This one is made after the checkpoint.
-func (c *copying) withNewSlot(ctx context.Context, from, slot string, args []string, progress io.Writer) error {
+func (c *copying) withNewSlot(
+	ctx context.Context, from, slot string, args []string, spaces *spaces, progress io.Writer,
+) error {
 	drop := c.programs.command(ctx, "pg_receivewal", "--drop-slot", "--slot", slot, "--dbname", from)
 	if err := run(drop, progress); err != nil {
 		return fmt.Errorf("drop the replication slot %s, which is lost: %w", slot, err)
 	}
-	return c.run(ctx, append(slices.Clip(args), "--create-slot"), progress)
+	if err := RemoveData(c.data.incoming()); err != nil { // the folders of its tablespaces are empty no more
+		return err
+	}
+	mapping, err := spaces.place()
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, slices.Concat(args, mapping, []string{"--create-slot"}), progress)
 }
 
 func (c *copying) signal(s syscall.Signal) error { return syscall.Kill(-c.cmd.Process.Pid, s) }

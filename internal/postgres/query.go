@@ -105,10 +105,14 @@ func (s *Server) ProveLogin(ctx context.Context) error {
 
 // Refuses says that the server has answered who asked for a session, and lets nobody in by what is configured; not
 // because it starts or stops (class 57), has no room (class 53), or ended it for what it replays (class 40; PostgreSQL
-// 17 documentation, appendix A), nor because of what RefusesUs is for.
+// 17 documentation, appendix A) or can't read its files, nor because of what RefusesUs is for.
 func Refuses(err error) bool {
-	return sql.Error(err) != nil && !sql.InClass(sql.Code(err), "53", "57", "40") && !RefusesUs(err)
+	code := sql.Code(err)
+	return code != "" && !sql.InClass(code, "53", "57", "40") && !slices.Contains(brokenFiles, code) && !RefusesUs(err)
 }
+
+// brokenFiles are the codes of a server that can't read its files, or finds damage there.
+var brokenFiles = []string{"58030", "XX001", "XX002"}
 
 // RefusesUs says of who asked for a session that nobody is let in who asks as we do, by what is in the server's
 // catalog: the role may not log in (class 28), or the database is gone (3D000) or takes no sessions (55000).
@@ -120,7 +124,7 @@ func RefusesUs(err error) bool {
 // where it can't read its files (58030, XX001 and XX002).
 func RefusesBesides(err error) bool {
 	code := sql.Code(err)
-	return code != "" && !sql.InClass(code, "57") && !slices.Contains([]string{"58030", "XX001", "XX002"}, code)
+	return code != "" && !sql.InClass(code, "57") && !slices.Contains(brokenFiles, code)
 }
 
 // TooManyClients says that the server had no room for another session. It lives:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"toban.dev/internal/postgres/sql"
 )
@@ -37,22 +39,60 @@ func (s *Server) spacesOf(ctx context.Context, from string, progress io.Writer) 
 	})
 }
 
+// spaces are the folders of the tablespaces of data that is copied.
+type spaces struct {
+	data DataDirectory
+	// list asks the source which it has.
+	list     func() []string
+	progress io.Writer
+	// folders are those that the source has, or the data had that is replaced.
+	folders []string
+}
+
+// place removes what is left in folders of tablespaces, and gives the options by which pg_basebackup has those of a
+// source where they can be.
+func (s *spaces) place() (options []string, err error) {
+	of := s.list()
+	if s.folders, err = tablespaceLinks(s.data.Path()); err != nil {
+		return nil, err
+	}
+	s.folders = append(s.folders, of...)
+	s.sweep()
+	return mapSpaces(of)
+}
+
+// sweep is sweepSpaces. What it can't remove only takes room.
+func (s *spaces) sweep() {
+	if err := s.data.sweepSpaces(s.folders); err != nil {
+		_, _ = fmt.Fprintf(s.progress, "what is left of tablespaces stays: %v\n", err)
+	}
+}
+
+// longestSpace is how long the path of a tablespace's folder may be: base backups have it in a tar archive, as where a
+// link leads (tarCreateHeader in PostgreSQL's tar.c).
+const longestSpace = 99
+
 // mapSpaces are the options by which pg_basebackup gives tablespaces folders of their own. It wants them to be empty,
 // and where a copy takes the place of data that has tablespaces, or had some, they are not.
 func mapSpaces(folders []string) (options []string, err error) {
 	escape := strings.NewReplacer(`=`, `\=`)
+	taken := map[string]bool{}
 	for _, folder := range folders {
 		target := ofCopy.ReplaceAllString(folder, "")
 		entries, err := os.ReadDir(target)
 		if err != nil && !os.IsNotExist(err) {
 			return nil, fmt.Errorf("look at the folder of a tablespace: %w", err)
 		}
-		if len(entries) > 0 {
+		if len(entries) > 0 || taken[target] {
 			mark := make([]byte, 4)
 			_, _ = rand.Read(mark) // it never fails
 			target += ".toban-" + hex.EncodeToString(mark)
 		}
-		if target != folder {
+		if len(target) > longestSpace {
+			return nil, fmt.Errorf("the folder of a tablespace would be %s, which is longer than %d bytes: "+
+				"move it to a shorter one", target, longestSpace)
+		}
+		if taken[target] = true; target != folder {
 			options = append(options, "--tablespace-mapping", escape.Replace(folder)+"="+escape.Replace(target))
 		}
 	}
@@ -61,7 +101,8 @@ func mapSpaces(folders []string) (options []string, err error) {
 
 // sweepSpaces removes what no data on the volume has any more of the folders of tablespaces: what copies have made that
 // were given up, and what data had that was replaced. Of a folder that somebody else has made only what PostgreSQL has
-// made in it goes (PG_17_…, PostgreSQL 17 documentation, 65.1). Folders that are not on the volume stay.
+// made in it goes (PG_17_…, PostgreSQL 17 documentation, 65.1). Folders that are not on the volume stay. Where it is not
+// known which ones data has, nothing goes.
 func (d DataDirectory) sweepSpaces(folders []string) error {
 	if len(folders) == 0 {
 		return nil
@@ -81,10 +122,11 @@ func (d DataDirectory) sweepSpaces(folders []string) error {
 			return fmt.Errorf("look for the folders of tablespaces: %w", err)
 		}
 		for _, path := range append(copies, base) {
-			if !strings.HasPrefix(path, volume+"/") || used[path] {
-				continue
+			resolved, err := filepath.EvalSymlinks(path)
+			if err != nil || !strings.HasPrefix(resolved, volume+"/") || used[resolved] {
+				continue // one that is not there has nothing in it
 			}
-			if err := clearSpace(path); err != nil {
+			if err := clearSpace(resolved); err != nil {
 				return err
 			}
 		}
@@ -109,26 +151,67 @@ func clearSpace(folder string) error {
 	return nil
 }
 
-// linkedSpaces are the folders that any data on the volume has tablespaces in, also what was set aside.
+// linkedSpaces are the folders, without links in their paths, that any data on the volume has tablespaces in, also what
+// was set aside.
 func (d DataDirectory) linkedSpaces() (map[string]bool, error) {
 	used := map[string]bool{}
-	for _, pattern := range []string{"*/pg_tblspc/*", "*/*/pg_tblspc/*"} {
-		links, err := filepath.Glob(filepath.Join(quoteGlob(d.Volume), pattern))
+	above, err := folders(d.Volume)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range above {
+		below, err := folders(folder)
 		if err != nil {
-			return nil, fmt.Errorf("look for the folders of tablespaces: %w", err)
+			return nil, err
 		}
-		for _, link := range links {
-			folder, err := os.Readlink(link)
+		for _, data := range append(below, folder) {
+			links, err := tablespaceLinks(data)
 			if err != nil {
-				continue // one inside of the data directory (allow_in_place_tablespaces)
+				return nil, err
 			}
-			used[folder] = true
-			if resolved, err := filepath.EvalSymlinks(folder); err == nil {
-				used[resolved] = true
+			for _, link := range links {
+				if resolved, err := filepath.EvalSymlinks(link); err == nil {
+					link = resolved
+				}
+				used[link] = true
 			}
 		}
 	}
 	return used, nil
+}
+
+// folders are those in a folder; of none, or of what is no folder, there are none.
+func folders(in string) (list []string, err error) {
+	entries, err := os.ReadDir(in)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("look for the folders of tablespaces: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			list = append(list, filepath.Join(in, entry.Name()))
+		}
+	}
+	return list, nil
+}
+
+// tablespaceLinks are where the tablespaces of data are, as it has them.
+func tablespaceLinks(data string) (list []string, err error) {
+	in := filepath.Join(data, "pg_tblspc")
+	entries, err := os.ReadDir(in)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("look for the folders of tablespaces: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Type()&os.ModeSymlink == 0 {
+			continue // one inside of the data directory (allow_in_place_tablespaces)
+		}
+		to, err := os.Readlink(filepath.Join(in, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("look for the folders of tablespaces: %w", err)
+		}
+		list = append(list, to)
+	}
+	return list, nil
 }
 
 // quoteGlob has a path stand for itself in a pattern.

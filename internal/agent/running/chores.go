@@ -164,6 +164,9 @@ func (c *chores) due() bool {
 	return time.Since(c.done) > choreInterval || c.archives != (config.Archive != nil) || c.pooler != config.Pooler
 }
 
+// postpone has them done again after a while: they were refused.
+func (c *chores) postpone() { c.done = time.Now() }
+
 // keepPooler lets poolers log in where there are any.
 func (c *chores) keepPooler(ctx context.Context, session choreSession) error {
 	wanted := c.config().Pooler

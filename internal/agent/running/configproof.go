@@ -27,7 +27,7 @@ func (c *configuration) prove(ctx context.Context, session configSession) error 
 	}
 	switch {
 	case refusal == nil:
-		return c.pass(ctx, session, turn)
+		return c.pass(ctx, session, tried, turn)
 	case !postgres.Refuses(refusal):
 		return nil
 	}
@@ -41,6 +41,7 @@ func (c *configuration) prove(ctx context.Context, session configSession) error 
 		return err
 	}
 	c.judge(turn)
+	c.acquit()
 	c.log.Warn("new sessions are refused, whatever the configuration", "error", refusal.Error())
 	return nil
 }
@@ -76,14 +77,13 @@ func (c *configuration) comeBack(
 
 // pass notes that sessions begin. Where nothing waits for a restart, the configuration is the one to come back to; else
 // only the start with it proves it.
-func (c *configuration) pass(ctx context.Context, session configSession, turn int) error {
+func (c *configuration) pass(ctx context.Context, session configSession, tried candidate, turn int) error {
 	pending, err := session.PendingRestart(ctx)
 	if err != nil {
 		return err
 	}
 	if c.judge(turn) && len(pending) == 0 {
-		runs, _, _ := c.running()
-		c.keep(runs)
+		c.keep(tried)
 	}
 	return nil
 }
@@ -106,18 +106,25 @@ func (c *configuration) judge(turn int) bool {
 	return true
 }
 
+// acquit notes that sessions are refused whatever is configured: it is not judged anew until something else runs.
+func (c *configuration) acquit() {
+	c.files.Lock()
+	defer c.files.Unlock()
+	c.innocent = true
+}
+
 // doubt has it judged anew whether sessions begin: a library may have gone since.
 func (c *configuration) doubt() {
 	c.files.Lock()
 	defer c.files.Unlock()
-	c.judged = c.judged && time.Since(c.doubted) < doubtInterval
+	c.judged = c.judged && (c.innocent || time.Since(c.doubted) < doubtInterval)
 }
 
 // formers are the configurations to come back to, in the order to try: the last that was good, and PostgreSQL's
-// defaults, with who may log in from where as it is: that can't be why a session of ours is refused.
+// defaults, both with who may log in from where as it is: that can't be why a session of ours is refused.
 func (c *configuration) formers(but candidate) (list []candidate) {
 	if g, ok := c.good.load(); ok && g.Revision != but.Revision {
-		list = append(list, g)
+		list = append(list, candidate{Revision: g.Revision, Parameters: g.Parameters, HBA: but.HBA})
 	}
 	if but.Revision != revisionDefaults {
 		list = append(list, candidate{Revision: revisionDefaults, HBA: but.HBA})

@@ -80,7 +80,9 @@ type configuration struct {
 	judged  bool
 	doubted time.Time
 	turns   int
-	check   configCheck
+	// innocent says that sessions are refused under others too.
+	innocent bool
+	check    configCheck
 	// Unruled says that commits may not wait though a rule is in the configuration: the server has run without any, and
 	// only its checkpointer knows whether it has read another since.
 	Unruled atomic.Bool
@@ -186,7 +188,7 @@ func (c *configuration) apply(ctx context.Context, session configSession) error 
 	var rejected *postgres.RejectedError
 	if errors.As(err, &rejected) {
 		c.report.refuse(config.Revision, rejected)
-		return nil
+		return c.follow(ctx, session, config) // what follows from the role and the rule for commits is to hold all the same
 	}
 	return err
 }
@@ -222,7 +224,7 @@ func (c *configuration) toRun(config protocol.Config) (candidate, error) {
 		}
 		g, ok := c.good.load()
 		if !ok {
-			g = candidate{Revision: revisionDefaults}
+			g = candidate{Revision: revisionDefaults, HBA: config.HBA}
 		}
 		return g, nil
 	}
@@ -278,13 +280,14 @@ func (c *configuration) keep(g candidate) {
 
 // reload writes and loads a configuration. When PostgreSQL refuses it, the files are put back.
 func (c *configuration) reload(ctx context.Context, session configSession, settings postgres.Settings) error {
+	unsure := c.unsure
 	c.unsure = true
 	if err := c.server.Configure(settings); err != nil {
 		return err
 	}
 	if err := session.ConfigErrors(ctx); err != nil {
 		back := c.server.Configure(c.settings)
-		c.unsure = back != nil
+		c.unsure = unsure || back != nil
 		return errors.Join(err, back)
 	}
 	before, err := session.LoadTime(ctx)
@@ -350,7 +353,10 @@ func (c *configuration) Rewrite() error {
 // run notes with which configuration the server runs from now on, as far as that needs no restart. It is called with
 // the files locked.
 func (c *configuration) run(settings postgres.Settings, runs candidate) {
-	c.judged, c.unsure = c.judged && runs.Revision == c.runs.Revision, false
+	if runs.Revision != c.runs.Revision {
+		c.judged, c.innocent = false, false
+	}
+	c.unsure = false
 	c.turns++
 	c.use(settings)
 	c.seeShut()

@@ -285,6 +285,11 @@ func TestAReloadThatWasCutIsMadeAgain(t *testing.T) {
 		if err := config.prove(t.Context(), server); err == nil {
 			t.Fatal("it was not cut")
 		}
+		server.reads = context.DeadlineExceeded // nor is it seen in the next look what is in the files
+		if err := config.apply(t.Context(), server); err == nil || !config.unsure {
+			t.Fatalf("it is sure: %v", err)
+		}
+		server.reads = nil
 		server.follows(t, config)
 		good, _ := config.good.load()
 		if now := board.Get(); now.RejectedRevision != "2" || now.ConfigRevision != "1" || good.Revision != "1" {
@@ -293,29 +298,36 @@ func TestAReloadThatWasCutIsMadeAgain(t *testing.T) {
 	})
 }
 
-// Where what was good is refused itself, the server goes on with the defaults, and who may log in from where stays.
-func TestTheDefaultsKeepWhoMayLogIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		config, server, board := configured1(t)
-		wanted := config.wanted()
-		wanted.HBA = []string{"host all all 192.0.2.0/24 reject"}
-		config.wanted = func() protocol.Config { return wanted }
-		server.refuses = withoutLibrary("2MB")
-		server.rejects = func(files postgres.Settings) error {
-			if files.Parameters["work_mem"] == "1MB" {
-				return &postgres.RejectedError{Words: "it is too low by now"}
-			}
-			return nil
-		}
-		server.follows(t, config)
-		if now := board.Get(); now.RejectedRevision != "2" || now.ConfigRevision != revisionDefaults ||
-			!slices.Equal(server.runs.HBA, wanted.HBA) || server.runs.Parameters != nil {
-			t.Errorf("it runs with %+v, and says %+v", server.runs, now)
-		}
-		if again := server.follows(t, config); again > 0 {
-			t.Errorf("it is reloaded %d times more", again)
-		}
-	})
+// Where the server goes on with what was good, or with the defaults, who may log in from where stays.
+func TestAWayBackKeepsWhoMayLogIn(t *testing.T) {
+	for want, rejected := range map[string]string{"1": "", revisionDefaults: "1MB"} {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config, server, board := configured1(t)
+				wanted := config.wanted()
+				wanted.HBA = []string{"host all all 192.0.2.0/24 reject"}
+				config.wanted = func() protocol.Config { return wanted }
+				server.refuses = withoutLibrary("2MB")
+				server.rejects = func(files postgres.Settings) error {
+					if files.Parameters["work_mem"] == rejected {
+						return &postgres.RejectedError{Words: "it is too low by now"}
+					}
+					return nil
+				}
+				if rejected == "" {
+					server.rejects = nil
+				}
+				server.follows(t, config)
+				if now := board.Get(); now.RejectedRevision != "2" || now.ConfigRevision != want ||
+					!slices.Equal(server.runs.HBA, wanted.HBA) {
+					t.Errorf("it runs with %+v, and says %+v", server.runs, now)
+				}
+				if again := server.follows(t, config); again > 0 {
+					t.Errorf("it is reloaded %d times more", again)
+				}
+			})
+		})
+	}
 }
 
 // What is refused leaves the server with what it runs with, also where that is not what was good last.
@@ -331,6 +343,55 @@ func TestARefusalChangesNothingThatRuns(t *testing.T) {
 		server.follows(t, config)
 		if now := board.Get(); now.RejectedRevision != "3" || server.runs.Parameters["work_mem"] != "2MB" {
 			t.Errorf("it runs with %+v, and says %+v", server.runs, now)
+		}
+	})
+}
+
+// The rule for commits holds though what else is wanted is refused.
+func TestARefusalDoesNotKeepTheRuleForCommitsOut(t *testing.T) {
+	for name, reads := range map[string]bool{"when it is asked about": false, "when it is read": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config, server, board := configured1(t)
+				refused := &postgres.RejectedError{Words: "no such line"}
+				if reads {
+					server.rejects = func(files postgres.Settings) error {
+						if files.Parameters["work_mem"] == "2MB" {
+							return refused
+						}
+						return nil
+					}
+				} else {
+					server.checks = refused
+				}
+				if err := config.apply(t.Context(), server); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait() // it has been asked about
+				nobody := ha.Rule{Count: 1, From: []ha.Voter{ha.Nobody}}.String()
+				config.withRole = func(s postgres.Settings) (postgres.Settings, error) {
+					s.Synchronous = nobody
+					return s, nil
+				}
+				err := config.apply(t.Context(), server)
+				if now := board.Get(); err != nil || now.RejectedRevision != "2" || server.runs.Synchronous != nobody {
+					t.Errorf("it runs with %+v, and says %+v: %v", server.runs, now, err)
+				}
+			})
+		})
+	}
+}
+
+// Where sessions are refused whatever is configured, that is found out once.
+func TestWhatIsNotAtFaultIsNotJudgedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, server, _ := configured1(t)
+		server.refuses = withoutLibrary("1MB", "2MB", "")
+		server.follows(t, config)
+		time.Sleep(2 * doubtInterval)
+		config.doubt()
+		if again := server.follows(t, config); again > 0 || !config.judged {
+			t.Errorf("it is reloaded %d times more", again)
 		}
 	})
 }

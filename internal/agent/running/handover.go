@@ -91,7 +91,7 @@ func seenOf(s machine.ServerSeen) Seen {
 // takeOver goes on with the configuration that a server runs with.
 func (c *configuration) takeOver(process Process, t *Handed) {
 	c.files.Lock()
-	c.settings, c.runs = t.Settings, t.Runs
+	c.settings, c.runs, c.unsure = t.Settings, t.Runs, true // the former agent may have been about to change it
 	c.Unruled.Store(t.Unruled)
 	c.process = process
 	c.files.Unlock()

@@ -160,7 +160,7 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	if err == nil || refused || postgres.TooManyClients(err) {
 		t.looks.failures = 0
 		t.standing.See(func(s *Seen) { s.failure = "" })
-		t.reporter.report(err == nil || t.answersStill())
+		t.reporter.report(err == nil || refused && t.looks.proven || t.answersStill())
 		return
 	}
 	t.disconnect()
@@ -221,13 +221,16 @@ func (t *monitor) observe(ctx context.Context) error {
 // tend does the chores of a server's role, and looks at what is particular to it, also where it refuses a chore.
 func (t *monitor) tend(ctx context.Context, state postgres.State, primary bool) error {
 	oldest, refused := t.upkeep(ctx, primary, state.Streaming)
-	if refused != nil && !postgres.RefusesBesides(refused) {
-		return refused
+	if refused != nil {
+		if !postgres.RefusesBesides(refused) {
+			return refused
+		}
+		t.chores.postpone()
 	}
 	if err := t.observeRole(ctx, state, primary, oldest); err != nil {
 		return err
 	}
-	t.looks.observed = true
+	t.looks.observed, t.looks.tended = true, time.Now()
 	return refused
 }
 

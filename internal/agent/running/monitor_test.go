@@ -243,7 +243,8 @@ func TestWhoStreamsIsSeenThoughAChoreIsRefused(t *testing.T) {
 					w.observeOnce(t.Context())
 				}
 				seen, now := w.last(t), w.board.Get()
-				if len(seen.Standbys) != c.standbys || (seen.Failure != "") != c.failure || now.Ready == c.failure {
+				if len(seen.Standbys) != c.standbys || (seen.Failure != "") != c.failure || seen.Answers == c.failure ||
+					now.Ready == c.failure {
 					t.Errorf("the machine is told %+v, and it says %+v", seen, now)
 				}
 			})
