@@ -48,7 +48,8 @@ func (s *Server) Clone(
 	if err := s.clearFormer(); err != nil {
 		return err
 	}
-	spaces := &spaces{data: s.Data, list: func() []string { return s.spacesOf(ctx, from, progress) }, progress: progress}
+	list := func() []string { return s.spacesOf(ctx, from, progress) }
+	spaces := &spaces{data: s.Data, list: list, progress: progress}
 	defer spaces.sweep()
 	return s.Data.grow(ctx, func() error {
 		c := &copying{programs: s.Programs, data: s.Data, mayDiscard: mayDiscard}

@@ -245,13 +245,22 @@ func (c *cluster) kill(name string, with syscall.Signal) {
 		c.Fatalf("%s does not run", name)
 	}
 	delete(c.agents, name)
-	_ = cmd.Process.Signal(with)
+	c.signal(cmd, with)
 	_ = cmd.Wait() // killed: that is an error, as wanted
+}
+
+// signal sends a signal to an agent, behind what has started it.
+func (c *cluster) signal(cmd *exec.Cmd, s syscall.Signal) {
+	if c.wrap != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, s)
+		return
+	}
+	_ = cmd.Process.Signal(s)
 }
 
 func (c *cluster) stopAll() {
 	for name := range c.agents {
-		_ = c.agents[name].Process.Signal(syscall.SIGTERM)
+		c.signal(c.agents[name], syscall.SIGTERM)
 	}
 	for name, cmd := range c.agents {
 		_ = cmd.Wait()

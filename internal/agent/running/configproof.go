@@ -102,7 +102,7 @@ func (c *configuration) judge(turn int) bool {
 	if c.turns != turn {
 		return false
 	}
-	c.judged, c.doubted = true, time.Now()
+	c.judged, c.since = true, time.Now()
 	return true
 }
 
@@ -117,7 +117,7 @@ func (c *configuration) acquit() {
 func (c *configuration) doubt() {
 	c.files.Lock()
 	defer c.files.Unlock()
-	c.judged = c.judged && (c.innocent || time.Since(c.doubted) < doubtInterval)
+	c.judged = c.judged && (c.innocent || time.Since(c.since) < doubtInterval)
 }
 
 // formers are the configurations to come back to, in the order to try: the last that was good, and PostgreSQL's

@@ -75,14 +75,10 @@ type configuration struct {
 	runs candidate
 	// unsure says that another configuration may have been read than that of runs and settings.
 	unsure bool
-	// judged says that it is known whether sessions begin under what runs, doubted since when that is not so much
-	// doubted that it is judged anew; turns counts what the server ran with.
-	judged  bool
-	doubted time.Time
-	turns   int
-	// innocent says that sessions are refused under others too.
-	innocent bool
-	check    configCheck
+	// turns counts what the server ran with.
+	turns int
+	judgement
+	check configCheck
 	// Unruled says that commits may not wait though a rule is in the configuration: the server has run without any, and
 	// only its checkpointer knows whether it has read another since.
 	Unruled atomic.Bool
@@ -125,6 +121,15 @@ func (c *configuration) start(ctx context.Context) error {
 
 // endedError says that a server has ended before it was ready: what it was started with may be why.
 type endedError struct{ error }
+
+// judgement is what is known of whether sessions begin under what runs.
+type judgement struct {
+	// judged says that it is known, since since.
+	judged bool
+	since  time.Time
+	// innocent says that sessions are refused under others too.
+	innocent bool
+}
 
 // isRefusal says that PostgreSQL has refused a configuration, or has ended with it. That it has not answered is none.
 func isRefusal(err error) bool {
@@ -188,7 +193,8 @@ func (c *configuration) apply(ctx context.Context, session configSession) error 
 	var rejected *postgres.RejectedError
 	if errors.As(err, &rejected) {
 		c.report.refuse(config.Revision, rejected)
-		return c.follow(ctx, session, config) // what follows from the role and the rule for commits is to hold all the same
+		// What follows from the role and the rule for commits is to hold all the same.
+		return c.follow(ctx, session, config)
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func configured1(t *testing.T) (*configuration, *settings, *status.Board) {
 	server, board := &settings{}, status.New(protocol.Status{ConfigRevision: "1"})
 	first := candidate{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}}
 	c := &configuration{
-		name: "db-0", server: server, process: server, login: server.login, judged: true,
+		name: "db-0", server: server, process: server, login: server.login, judgement: judgement{judged: true},
 		good: LastKnownGood(filepath.Join(t.TempDir(), "good.json")),
 		withRole: func(s postgres.Settings) (postgres.Settings, error) {
 			s.Synchronous = twoOthers.String()
