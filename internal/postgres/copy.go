@@ -52,13 +52,13 @@ func (s *Server) Clone(
 	spaces := &spaces{data: s.Data, list: list, progress: progress}
 	defer spaces.sweep()
 	return s.Data.grow(ctx, func() error {
-		c := &copying{programs: s.Programs, data: s.Data, mayDiscard: mayDiscard}
+		c := &copying{programs: s.Programs, data: s.Data, spaces: spaces, mayDiscard: mayDiscard}
 		mapping, err := spaces.place()
 		if err == nil {
 			err = c.run(ctx, slices.Concat(args, mapping), progress)
 		}
 		if err != nil && c.slotLost.yes() {
-			err = c.withNewSlot(ctx, from, source.Slot, args, spaces, progress)
+			err = c.withNewSlot(ctx, from, source.Slot, args, progress)
 		}
 		if err == nil {
 			err = mayDiscard(true)
@@ -74,6 +74,7 @@ func (s *Server) Clone(
 type copying struct {
 	programs   Programs
 	data       DataDirectory
+	spaces     *spaces
 	cmd        *exec.Cmd
 	begun      *heard // that the source has begun to send
 	slotLost   *heard // that the source has removed WAL which the slot kept
@@ -114,9 +115,7 @@ func (c *copying) run(ctx context.Context, args []string, progress io.Writer) er
 // by such a slot, and each copy begins with a checkpoint of the source, and with a segment of its own. So nothing is
 // won by trying until the source has made the slot anew: that checkpoint may cost it again, and slots of others too.
 // This one is made after the checkpoint.
-func (c *copying) withNewSlot(
-	ctx context.Context, from, slot string, args []string, spaces *spaces, progress io.Writer,
-) error {
+func (c *copying) withNewSlot(ctx context.Context, from, slot string, args []string, progress io.Writer) error {
 	drop := c.programs.command(ctx, "pg_receivewal", "--drop-slot", "--slot", slot, "--dbname", from)
 	if err := run(drop, progress); err != nil {
 		return fmt.Errorf("drop the replication slot %s, which is lost: %w", slot, err)
@@ -124,7 +123,7 @@ func (c *copying) withNewSlot(
 	if err := RemoveData(c.data.incoming()); err != nil { // the folders of its tablespaces are empty no more
 		return err
 	}
-	mapping, err := spaces.place()
+	mapping, err := c.spaces.place()
 	if err != nil {
 		return err
 	}

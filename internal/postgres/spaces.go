@@ -101,8 +101,8 @@ func mapSpaces(folders []string) (options []string, err error) {
 
 // sweepSpaces removes what no data on the volume has any more of the folders of tablespaces: what copies have made that
 // were given up, and what data had that was replaced. Of a folder that somebody else has made only what PostgreSQL has
-// made in it goes (PG_17_…, PostgreSQL 17 documentation, 65.1). Folders that are not on the volume stay. Where it is not
-// known which ones data has, nothing goes.
+// made in it goes (PG_17_…, PostgreSQL 17 documentation, 65.1). Folders that are not on the volume stay. Where it is
+// not known which ones data has, nothing goes.
 func (d DataDirectory) sweepSpaces(folders []string) error {
 	if len(folders) == 0 {
 		return nil

@@ -13,8 +13,11 @@ import (
 // atOnePath has the agents' volumes at the same path, and lets none see another's processes, as in Pods.
 func (c *cluster) atOnePath(name string, cmd *exec.Cmd) {
 	as, own, shared := cmd.SysProcAttr.Credential, filepath.Join(c.folder, name, "volume"), c.sharedPath()
-	args := append([]string{"--mount", "--mount-proc", "--pid", "--fork", "--kill-child", "sh", "-c", `mount --bind "$0" "$1" && shift && exec setpriv "$@"`, own, shared,
-		"--reuid", strconv.Itoa(int(as.Uid)), "--regid", strconv.Itoa(int(as.Gid)), "--clear-groups"}, cmd.Path)
+	const bind = `mount --bind "$0" "$1" && shift && exec setpriv "$@"`
+	args := []string{
+		"--mount", "--mount-proc", "--pid", "--fork", "--kill-child", "sh", "-c", bind, own, shared,
+		"--reuid", strconv.Itoa(int(as.Uid)), "--regid", strconv.Itoa(int(as.Gid)), "--clear-groups", cmd.Path,
+	}
 	for _, arg := range cmd.Args[1:] {
 		args = append(args, strings.Replace(arg, own, shared, 1))
 	}
