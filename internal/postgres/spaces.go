@@ -53,7 +53,7 @@ type spaces struct {
 // source where they can be.
 func (s *spaces) place() (options []string, err error) {
 	of := s.list()
-	if s.folders, err = tablespaceLinks(s.data.Path()); err != nil {
+	if s.folders, err = TablespaceLinks(s.data.Path()); err != nil {
 		return nil, err
 	}
 	s.folders = append(s.folders, of...)
@@ -165,7 +165,7 @@ func (d DataDirectory) linkedSpaces() (map[string]bool, error) {
 			return nil, err
 		}
 		for _, data := range append(below, folder) {
-			links, err := tablespaceLinks(data)
+			links, err := TablespaceLinks(data)
 			if err != nil {
 				return nil, err
 			}
@@ -194,8 +194,8 @@ func folders(in string) (list []string, err error) {
 	return list, nil
 }
 
-// tablespaceLinks are where the tablespaces of data are, as it has them.
-func tablespaceLinks(data string) (list []string, err error) {
+// TablespaceLinks are where the tablespaces of a data directory are, as it has them; one that is not there has none.
+func TablespaceLinks(data string) (list []string, err error) {
 	in := filepath.Join(data, "pg_tblspc")
 	entries, err := os.ReadDir(in)
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {

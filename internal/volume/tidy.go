@@ -162,17 +162,15 @@ func ownTablespaces(volume, data string) (string, error) {
 	return "PG_" + versions[0] + "_*", nil
 }
 
-// tablespaces are the folders that a data directory has tablespaces in; one that is not there is none.
+// tablespaces are the folders that a data directory has tablespaces in, without links in their paths; one that is not
+// there is none.
 func tablespaces(data string) (folders []string, err error) {
-	links, err := os.ReadDir(filepath.Join(data, "pg_tblspc"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	links, err := postgres.TablespaceLinks(data)
 	if err != nil {
 		return nil, err
 	}
 	for _, link := range links {
-		folder, err := filepath.EvalSymlinks(filepath.Join(data, "pg_tblspc", link.Name()))
+		folder, err := filepath.EvalSymlinks(link)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -124,7 +124,7 @@ type endedError struct{ error }
 
 // judgement is what is known of whether sessions begin under what runs.
 type judgement struct {
-	// judged says that it is known, since since.
+	// judged says that it is known, since is the time from which on it is.
 	judged bool
 	since  time.Time
 	// innocent says that sessions are refused under others too.
