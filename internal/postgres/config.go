@@ -114,13 +114,14 @@ func Owned(parameter string) bool {
 var owned = func() map[string]bool {
 	set := map[string]bool{}
 	for _, name := range strings.Fields(
-		`allow_system_table_mods cluster_name config_file data_directory
-		data_sync_retry db_user_namespace event_source external_pid_file fsync full_page_writes hba_file hot_standby ident_file
-		ignore_checksum_failure ignore_invalid_pages ignore_system_indexes lc_messages listen_addresses log_destination
-		logging_collector port post_auth_delay pre_auth_delay primary_conninfo primary_slot_name promote_trigger_file
-		recovery_end_command recovery_init_sync_method recovery_min_apply_delay restart_after_crash restore_command
-		standby_mode synchronous_standby_names unix_socket_directories unix_socket_group unix_socket_permissions
-		wal_level wal_log_hints zero_damaged_pages`) {
+		`allow_system_table_mods cluster_name config_file data_directory data_sync_retry db_user_namespace
+		event_source external_pid_file fsync full_page_writes hba_file hot_standby ident_file
+		ignore_checksum_failure ignore_invalid_pages ignore_system_indexes lc_messages listen_addresses
+		log_destination logging_collector port post_auth_delay pre_auth_delay primary_conninfo
+		primary_slot_name promote_trigger_file recovery_end_command recovery_init_sync_method
+		recovery_min_apply_delay restart_after_crash restore_command standby_mode synchronous_standby_names
+		unix_socket_directories unix_socket_group unix_socket_permissions wal_level wal_log_hints
+		zero_damaged_pages`) {
 		set[name] = true
 	}
 	return set
