@@ -7,13 +7,14 @@ const (
 	ReasonUpToDate = "UpToDate"
 
 	// ReasonMinorOutdated: the image has a newer minor version than the one that runs. Minor versions have fixes only.
-	// To do: what the message says: wait for the window, or `kubectl annotate sampledb NAME toban.dev/update=now`. The
-	// instances are replaced one by one, standbys first, and the primary hands over.
+	// To do: what the message says: wait until it is taken over by itself, or `kubectl annotate sampledb NAME
+	// toban.dev/update=now`. The instances are replaced one by one, standbys first, and the primary hands over.
 	ReasonMinorOutdated = "MinorOutdated"
 
 	// ReasonInstancesDiffer: the instances run different versions or images, because a tag became another image
 	// between the starts of their Pods.
-	// To do: what the message says: wait for the window, or `kubectl annotate sampledb NAME toban.dev/update=now`.
+	// To do: what the message says: wait until it is taken over by itself, or `kubectl annotate sampledb NAME
+	// toban.dev/update=now`.
 	ReasonInstancesDiffer = "InstancesDiffer"
 
 	// ReasonEndOfLife: the PostgreSQL project makes no fixes for this major version any more.

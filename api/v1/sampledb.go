@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,description="The PostgreSQL version that runs"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
 // +kubebuilder:printcolumn:name="Last backup",type=date,JSONPath=`.status.backup.lastBackupAt`,description="When the last complete backup ended"
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.update.begins`,description="When a newer minor version is taken over by itself"
 // +kubebuilder:printcolumn:name="Up to date",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="UpToDate")].reason`,description="Whether what runs is old, and how"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name must be at most 40 characters, because the names of Pods, Services and Jobs are made from it"

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // UpdateSpec says when the instances move on to a newer minor version of the image that the spec names.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.window) || has(self.mode) && self.mode == 'OnRequest'",message="spec.update needs a window, in which the instances are replaced: give update.window, or update.mode: OnRequest"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || !has(self.window)",message="update.timeZone is that of the quiet hour without a window: give update.window.timeZone"
 type UpdateSpec struct {
 	// Who begins an update: Automatic is by itself, as soon as the window opens; OnRequest is only by the annotation
 	// toban.dev/update. By default: Automatic.
@@ -16,9 +16,20 @@ type UpdateSpec struct {
 	// +optional
 	Extensions ExtensionPolicy `json:"extensions,omitempty"`
 
-	// When an update may begin. One that has begun to replace instances goes on to its end.
+	// When an update may begin. One that has begun to replace instances goes on to its end. Without it newer minor
+	// versions are taken over in a quiet hour of the SampleDB's own, once a week.
 	// +optional
 	Window *Window `json:"window,omitempty"`
+
+	// The time zone of the quiet hour, for instance Asia/Tokyo. UTC by default.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z]') && self != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be the name of a time zone, such as Asia/Tokyo"
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// Newer minor versions are taken over on request alone.
+	// +optional
+	None bool `json:"none,omitempty"`
 }
 
 // UpdateMode says who begins an update.
@@ -63,6 +74,10 @@ type UpdateStatus struct {
 	// Why a node could not get the image, with step Failed.
 	// +optional
 	Failure string `json:"failure,omitempty"`
+
+	// When it begins by itself.
+	// +optional
+	Begins *metav1.Time `json:"begins,omitempty"`
 
 	// When the step began.
 	// +optional

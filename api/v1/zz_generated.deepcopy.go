@@ -2364,6 +2364,10 @@ func (in *UpdateStatus) DeepCopyInto(out *UpdateStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Begins != nil {
+		in, out := &in.Begins, &out.Begins
+		*out = (*in).DeepCopy()
+	}
 	if in.Since != nil {
 		in, out := &in.Since, &out.Since
 		*out = (*in).DeepCopy()

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/window"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -158,7 +159,7 @@ func TestAllInstancesRunOneDigest(t *testing.T) {
 // is replaced, and then the primary.
 func TestAnUpdateOnRequest(t *testing.T) {
 	w := newWorld(t)
-	db := w.findsNewer(w.recorded())
+	db := w.findsNewer(w.recorded(func(db *v1.SampleDB) { db.Spec.Update = &v1.UpdateSpec{None: true} }))
 	w.step(db, v1.UpdateWaiting, "NotAsked")
 	message := w.expect(db, v1.ConditionUpToDate, metav1.ConditionFalse, v1.ReasonMinorOutdated)
 	if !strings.Contains(message, "toban.dev/update=now") || len(w.pullJobs(db)) > 0 {
@@ -261,6 +262,37 @@ func TestAnUpdateInItsWindow(t *testing.T) {
 	w.step(w.reconcile(db), v1.UpdatePulling, "Pulling")
 }
 
+// Without a word about updates a newer minor version is taken over in the quiet hour. It is said before when that is
+// and what it does.
+func TestAnUpdateInTheQuietHour(t *testing.T) {
+	w := newWorld(t)
+	db := w.recorded()
+	quiet, err := window.Quiet(db.Namespace+"/"+db.Name, "", nil, w.now)
+	w.must(err)
+	for quiet.Open(w.now.Add(25 * time.Hour)) { // that is when the newer one is found
+		w.now = w.now.Add(time.Hour)
+	}
+	w.drainEvents()
+	db = w.findsNewer(db)
+	u, begins := w.step(db, v1.UpdateWaiting, "OutsideWindow"), quiet.Next(w.now)
+	if u.Begins == nil || !u.Begins.Time.Equal(begins) || !strings.Contains(u.Message, "then the primary hands over") {
+		t.Errorf("it begins at %v, want %s: %s", u.Begins, begins, u.Message)
+	}
+	message := w.expect(db, v1.ConditionUpToDate, metav1.ConditionFalse, v1.ReasonMinorOutdated)
+	if !strings.Contains(message, begins.Format(time.RFC3339)) {
+		t.Errorf("the condition says %q", message)
+	}
+	db = w.reconcile(w.reconcile(db))
+	if told := w.drainEvents(); strings.Count(told, "UpdateAhead from 17.6 to 17.7") != 1 {
+		t.Errorf("the events are %s", told)
+	}
+	w.now = begins
+	db = w.pullEverywhere(w.reconcile(db))
+	if u := w.step(db, v1.UpdateReplacing, "Replacing"); u.Begins != nil {
+		t.Errorf("the update is %+v", u)
+	}
+}
+
 // What is asked for and can't be is refused with a sentence: an image by its digest is never moved.
 func TestAnUpdateIsRefused(t *testing.T) {
 	w := newWorld(t)
@@ -279,6 +311,7 @@ func TestAWindowIsRefusedWithASentence(t *testing.T) {
 	w := newWorld(t)
 	good := v1.Window{Start: "03:00", Duration: metav1.Duration{Duration: time.Hour}, TimeZone: "Asia/Tokyo"}
 	w.create("good", func(db *v1.SampleDB) { db.Spec.Update = &v1.UpdateSpec{Window: &good} })
+	w.create("quiet", func(db *v1.SampleDB) { db.Spec.Update = &v1.UpdateSpec{TimeZone: "Asia/Tokyo"} })
 	for name, c := range map[string]struct {
 		change func(*v1.UpdateSpec)
 		want   string
@@ -293,7 +326,9 @@ func TestAWindowIsRefusedWithASentence(t *testing.T) {
 		"the machine's zone": {func(u *v1.UpdateSpec) { u.Window.TimeZone = "Local" },
 			"timeZone must be the name of a time zone"},
 		"no day":    {func(u *v1.UpdateSpec) { u.Window.Days = []v1.Weekday{"Someday"} }, "Someday"},
-		"no window": {func(u *v1.UpdateSpec) { u.Window = nil }, "give update.window, or update.mode: OnRequest"},
+		"two zones": {func(u *v1.UpdateSpec) { u.TimeZone = "Asia/Tokyo" }, "give update.window.timeZone"},
+		"no such zone of a quiet hour": {func(u *v1.UpdateSpec) { u.Window, u.TimeZone = nil, "Mars/Olympus" },
+			"timeZone must be the name of a time zone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			window := good

@@ -14,9 +14,10 @@ const RetryAfter = time.Hour
 
 // Permission says when an update may begin.
 type Permission struct {
-	// Window is that of the spec, nil for none. Automatic says that an update begins by itself when it is open.
-	Window    *window.Window
-	Automatic bool
+	// Window is that of the spec, nil for none. Automatic says that an update begins by itself when it is open. Quiet
+	// says that nobody has chosen it: it is the quiet hour of the SampleDB.
+	Window           *window.Window
+	Automatic, Quiet bool
 	// Asked says that somebody asks for an update, InWindow that it is to wait for the window.
 	Asked, InWindow bool
 }
@@ -48,6 +49,8 @@ type Situation struct {
 	Looking bool
 	// Ready says that the SampleDB is.
 	Ready bool
+	// Sorting says what the libraries of the image do to indexes, "" where they are those that run.
+	Sorting string
 	// Replacing is the target to which the instances are being brought, nil where they are not; Left says that some
 	// instance does not run it yet.
 	Replacing *Target
@@ -90,6 +93,7 @@ const (
 	WhyLooking       Why = "Looking"              // the image is being looked into first
 	WhyPullFailed    Why = "PullFailed"           // a node can't get the image
 	WhyNotAsked      Why = "NotAsked"             // it is only done on request
+	WhySorting       Why = "Sorting"              // indexes may be out of order after it, so somebody is to ask
 	WhyOutsideWindow     = steps.WhyOutsideWindow // the window is closed
 	WhyNotReady      Why = "NotReady"             // the SampleDB is not
 	WhyPulling       Why = "Pulling"              // the nodes get the image
@@ -165,11 +169,15 @@ func (s Situation) Steps(target Target) steps.Table {
 					"toban.dev/update=now, or give spec.update.window, in which that is done by itself",
 			},
 			{
+				Is: !s.Asked && s.Quiet && s.Sorting != "", Why: WhySorting, Says: "Not taken over by itself, because " +
+					s.Sorting + ". Ask for it with the annotation toban.dev/update=now, or give spec.update.window",
+			},
+			{
 				Is: failed && s.Now.Before(retry), Why: WhyPullFailed, At: retry, Says: fmt.Sprintf(
 					"Nothing has been touched, because %s. It is tried again from %s on", s.Failure, stamp(retry)),
 			},
 		}},
-		{Phase: StepWait, Window: "It is taken over in the next window, which opens at %s", Waits: []steps.Reason{
+		{Phase: StepWait, Window: s.announcement(), Waits: []steps.Reason{
 			{Is: !s.Ready, Why: WhyNotReady, Says: "It is taken over when the SampleDB is Ready"},
 		}},
 		{Phase: StepTake, Waits: []steps.Reason{
@@ -184,6 +192,22 @@ func (s Situation) Steps(target Target) steps.Table {
 	}
 	return t
 }
+
+// announcement says when an update begins, as a format for that moment. In a window that nobody has chosen it also says
+// what that means for clients, and how to prevent it.
+func (s Situation) announcement() string {
+	switch {
+	case !s.Quiet:
+		return "It is taken over in the next window, which opens at %s"
+	case len(s.Instances) == 1:
+		return "It is taken over in the quiet hour that begins at %s: the only instance restarts. " + change
+	}
+	return "It is taken over in the quiet hour that begins at %s: standbys restart first, then the primary hands over. " +
+		change
+}
+
+// change is how another time is chosen.
+const change = "spec.update chooses another time, or none"
 
 // common is the image that all instances run, of those made from the image that the spec names now; false where one
 // does not say, or they differ.

@@ -65,6 +65,9 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 	open, closed := automatic(11), automatic(13)
 	inWindow := func(s *Situation) { s.Asked, s.InWindow = true, true }
 	onRequest := func(s *Situation) { s.Automatic = false }
+	quiet := func(s *Situation) { s.Quiet = true }
+	sorting := func(s *Situation) { s.Sorting = "it has glibc 2.41 instead of 2.36" }
+	lone := func(s *Situation) { s.Instances = s.Instances[:1] }
 	looking := func(s *Situation) { s.Looking = true }
 	ofAnother := func(s *Situation) { s.Failed = "x" }
 	for name, c := range map[string]struct {
@@ -82,6 +85,16 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 		"open, asked for its opening":   {[]func(*Situation){open, onRequest, inWindow}, StepPull, WhyPulling, ""},
 		"asked for the opening of none": {[]func(*Situation){inWindow}, StepPull, WhyPulling, ""},
 		"open, only on request":         {[]func(*Situation){open, onRequest}, StepWait, WhyNotAsked, ""},
+		"before the quiet hour": {[]func(*Situation){closed, quiet}, StepWait, WhyOutsideWindow,
+			"begins at 2026-11-23T13:00:00Z: standbys restart first"},
+		"of a lone one": {[]func(*Situation){closed, quiet, lone}, StepWait, WhyOutsideWindow,
+			"the only instance restarts"},
+		"in the quiet hour":          {[]func(*Situation){open, quiet}, StepPull, WhyPulling, ""},
+		"none in the quiet hour":     {[]func(*Situation){open, quiet, onRequest}, StepWait, WhyNotAsked, ""},
+		"asked for the quiet hour":   {[]func(*Situation){closed, quiet, inWindow}, StepWait, WhyOutsideWindow, ""},
+		"it would sort otherwise":    {[]func(*Situation){open, quiet, sorting}, StepWait, WhySorting, "glibc 2.41"},
+		"so it would in the window":  {[]func(*Situation){open, sorting}, StepPull, WhyPulling, ""},
+		"so it would, and is wanted": {[]func(*Situation){open, quiet, sorting, asked}, StepPull, WhyPulling, ""},
 		"it is not Ready": {[]func(*Situation){asked, func(s *Situation) { s.Ready = false }},
 			StepWait, WhyNotReady, "Ready"},
 		"an image by digest is never moved": {[]func(*Situation){open, func(s *Situation) { s.Image.Fixed = true }},

@@ -4,6 +4,7 @@ package window
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 )
@@ -92,6 +93,37 @@ func (w Window) opening(now time.Time, offset int) (time.Time, bool) {
 	year, month, day = noon.Date()
 	return time.Date(year, month, day, w.Hour, w.Minute, 0, 0, w.Location), true
 }
+
+// Quiet is the hour of the week in which something is restarted for which nobody has chosen a time: on some day, between
+// one and six o'clock in a time zone, always the same for a name, and spread over many. Where the database is stopped
+// then by some windows, it is later on that day: the first hour that none of them touches.
+func Quiet(name, zone string, stops []Window, now time.Time) (Window, error) {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name)) // never fails
+	minute := int(hash.Sum32() % (7 * quietMinutes))
+	day := time.Weekday(minute / quietMinutes)
+	at := time.Hour + time.Duration(minute%quietMinutes)*time.Minute
+	w, err := Parse([]string{day.String()}, "01:00", time.Hour, zone)
+	if err != nil {
+		return Window{}, err
+	}
+	for later := range 24 {
+		moved := at + time.Duration(later)*time.Hour
+		w.Hour, w.Minute = int(moved.Hours())%24, int(moved.Minutes())%60
+		begin := w.Next(now)
+		if _, stopped := Until(stops, begin, time.Time{}); stopped {
+			continue
+		}
+		if next := NextOf(stops, begin); next.IsZero() || !next.Before(begin.Add(w.Length)) {
+			return w, nil
+		}
+	}
+	w.Hour, w.Minute = int(at.Hours()), int(at.Minutes())%60
+	return w, nil
+}
+
+// quietMinutes are those of a day in which a quiet hour may begin.
+const quietMinutes = 4 * 60
 
 // Until is until when one window after the other is open, in UTC; false where none is now. Those that opened before a
 // moment do not count.

@@ -1,6 +1,8 @@
 package window
 
 import (
+	"fmt"
+	"reflect"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -182,5 +184,60 @@ func TestWhichWindowOpensNext(t *testing.T) {
 	}
 	if next := NextOf(nil, now); !next.IsZero() {
 		t.Errorf("of none: %s", next)
+	}
+}
+
+// A quiet hour is always the same for a name, at night, and spread over the days and minutes of a week.
+func TestAQuietHour(t *testing.T) {
+	now := at(t, "2026-11-23 12:00:00", "UTC")
+	zone := "Asia/Tokyo"
+	days, minutes := map[time.Weekday]int{}, map[int]int{}
+	for n := range 1000 {
+		name := fmt.Sprintf("team-%d/shop-%d", n%7, n)
+		w, err := Quiet(name, zone, nil, now)
+		again, _ := Quiet(name, zone, nil, now.Add(100*24*time.Hour))
+		if err != nil || w.Hour < 1 || w.Hour > 4 || w.Length != time.Hour || len(w.Days) != 1 ||
+			!reflect.DeepEqual(w, again) {
+			t.Fatalf("%s: %+v, %v; later %+v", name, w, err, again)
+		}
+		if begin := w.Next(now); begin.In(w.Location).Hour() != w.Hour || begin.Sub(now) > 7*24*time.Hour {
+			t.Fatalf("%s: %+v opens at %s", name, w, begin)
+		}
+		days[w.Days[0]]++
+		minutes[w.Hour*60+w.Minute]++
+	}
+	for day := time.Sunday; day <= time.Saturday; day++ {
+		if days[day] < 100 {
+			t.Errorf("of 1000 are %d on a %s", days[day], day)
+		}
+	}
+	if len(minutes) < 200 {
+		t.Errorf("1000 begin in %d minutes", len(minutes))
+	}
+	if _, err := Quiet("a/b", "Mars/Olympus", nil, now); err == nil {
+		t.Error("a zone that is none is taken")
+	}
+}
+
+// A database that is stopped at night has its quiet hour when it runs; one that never runs has one all the same.
+func TestAQuietHourOfADatabaseThatStops(t *testing.T) {
+	now := at(t, "2026-11-23 12:00:00", "UTC")
+	night := []Window{parsed(t, nil, "20:00", 11*time.Hour, "Europe/Berlin")}
+	always := []Window{parsed(t, nil, "00:00", 24*time.Hour, "")}
+	for n := range 200 {
+		name := fmt.Sprintf("team/shop-%d", n)
+		w, err := Quiet(name, "", night, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := w.Next(now)
+		for m := range 60 {
+			if moment := begin.Add(time.Duration(m) * time.Minute); night[0].Open(moment) {
+				t.Fatalf("%s: at %s it is stopped", name, moment)
+			}
+		}
+		if w, err := Quiet(name, "", always, now); err != nil || w.Hour < 1 || w.Hour > 4 {
+			t.Fatalf("%s: %+v, %v", name, w, err)
+		}
 	}
 }

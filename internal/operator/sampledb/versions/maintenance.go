@@ -309,6 +309,29 @@ func (s *maintenanceTopic) noteLibraries() {
 // sortingAhead is a sentence about what an update to the image that was looked into does to indexes, "" where it has
 // the same libraries, or that is not known.
 func (s *maintenanceTopic) sortingAhead() string {
+	libraries, indexes := s.otherLibraries()
+	switch {
+	case libraries == "":
+		return ""
+	case indexes == "":
+		return fmt.Sprintf(". It has %s; no index depends on them", libraries)
+	}
+	return fmt.Sprintf(". It has %s: %s may be out of order after it, until they are rebuilt", libraries, indexes)
+}
+
+// sortingChange is the same as a reason why nobody but a person should decide on that update, "" where no index is
+// known to be in danger.
+func (s *maintenanceTopic) sortingChange() string {
+	libraries, indexes := s.otherLibraries()
+	if libraries == "" || indexes == "" {
+		return ""
+	}
+	return fmt.Sprintf("it has %s, and %s may be out of order after it, until they are rebuilt", libraries, indexes)
+}
+
+// otherLibraries are those of the image that was looked into, where it has others than run, and the indexes that may be
+// out of order with them, "" for none.
+func (s *maintenanceTopic) otherLibraries() (libraries, indexes string) {
 	i := s.Image
 	var others []string
 	if i.RunsCLibrary != "" && i.CLibrary != "" && i.RunsCLibrary != i.CLibrary {
@@ -317,19 +340,14 @@ func (s *maintenanceTopic) sortingAhead() string {
 	if i.RunsICU != "" && i.ICU != "" && i.RunsICU != i.ICU {
 		others = append(others, "ICU "+i.ICU+" instead of "+i.RunsICU)
 	}
-	if len(others) == 0 {
-		return ""
-	}
-	count := "indexes on texts"
 	found := s.Collations()
 	switch {
-	case found != nil && found.Problem == "" && found.Dependent == 0:
-		return fmt.Sprintf(". It has %s; no index depends on them", strings.Join(others, " and "))
-	case found != nil && found.Problem == "":
-		count = fmt.Sprintf("up to %d indexes", found.Dependent)
+	case found == nil || found.Problem != "":
+		indexes = "indexes on texts"
+	case found.Dependent > 0:
+		indexes = fmt.Sprintf("up to %d indexes", found.Dependent)
 	}
-	return fmt.Sprintf(". It has %s: %s may be out of order after it, until they are rebuilt",
-		strings.Join(others, " and "), count)
+	return strings.Join(others, " and "), indexes
 }
 
 // CollationsCurrent is the condition CollationsCurrent, empty before there is a primary for the first time. What a new

@@ -27,7 +27,7 @@ func (s *imageTopic) ApplyUpdate(ctx context.Context) error {
 	if s.Starting() || s.Image == nil || s.Upgrading() || s.Upgrade.HasSides() {
 		return nil
 	}
-	permission, err := s.Permission(world.RequestUpdate)
+	permission, err := s.MinorPermission()
 	if err != nil {
 		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
 	}
@@ -74,7 +74,7 @@ func (s *imageTopic) tellUpdate(ctx context.Context, d upgrade.Decision) error {
 func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) upgrade.Situation {
 	out := upgrade.Situation{
 		View: s.versions(), Permission: permission, Runs: s.Image.Runs, Looking: s.lookStale(),
-		Ready: s.others.Readiness().Status == metav1.ConditionTrue,
+		Ready: s.others.Readiness().Status == metav1.ConditionTrue, Sorting: s.all.sortingChange(),
 	}
 	out.Pull, out.Pulled, out.Trouble = PulledSoFar(pulls)
 	switch u := s.Update; {
@@ -105,6 +105,12 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 	}
 	if before == nil {
 		before = &v1.UpdateStatus{}
+	}
+	if d.Why == upgrade.WhyOutsideWindow {
+		s.Update.Begins = &metav1.Time{Time: d.At}
+		if !s.Update.Begins.Equal(before.Begins) || s.Update.Image != before.Image {
+			s.AddEvent(world.EventUpdateAhead, fmt.Sprintf("from %s to %s. %s", s.Update.From, s.Update.To, d.Says))
+		}
 	}
 	if before.Step == s.Update.Step && before.Image == s.Update.Image && d.Step != upgrade.StepFail {
 		s.Update.Since, s.Update.Failure = before.Since, before.Failure

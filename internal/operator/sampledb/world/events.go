@@ -51,6 +51,7 @@ const (
 	EventDataLost          = "DataLost"              // no volume has the data; it begins again from the archive
 	EventOutdated          = "Outdated"              // the PostgreSQL version that runs is old, or differs
 	EventUpdating          = "Updating"              // the instances move on to a newer minor version
+	EventUpdateAhead       = "UpdateAhead"           // they will, and when that is
 	EventUpdated           = "Updated"               // all of them run it
 	EventUpdateFailed      = "UpdateFailed"          // a node can't get its image; nothing has been touched
 	EventAgentReplaced     = "AgentReplaced"         // an agent goes on as the operator's program

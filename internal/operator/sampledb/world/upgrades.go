@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -84,6 +85,29 @@ func (s *upgradeFacts) Permission(r Request) (upgrade.Permission, error) {
 		return p, fmt.Errorf("spec.update.window.%w", err)
 	}
 	p.Window, p.Automatic = &at, spec.Mode != v1.UpdateOnRequest
+	return p, nil
+}
+
+// MinorPermission is when an update to a newer minor version may begin: without a window in the quiet hour of the
+// SampleDB, by itself, where the spec does not prevent that.
+func (s *upgradeFacts) MinorPermission() (upgrade.Permission, error) {
+	p, err := s.Permission(RequestUpdate)
+	spec := cmp.Or(s.DB.Spec.Update, &v1.UpdateSpec{})
+	p.Automatic = spec.Mode != v1.UpdateOnRequest && !spec.None
+	if err != nil || p.Window != nil {
+		return p, err
+	}
+	var stops []window.Window
+	for _, w := range s.DB.Spec.StopWindows {
+		if stop, err := ParseWindow(w); err == nil { // one that can't be read stops nothing, and another condition says so
+			stops = append(stops, stop)
+		}
+	}
+	quiet, err := window.Quiet(s.DB.Namespace+"/"+s.DB.Name, spec.TimeZone, stops, s.Now)
+	if err != nil {
+		return p, fmt.Errorf("spec.update.%w", err)
+	}
+	p.Window, p.Quiet = &quiet, true
 	return p, nil
 }
 
