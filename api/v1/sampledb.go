@@ -103,8 +103,8 @@ type SampleDBSpec struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// When the instances move on to a newer minor version of the image. Where it is not given, that is done only on
-	// request, by the annotation toban.dev/update. An image that is named by its digest is never updated.
+	// When the instances move on to a newer minor version of the image: by default once a week, in a quiet hour of the
+	// SampleDB's own. An image that is named by its digest is never updated.
 	// +optional
 	Update *UpdateSpec `json:"update,omitempty"`
 

@@ -506,6 +506,12 @@ func TestBadPostgreSQLsAreRefusedWithASentence(t *testing.T) {
 		"server and network": {
 			func(pg *pgv1.PostgreSQL) { onShared(pg); pg.Spec.Network = &v1.NetworkSpec{} }, "the server's",
 		},
+		"a pooler of a shared server": {
+			func(pg *pgv1.PostgreSQL) { onShared(pg); pg.Spec.Pooler = &v1.PoolerSpec{Instances: 2} }, "the server's",
+		},
+		"updates of a shared server": {
+			func(pg *pgv1.PostgreSQL) { onShared(pg); pg.Spec.Update = &v1.UpdateSpec{None: true} }, "the server's",
+		},
 		"no backup": {func(pg *pgv1.PostgreSQL) {
 			pg.Spec.DeletionPolicy, pg.Spec.Backup = v1.DeletionSnapshot, &v1.BackupSpec{None: true}
 		}, "nor with backup.none"},

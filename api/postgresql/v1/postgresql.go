@@ -1,6 +1,7 @@
 package v1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	toban "toban.dev/api/v1"
@@ -38,7 +39,7 @@ type PostgreSQL struct {
 // +kubebuilder:validation:XValidation:rule="has(self.server) == has(oldSelf.server) && (!has(self.server) || self.server == oldSelf.server)",message="spec.server can't be changed: the data does not move. Create another PostgreSQL there, and move the data with pg_dump and pg_restore"
 // +kubebuilder:validation:XValidation:rule="self.db == oldSelf.db",message="spec.db can't be changed: a database is not renamed under its users. Create another PostgreSQL, and move the data with pg_dump and pg_restore"
 // +kubebuilder:validation:XValidation:rule="self.user == oldSelf.user",message="spec.user can't be changed: it owns all that is in the database. Add another login with spec.roles and access: Owner"
-// +kubebuilder:validation:XValidation:rule="!has(self.server) || !(has(self.instances) || has(self.version) || has(self.storage) || has(self.backup) || has(self.service) || has(self.network) || has(self.tls) || has(self.restoreFrom))",message="instances, version, storage, backup, restoreFrom, service, network and tls are the server's: with spec.server they are said there"
+// +kubebuilder:validation:XValidation:rule="!has(self.server) || !(has(self.instances) || has(self.version) || has(self.storage) || has(self.backup) || has(self.service) || has(self.network) || has(self.tls) || has(self.restoreFrom) || has(self.resources) || has(self.pooler) || has(self.update) || has(self.upgrade))",message="instances, version, storage, resources, pooler, update, upgrade, backup, restoreFrom, service, network and tls are the server's: with spec.server they are said there"
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || (!has(self.server) && (!has(self.backup) || !has(self.backup.none) || !self.backup.none))",message="deletionPolicy: Snapshot takes a last backup of a server of one's own: it goes neither with spec.server nor with backup.none"
 // +kubebuilder:validation:XValidation:rule="!has(self.roles) || !self.roles.exists(r, r.name == self.user)",message="spec.roles must not name spec.user: that role owns the database already"
 type PostgreSQLSpec struct {
@@ -134,6 +135,22 @@ type PostgreSQLSpec struct {
 	// By which certificate clients know the server of its own: as of a SampleDB.
 	// +optional
 	TLS *toban.TLSSpec `json:"tls,omitempty"`
+
+	// The processor time and memory of each instance of its own server. A change restarts them, standbys first.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// A pooler in front of its own server, as of a SampleDB.
+	// +optional
+	Pooler *toban.PoolerSpec `json:"pooler,omitempty"`
+
+	// When its own server moves on to a newer minor version, as a SampleDB does.
+	// +optional
+	Update *toban.UpdateSpec `json:"update,omitempty"`
+
+	// How the data of its own server is upgraded when version is raised, as of a SampleDB.
+	// +optional
+	Upgrade *toban.UpgradeSpec `json:"upgrade,omitempty"`
 }
 
 // RoleName is the name of a role.

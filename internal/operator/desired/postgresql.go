@@ -46,6 +46,9 @@ func Server(pg *pgv1.PostgreSQL, have *v1.SampleDB) *v1.SampleDB {
 			Init:        &v1.InitSpec{None: true},
 			Backup:      pg.Spec.Backup.DeepCopy(),
 			RestoreFrom: pg.Spec.RestoreFrom.DeepCopy(),
+			Pooler:      pg.Spec.Pooler.DeepCopy(),
+			Update:      pg.Spec.Update.DeepCopy(),
+			Upgrade:     pg.Spec.Upgrade.DeepCopy(),
 			Service:     v1.ServiceSpec{Type: corev1.ServiceTypeNodePort},
 			Pod:         v1.PodSpec{Labels: map[string]string{naming.LabelShortName: pg.Name}},
 		},
@@ -62,6 +65,9 @@ func Server(pg *pgv1.PostgreSQL, have *v1.SampleDB) *v1.SampleDB {
 	}
 	if pg.Spec.Storage != nil {
 		db.Spec.Storage = *pg.Spec.Storage.DeepCopy()
+	}
+	if pg.Spec.Resources != nil {
+		db.Spec.Resources = *pg.Spec.Resources.DeepCopy()
 	}
 	if pg.Spec.Service != nil {
 		db.Spec.Service = *pg.Spec.Service.DeepCopy()

@@ -3,6 +3,8 @@ package desired
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +32,11 @@ func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 			pg.Spec.Backup, pg.Spec.Service = &v1.BackupSpec{Schedule: "@daily"}, &v1.ServiceSpec{Type: "LoadBalancer"}
 			pg.Spec.Network = &v1.NetworkSpec{From: []v1.NetworkPeer{{IPBlock: &v1.IPBlock{CIDR: "10.0.0.0/8"}}}}
 			pg.Spec.RestoreFrom = &v1.RestoreSpec{Backup: "foodb-final-1"}
+			pg.Spec.Resources = &corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+			}
+			pg.Spec.Pooler, pg.Spec.Update = &v1.PoolerSpec{Instances: 2}, &v1.UpdateSpec{None: true}
+			pg.Spec.Upgrade = &v1.UpgradeSpec{Backup: v1.UpgradeBackupNone}
 			pg.Spec.Roles = []pgv1.Role{
 				{Name: "r", Password: "reader.password"}, {Name: "s", Password: "foodb-password"},
 			}
