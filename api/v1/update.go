@@ -4,7 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // UpdateSpec says when the instances move on to a newer minor version of the image that the spec names.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || !has(self.window)",message="update.timeZone is that of the quiet hour without a window: give update.window.timeZone"
+// +kubebuilder:validation:XValidation:rule="has(self.mode) || has(self.window) || has(self.timeZone) || has(self.none) || has(self.extensions)",message="spec.update is empty: give window, timeZone, mode or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || !has(self.window) && !has(self.none)",message="update.timeZone is that of the quiet hour, which there is without window and none: give update.window.timeZone"
 type UpdateSpec struct {
 	// Who begins an update: Automatic is by itself, as soon as the window opens; OnRequest is only by the annotation
 	// toban.dev/update. By default: Automatic.
@@ -71,7 +72,7 @@ type UpdateStatus struct {
 	// +optional
 	Left []string `json:"left,omitempty"`
 
-	// Why a node could not get the image, with step Failed.
+	// Why a node could not get the image the last time.
 	// +optional
 	Failure string `json:"failure,omitempty"`
 

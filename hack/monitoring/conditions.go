@@ -32,7 +32,7 @@ var ofSampleDB = map[string]conditionAlert{
 	"Scheduled":         {warning, "1h", "has no backup as new as it should be", ""},
 	"Intact":            {critical, "10m", "has a broken object in its archive", ""},
 	"Copied":            {warning, "1h", "has no copy of its archive that is up to date", ""},
-	"UpToDate":          {info, "1d", "runs a PostgreSQL version that is old", ""},
+	"UpToDate":          {info, "8d", "runs a PostgreSQL version that is old", ""},
 	"CollationsCurrent": {warning, "30m", "may have indexes that are out of order", ""},
 	"QueriesAnswered":   {warning, "15m", "has a query for metrics that fails", ""},
 	"DrillsPassed":      {warning, "15m", "has not passed its last drill, or has none that its spec wants", ""},

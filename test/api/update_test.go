@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/change/window"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/work/maintenance"
 )
 
 // The image that a tag was, and the one that it is by now (imagePod).
@@ -267,14 +268,14 @@ func TestAnUpdateInItsWindow(t *testing.T) {
 func TestAnUpdateInTheQuietHour(t *testing.T) {
 	w := newWorld(t)
 	db := w.recorded()
-	quiet, err := window.Quiet(db.Namespace+"/"+db.Name, "", nil, w.now)
+	quiet, _, err := window.Quiet(db.Namespace+"/"+db.Name, "", nil, w.now)
 	w.must(err)
-	for quiet.Open(w.now.Add(25 * time.Hour)) { // that is when the newer one is found
-		w.now = w.now.Add(time.Hour)
-	}
 	w.drainEvents()
 	db = w.findsNewer(db)
-	u, begins := w.step(db, v1.UpdateWaiting, "OutsideWindow"), quiet.Next(w.now)
+	w.step(db, v1.UpdateWaiting, "Sorting") // nobody knows which indexes there are
+	db = w.reconcile(w.sorts(db, &maintenance.Report{}))
+	begins := quiet.Next(w.now.Add(12 * time.Hour))
+	u := w.step(db, v1.UpdateWaiting, "OutsideWindow")
 	if u.Begins == nil || !u.Begins.Time.Equal(begins) || !strings.Contains(u.Message, "then the primary hands over") {
 		t.Errorf("it begins at %v, want %s: %s", u.Begins, begins, u.Message)
 	}
@@ -327,6 +328,7 @@ func TestAWindowIsRefusedWithASentence(t *testing.T) {
 			"timeZone must be the name of a time zone"},
 		"no day":    {func(u *v1.UpdateSpec) { u.Window.Days = []v1.Weekday{"Someday"} }, "Someday"},
 		"two zones": {func(u *v1.UpdateSpec) { u.TimeZone = "Asia/Tokyo" }, "give update.window.timeZone"},
+		"nothing":   {func(u *v1.UpdateSpec) { u.Window = nil }, "spec.update is empty"},
 		"no such zone of a quiet hour": {func(u *v1.UpdateSpec) { u.Window, u.TimeZone = nil, "Mars/Olympus" },
 			"timeZone must be the name of a time zone"},
 	} {

@@ -9,8 +9,14 @@ import (
 	"toban.dev/internal/change/window"
 )
 
-// RetryAfter is how long after a failure an update that begins by itself is tried again.
-const RetryAfter = time.Hour
+const (
+	// RetryAfter is how long after a failure an update that begins by itself is tried again, and retryQuiet in a quiet
+	// hour, which is over soon.
+	RetryAfter = time.Hour
+	retryQuiet = 10 * time.Minute
+	// notice is for how long at least an update in a quiet hour is announced before it begins.
+	notice = 12 * time.Hour
+)
 
 // Permission says when an update may begin.
 type Permission struct {
@@ -49,8 +55,14 @@ type Situation struct {
 	Looking bool
 	// Ready says that the SampleDB is.
 	Ready bool
-	// Sorting says what the libraries of the image do to indexes, "" where they are those that run.
-	Sorting string
+	// Busy is what is under way that a restart would cut off, "" for nothing.
+	Busy string
+	// Indexes are those that another library may put out of order, "" for none. Libraries says that the image that was
+	// found has others than run, or that this is not known; "" where it has the same.
+	Indexes, Libraries string
+	// Announced is when the update to the image Awaited begins by itself, as was said before; zero for never.
+	Announced time.Time
+	Awaited   string
 	// Replacing is the target to which the instances are being brought, nil where they are not; Left says that some
 	// instance does not run it yet.
 	Replacing *Target
@@ -96,6 +108,7 @@ const (
 	WhySorting       Why = "Sorting"              // indexes may be out of order after it, so somebody is to ask
 	WhyOutsideWindow     = steps.WhyOutsideWindow // the window is closed
 	WhyNotReady      Why = "NotReady"             // the SampleDB is not
+	WhyBusy          Why = "Busy"                 // what is under way would be cut off
 	WhyPulling       Why = "Pulling"              // the nodes get the image
 	WhyReplacing     Why = "Replacing"            // the instances are being replaced
 	WhyUpdated       Why = "Updated"              // all instances run it
@@ -152,33 +165,19 @@ func (s Situation) nothing(why Why, sentence string) Decision {
 // instance is touched.
 func (s Situation) Steps(target Target) steps.Table {
 	const pulls = "The nodes of the instances get the image"
-	automatic := s.Automatic && s.Window != nil
-	failed, retry := s.Failed == target.Image && !s.Asked, s.FailedAt.Add(RetryAfter)
+	quiet, begins := s.Quiet && !s.Asked, s.begins(target)
 	pull := s.Pull
 	if s.Pulled != target.Image {
 		pull = PullNone
 	}
 	t := steps.Table{Now: s.Now, Rows: []steps.Row{
+		{Phase: StepWait, Waits: s.waitsForPerson(target)},
 		{Phase: StepWait, Waits: []steps.Reason{
-			{
-				Is: failed && !automatic, Why: WhyPullFailed, Says: "Nothing has been touched, because " +
-					s.Failure + ". Ask again with the annotation toban.dev/update=now",
-			},
-			{
-				Is: !s.Asked && !automatic, Why: WhyNotAsked, Says: "Take it over with the annotation " +
-					"toban.dev/update=now, or give spec.update.window, in which that is done by itself",
-			},
-			{
-				Is: !s.Asked && s.Quiet && s.Sorting != "", Why: WhySorting, Says: "Not taken over by itself, because " +
-					s.Sorting + ". Ask for it with the annotation toban.dev/update=now, or give spec.update.window",
-			},
-			{
-				Is: failed && s.Now.Before(retry), Why: WhyPullFailed, At: retry, Says: fmt.Sprintf(
-					"Nothing has been touched, because %s. It is tried again from %s on", s.Failure, stamp(retry)),
-			},
+			{Is: quiet && s.Now.Before(begins), Why: WhyOutsideWindow, At: begins, Says: s.announcement(begins)},
 		}},
-		{Phase: StepWait, Window: s.announcement(), Waits: []steps.Reason{
+		{Phase: StepWait, Window: "It is taken over in the next window, which opens at %s", Waits: []steps.Reason{
 			{Is: !s.Ready, Why: WhyNotReady, Says: "It is taken over when the SampleDB is Ready"},
+			{Is: quiet && s.Busy != "", Why: WhyBusy, Says: "It is taken over when this has ended: " + s.Busy},
 		}},
 		{Phase: StepTake, Waits: []steps.Reason{
 			{Is: pull == PullNone, To: StepPull, Why: WhyPulling, Says: pulls},
@@ -187,27 +186,80 @@ func (s Situation) Steps(target Target) steps.Table {
 			{Is: true, Why: WhyReplacing, Says: "The instances are being replaced one by one"},
 		}},
 	}}
-	if !s.Asked || s.InWindow {
+	if !quiet && (!s.Asked || s.InWindow) {
 		t.Window = s.Window
 	}
 	return t
 }
 
-// announcement says when an update begins, as a format for that moment. In a window that nobody has chosen it also says
-// what that means for clients, and how to prevent it.
-func (s Situation) announcement() string {
-	switch {
-	case !s.Quiet:
-		return "It is taken over in the next window, which opens at %s"
-	case len(s.Instances) == 1:
-		return "It is taken over in the quiet hour that begins at %s: the only instance restarts. " + change
+// waitsForPerson are the reasons why an update waits for a person, or for a while after a failure.
+func (s Situation) waitsForPerson(target Target) []steps.Reason {
+	automatic := s.Automatic && s.Window != nil
+	failed, after := s.Failed == target.Image && !s.Asked, RetryAfter
+	if s.Quiet {
+		after = retryQuiet
 	}
-	return "It is taken over in the quiet hour that begins at %s: standbys restart first, then the primary hands over. " +
-		change
+	retry, sorting := s.FailedAt.Add(after), s.sorting(target)
+	return []steps.Reason{
+		{
+			Is: failed && !automatic, Why: WhyPullFailed, Says: "Nothing has been touched, because " +
+				s.Failure + ". Ask again with the annotation toban.dev/update=now",
+		},
+		{
+			Is: !s.Asked && !automatic, Why: WhyNotAsked, Says: "Take it over with the annotation " +
+				"toban.dev/update=now: by spec.update or spec.stopWindows there is no time in which that is done by itself",
+		},
+		{
+			Is: !s.Asked && s.Quiet && sorting != "", Why: WhySorting, Says: "It is not taken over by itself, because " +
+				sorting + ". Ask for it with the annotation toban.dev/update=now, or give spec.update.window",
+		},
+		{
+			Is: failed && s.Now.Before(retry), Why: WhyPullFailed, At: retry, Says: fmt.Sprintf(
+				"Nothing has been touched, because %s. It is tried again from %s on", s.Failure, stamp(retry)),
+		},
+	}
 }
 
-// change is how another time is chosen.
-const change = "spec.update chooses another time, or none"
+// sorting is why a person should decide on an update, "" where no index is in danger. Of an image that was not looked
+// into it is not known which libraries it has.
+func (s Situation) sorting(target Target) string {
+	libraries := s.Libraries
+	if target.Digest != s.Image.Digest {
+		libraries = "it is not known which libraries it has"
+	}
+	if libraries == "" || s.Indexes == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, and %s may be out of order after it, until they are rebuilt", libraries, s.Indexes)
+}
+
+// begins is when an update to a target begins in a quiet hour: when it was announced, as long as that hour is not over.
+// After one that was missed, because something was in the way, it is the same hour of another day.
+func (s Situation) begins(target Target) time.Time {
+	if !s.Quiet {
+		return time.Time{}
+	}
+	daily := *s.Window
+	daily.Days = nil
+	switch {
+	case s.Announced.IsZero() || s.Awaited != target.Image || !daily.Open(s.Announced):
+		return s.Window.Next(s.Now.Add(notice))
+	case s.Now.Before(s.Announced.Add(daily.Length)):
+		return s.Announced
+	}
+	return daily.Next(s.Now.Add(notice))
+}
+
+// announcement says when an update begins, what that means for clients, and how to prevent it: nobody has chosen the
+// time.
+func (s Situation) announcement(begins time.Time) string {
+	what := "standbys restart first, then the primary hands over"
+	if len(s.Instances) == 1 {
+		what = "the only instance restarts"
+	}
+	return fmt.Sprintf("It is taken over in the quiet hour that begins at %s: %s. spec.update chooses another time, or "+
+		"none", stamp(begins), what)
+}
 
 // common is the image that all instances run, of those made from the image that the spec names now; false where one
 // does not say, or they differ.

@@ -66,7 +66,20 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 	inWindow := func(s *Situation) { s.Asked, s.InWindow = true, true }
 	onRequest := func(s *Situation) { s.Automatic = false }
 	quiet := func(s *Situation) { s.Quiet = true }
-	sorting := func(s *Situation) { s.Sorting = "it has glibc 2.41 instead of 2.36" }
+	announced := func(at string) func(*Situation) { // for the image that was found
+		return func(s *Situation) {
+			s.Announced, _ = time.Parse(time.RFC3339, at)
+			s.Awaited = image("sha256:12")
+		}
+	}
+	now, ahead := announced("2026-11-23T11:30:00Z"), "begins at 2026-11-24T11:00:00Z"
+	libraries := func(s *Situation) { s.Libraries = "it has glibc 2.41 instead of 2.36" }
+	sorting := func(s *Situation) { libraries(s); s.Indexes = "3 indexes" }
+	differ := func(s *Situation) { // so the target is the image that the newer one of the two runs
+		s.Image.Reference, s.Image.Digest, s.Image.Version = "", "", ""
+		s.Instances[1], s.Indexes = instance("x-1", "17.12", "sha256:13"), "3 indexes"
+	}
+	busy := func(s *Situation) { s.Busy = "Job x-backup" }
 	lone := func(s *Situation) { s.Instances = s.Instances[:1] }
 	looking := func(s *Situation) { s.Looking = true }
 	ofAnother := func(s *Situation) { s.Failed = "x" }
@@ -86,13 +99,31 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 		"asked for the opening of none": {[]func(*Situation){inWindow}, StepPull, WhyPulling, ""},
 		"open, only on request":         {[]func(*Situation){open, onRequest}, StepWait, WhyNotAsked, ""},
 		"before the quiet hour": {[]func(*Situation){closed, quiet}, StepWait, WhyOutsideWindow,
-			"begins at 2026-11-23T13:00:00Z: standbys restart first"},
-		"of a lone one": {[]func(*Situation){closed, quiet, lone}, StepWait, WhyOutsideWindow,
-			"the only instance restarts"},
-		"in the quiet hour":          {[]func(*Situation){open, quiet}, StepPull, WhyPulling, ""},
-		"none in the quiet hour":     {[]func(*Situation){open, quiet, onRequest}, StepWait, WhyNotAsked, ""},
-		"asked for the quiet hour":   {[]func(*Situation){closed, quiet, inWindow}, StepWait, WhyOutsideWindow, ""},
-		"it would sort otherwise":    {[]func(*Situation){open, quiet, sorting}, StepWait, WhySorting, "glibc 2.41"},
+			"begins at 2026-11-24T13:00:00Z: standbys restart first"},
+		"announced": {[]func(*Situation){closed, quiet, announced("2026-11-23T13:00:00Z")}, StepWait,
+			WhyOutsideWindow, "begins at 2026-11-23T13:00:00Z"},
+		"of a lone one":                  {[]func(*Situation){closed, quiet, lone}, StepWait, WhyOutsideWindow, "only instance"},
+		"in the hour, and not announced": {[]func(*Situation){open, quiet}, StepWait, WhyOutsideWindow, ahead},
+		"in the hour, and announced":     {[]func(*Situation){open, quiet, now}, StepPull, WhyPulling, ""},
+		"another image was": {[]func(*Situation){open, quiet, now, func(s *Situation) { s.Awaited = "x" }},
+			StepWait, WhyOutsideWindow, ahead},
+		"the hour was moved": {[]func(*Situation){open, quiet, announced("2026-11-23T10:30:00Z")},
+			StepWait, WhyOutsideWindow, ahead},
+		"it was missed yesterday": {[]func(*Situation){open, quiet, announced("2026-11-22T11:30:00Z")},
+			StepWait, WhyOutsideWindow, ahead},
+		"it was missed a week ago, of the week": {[]func(*Situation){open, quiet, announced("2026-11-16T11:30:00Z"),
+			func(s *Situation) { s.Window.Days = []time.Weekday{time.Monday} }}, StepWait, WhyOutsideWindow, ahead},
+		"none in the quiet hour":        {[]func(*Situation){open, quiet, now, onRequest}, StepWait, WhyNotAsked, ""},
+		"asked for the quiet hour":      {[]func(*Situation){closed, quiet, inWindow}, StepWait, WhyOutsideWindow, ""},
+		"asked for, and it is":          {[]func(*Situation){open, quiet, inWindow}, StepPull, WhyPulling, ""},
+		"a backup is under way":         {[]func(*Situation){open, quiet, now, busy}, StepWait, WhyBusy, "Job x-backup"},
+		"a backup, and it is asked for": {[]func(*Situation){asked, busy}, StepPull, WhyPulling, ""},
+		"it failed in the quiet hour": {[]func(*Situation){open, quiet, now, failed(time.Minute)}, StepWait,
+			WhyPullFailed, "from 2026-11-23T12:09:00Z on"},
+		"it failed some minutes ago": {[]func(*Situation){open, quiet, now, failed(retryQuiet)}, StepPull, WhyPulling, ""},
+		"it would sort otherwise":    {[]func(*Situation){open, quiet, now, sorting}, StepWait, WhySorting, "glibc 2.41"},
+		"no index is by that":        {[]func(*Situation){open, quiet, now, libraries}, StepPull, WhyPulling, ""},
+		"it may sort otherwise":      {[]func(*Situation){open, quiet, now, differ}, StepWait, WhySorting, "not known"},
 		"so it would in the window":  {[]func(*Situation){open, sorting}, StepPull, WhyPulling, ""},
 		"so it would, and is wanted": {[]func(*Situation){open, quiet, sorting, asked}, StepPull, WhyPulling, ""},
 		"it is not Ready": {[]func(*Situation){asked, func(s *Situation) { s.Ready = false }},

@@ -94,33 +94,34 @@ func (w Window) opening(now time.Time, offset int) (time.Time, bool) {
 	return time.Date(year, month, day, w.Hour, w.Minute, 0, 0, w.Location), true
 }
 
-// Quiet is the hour of the week in which something is restarted for which nobody has chosen a time: on some day, between
-// one and six o'clock in a time zone, always the same for a name, and spread over many. Where the database is stopped
-// then by some windows, it is later on that day: the first hour that none of them touches.
-func Quiet(name, zone string, stops []Window, now time.Time) (Window, error) {
+// Quiet is the hour of the week in which something is restarted for which nobody has chosen a time: on some day,
+// beginning between one and five o'clock in a time zone, always the same for a name, and spread over many. Where the
+// database is stopped then by some windows, it is the last hour before that none of them touches; false where there is
+// none.
+func Quiet(name, zone string, stops []Window, now time.Time) (w Window, found bool, err error) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(name)) // never fails
 	minute := int(hash.Sum32() % (7 * quietMinutes))
-	day := time.Weekday(minute / quietMinutes)
-	at := time.Hour + time.Duration(minute%quietMinutes)*time.Minute
-	w, err := Parse([]string{day.String()}, "01:00", time.Hour, zone)
-	if err != nil {
-		return Window{}, err
+	hours := minute/quietMinutes*24 + 1 + minute%quietMinutes/60 // of the week
+	if w, err = Parse(nil, "00:00", time.Hour, zone); err != nil {
+		return Window{}, false, err
 	}
-	for later := range 24 {
-		moved := at + time.Duration(later)*time.Hour
-		w.Hour, w.Minute = int(moved.Hours())%24, int(moved.Minutes())%60
+	w.Minute = minute % 60
+	for before := range week {
+		hour := (hours - before + week) % week
+		w.Days, w.Hour = []time.Weekday{time.Weekday(hour / 24)}, hour%24
 		begin := w.Next(now)
-		if _, stopped := Until(stops, begin, time.Time{}); stopped {
-			continue
-		}
-		if next := NextOf(stops, begin); next.IsZero() || !next.Before(begin.Add(w.Length)) {
-			return w, nil
+		_, stopped := Until(stops, begin, time.Time{})
+		next := NextOf(stops, begin)
+		if !stopped && (next.IsZero() || !next.Before(begin.Add(w.Length))) {
+			return w, true, nil
 		}
 	}
-	w.Hour, w.Minute = int(at.Hours()), int(at.Minutes())%60
-	return w, nil
+	return Window{}, false, nil
 }
+
+// week is the hours of one.
+const week = 7 * 24
 
 // quietMinutes are those of a day in which a quiet hour may begin.
 const quietMinutes = 4 * 60

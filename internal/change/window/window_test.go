@@ -194,9 +194,9 @@ func TestAQuietHour(t *testing.T) {
 	days, minutes := map[time.Weekday]int{}, map[int]int{}
 	for n := range 1000 {
 		name := fmt.Sprintf("team-%d/shop-%d", n%7, n)
-		w, err := Quiet(name, zone, nil, now)
-		again, _ := Quiet(name, zone, nil, now.Add(100*24*time.Hour))
-		if err != nil || w.Hour < 1 || w.Hour > 4 || w.Length != time.Hour || len(w.Days) != 1 ||
+		w, found, err := Quiet(name, zone, nil, now)
+		again, _, _ := Quiet(name, zone, nil, now.Add(100*24*time.Hour))
+		if err != nil || !found || w.Hour < 1 || w.Hour > 4 || w.Length != time.Hour || len(w.Days) != 1 ||
 			!reflect.DeepEqual(w, again) {
 			t.Fatalf("%s: %+v, %v; later %+v", name, w, err, again)
 		}
@@ -214,29 +214,36 @@ func TestAQuietHour(t *testing.T) {
 	if len(minutes) < 200 {
 		t.Errorf("1000 begin in %d minutes", len(minutes))
 	}
-	if _, err := Quiet("a/b", "Mars/Olympus", nil, now); err == nil {
+	if _, _, err := Quiet("a/b", "Mars/Olympus", nil, now); err == nil {
 		t.Error("a zone that is none is taken")
 	}
 }
 
-// A database that is stopped at night has its quiet hour when it runs; one that never runs has one all the same.
+// A database that is stopped at night and on weekends has its quiet hour before that; one that never runs has none.
 func TestAQuietHourOfADatabaseThatStops(t *testing.T) {
 	now := at(t, "2026-11-23 12:00:00", "UTC")
-	night := []Window{parsed(t, nil, "20:00", 11*time.Hour, "Europe/Berlin")}
+	office := []Window{
+		parsed(t, nil, "20:00", 11*time.Hour, "Europe/Berlin"),
+		parsed(t, []string{"Saturday", "Sunday"}, "00:00", 24*time.Hour, "Europe/Berlin"),
+	}
 	always := []Window{parsed(t, nil, "00:00", 24*time.Hour, "")}
 	for n := range 200 {
 		name := fmt.Sprintf("team/shop-%d", n)
-		w, err := Quiet(name, "", night, now)
-		if err != nil {
-			t.Fatal(err)
+		w, found, err := Quiet(name, "", office, now)
+		if err != nil || !found {
+			t.Fatal(w, found, err)
 		}
-		begin := w.Next(now)
+		begin := w.Next(now).In(office[0].Location)
 		for m := range 60 {
-			if moment := begin.Add(time.Duration(m) * time.Minute); night[0].Open(moment) {
+			moment := begin.Add(time.Duration(m) * time.Minute)
+			if office[0].Open(moment) || office[1].Open(moment) {
 				t.Fatalf("%s: at %s it is stopped", name, moment)
 			}
 		}
-		if w, err := Quiet(name, "", always, now); err != nil || w.Hour < 1 || w.Hour > 4 {
+		if begin.Hour() < 18 || begin.Weekday() == time.Saturday || begin.Weekday() == time.Sunday {
+			t.Fatalf("%s: %s is not the last hour", name, begin)
+		}
+		if w, found, err := Quiet(name, "", always, now); err != nil || found {
 			t.Fatalf("%s: %+v, %v", name, w, err)
 		}
 	}

@@ -101,7 +101,7 @@ func (s *scope) phases() []phase {
 		{"retention", s.ApplyRetention, work},
 		{"backups", s.ApplyBackups, work},
 		{"image", s.ApplyImage, work},
-		{"update", s.ApplyUpdate, work},
+		{"update", s.ApplyUpdate, apart}, // it takes back what it announced before a stop
 		{"finish", s.ApplyFinish, work},
 		{"preferred primary", s.ApplyPreferred, work},
 		{"drills", s.ApplyDrills, work},

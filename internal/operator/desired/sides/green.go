@@ -52,6 +52,7 @@ func Green(db *v1.SampleDB, g GreenOf) *v1.SampleDB {
 		Primary:        from.Primary,
 		Storage:        desired.GrownStorage(db), // that is how much data there is to copy
 		Image:          g.Image,
+		Update:         &v1.UpdateSpec{None: true},
 		Upgrade:        greenUpgrade(db),
 		Resources:      from.Resources,
 		PostgreSQL:     from.PostgreSQL,

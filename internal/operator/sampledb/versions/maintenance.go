@@ -309,29 +309,32 @@ func (s *maintenanceTopic) noteLibraries() {
 // sortingAhead is a sentence about what an update to the image that was looked into does to indexes, "" where it has
 // the same libraries, or that is not known.
 func (s *maintenanceTopic) sortingAhead() string {
-	libraries, indexes := s.otherLibraries()
+	others, indexes := s.otherLibraries(), s.sorted()
 	switch {
-	case libraries == "":
+	case others == "":
 		return ""
 	case indexes == "":
-		return fmt.Sprintf(". It has %s; no index depends on them", libraries)
+		return fmt.Sprintf(". It has %s; no index depends on them", others)
 	}
-	return fmt.Sprintf(". It has %s: %s may be out of order after it, until they are rebuilt", libraries, indexes)
+	return fmt.Sprintf(". It has %s: %s may be out of order after it, until they are rebuilt", others, indexes)
 }
 
-// sortingChange is the same as a reason why nobody but a person should decide on that update, "" where no index is
-// known to be in danger.
-func (s *maintenanceTopic) sortingChange() string {
-	libraries, indexes := s.otherLibraries()
-	if libraries == "" || indexes == "" {
-		return ""
+// sortingChange is what a person should know who decides on that update: that the image has other libraries than run,
+// or that this is not known, and which indexes are by them.
+func (s *maintenanceTopic) sortingChange() (libraries, indexes string) {
+	i := s.Image
+	switch others := s.otherLibraries(); {
+	case others != "":
+		libraries = "it has " + others
+	case i.RunsCLibrary == "" || i.CLibrary == "" || (i.RunsICU == "") != (i.ICU == ""):
+		libraries = "it is not known whether it has the C library and the ICU that run"
 	}
-	return fmt.Sprintf("it has %s, and %s may be out of order after it, until they are rebuilt", libraries, indexes)
+	return libraries, s.sorted()
 }
 
-// otherLibraries are those of the image that was looked into, where it has others than run, and the indexes that may be
-// out of order with them, "" for none.
-func (s *maintenanceTopic) otherLibraries() (libraries, indexes string) {
+// otherLibraries are those of the image that was looked into, and instead of what they are, where it has others than
+// run.
+func (s *maintenanceTopic) otherLibraries() string {
 	i := s.Image
 	var others []string
 	if i.RunsCLibrary != "" && i.CLibrary != "" && i.RunsCLibrary != i.CLibrary {
@@ -340,14 +343,18 @@ func (s *maintenanceTopic) otherLibraries() (libraries, indexes string) {
 	if i.RunsICU != "" && i.ICU != "" && i.RunsICU != i.ICU {
 		others = append(others, "ICU "+i.ICU+" instead of "+i.RunsICU)
 	}
-	found := s.Collations()
-	switch {
+	return strings.Join(others, " and ")
+}
+
+// sorted are the indexes that another library may put out of order, "" for none.
+func (s *maintenanceTopic) sorted() string {
+	switch found := s.Collations(); {
 	case found == nil || found.Problem != "":
-		indexes = "indexes on texts"
+		return "indexes on texts"
 	case found.Dependent > 0:
-		indexes = fmt.Sprintf("up to %d indexes", found.Dependent)
+		return fmt.Sprintf("up to %d indexes", found.Dependent)
 	}
-	return strings.Join(others, " and "), indexes
+	return ""
 }
 
 // CollationsCurrent is the condition CollationsCurrent, empty before there is a primary for the first time. What a new

@@ -24,7 +24,13 @@ const pullPatience = 2 * time.Minute
 // ApplyUpdate does the next step of an update to a newer minor version (docs/upgradesteps.md). That the target is on
 // record in the status is what has the instances replaced: by the same rules as any change of the spec.
 func (s *imageTopic) ApplyUpdate(ctx context.Context) error {
-	if s.Starting() || s.Image == nil || s.Upgrading() || s.Upgrade.HasSides() {
+	if s.Starting() || s.Image == nil {
+		return nil
+	}
+	if s.Upgrading() || s.Upgrade.HasSides() || s.HoldsWork() {
+		if s.Update != nil && s.Update.Step != v1.UpdateReplacing {
+			s.Update = nil // what was announced does not come
+		}
 		return nil
 	}
 	permission, err := s.MinorPermission()
@@ -74,7 +80,11 @@ func (s *imageTopic) tellUpdate(ctx context.Context, d upgrade.Decision) error {
 func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) upgrade.Situation {
 	out := upgrade.Situation{
 		View: s.versions(), Permission: permission, Runs: s.Image.Runs, Looking: s.lookStale(),
-		Ready: s.others.Readiness().Status == metav1.ConditionTrue, Sorting: s.all.sortingChange(),
+		Ready: s.others.Readiness().Status == metav1.ConditionTrue, Busy: s.BusyForStop(),
+	}
+	out.Libraries, out.Indexes = s.all.sortingChange()
+	if u := s.Update; u != nil && u.Begins != nil {
+		out.Announced, out.Awaited = u.Begins.Time, u.Image
 	}
 	out.Pull, out.Pulled, out.Trouble = PulledSoFar(pulls)
 	switch u := s.Update; {
@@ -106,13 +116,20 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 	if before == nil {
 		before = &v1.UpdateStatus{}
 	}
-	if d.Why == upgrade.WhyOutsideWindow {
+	same := before.Image == s.Update.Image
+	switch {
+	case d.Why == upgrade.WhyOutsideWindow:
 		s.Update.Begins = &metav1.Time{Time: d.At}
-		if !s.Update.Begins.Equal(before.Begins) || s.Update.Image != before.Image {
+		if !same || !s.Update.Begins.Equal(before.Begins) {
 			s.AddEvent(world.EventUpdateAhead, fmt.Sprintf("from %s to %s. %s", s.Update.From, s.Update.To, d.Says))
 		}
+	case same && d.Step != upgrade.StepReplace && d.Step != upgrade.StepTake:
+		s.Update.Begins = before.Begins // it holds while something is in the way
 	}
-	if before.Step == s.Update.Step && before.Image == s.Update.Image && d.Step != upgrade.StepFail {
+	if same && d.Step == upgrade.StepWait {
+		s.Update.Failure = before.Failure // of the last time
+	}
+	if same && before.Step == s.Update.Step && d.Step != upgrade.StepFail {
 		s.Update.Since, s.Update.Failure = before.Since, before.Failure
 	}
 	if d.Step == upgrade.StepReplace {

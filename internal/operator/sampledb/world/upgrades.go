@@ -103,11 +103,13 @@ func (s *upgradeFacts) MinorPermission() (upgrade.Permission, error) {
 			stops = append(stops, stop)
 		}
 	}
-	quiet, err := window.Quiet(s.DB.Namespace+"/"+s.DB.Name, spec.TimeZone, stops, s.Now)
+	quiet, found, err := window.Quiet(s.DB.Namespace+"/"+s.DB.Name, spec.TimeZone, stops, s.Now)
 	if err != nil {
 		return p, fmt.Errorf("spec.update.%w", err)
 	}
-	p.Window, p.Quiet = &quiet, true
+	if p.Quiet = found; found {
+		p.Window = &quiet
+	}
 	return p, nil
 }
 
