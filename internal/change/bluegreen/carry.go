@@ -16,6 +16,9 @@ type CarryFacts struct {
 	// Prepared are prepared transactions, Slots logical replication slots of others, Origins replication origins of
 	// others that belong to no subscription.
 	Prepared, Slots, Origins []string
+	// Templates are databases that are templates, and Closed those that let nobody in: neither is followed. InTemplate
+	// is what has rows in template1, which alone may be a template.
+	Templates, Closed, InTemplate []string
 	// FreeSlots is how many more slots the server may have.
 	FreeSlots int
 	// Limits are those of the server by the parameters that set them: of Rooms, as many as its version knows.
@@ -55,6 +58,8 @@ const (
 	Subscriptions        = "Subscriptions"
 	ReplicationOrigins   = "ReplicationOrigins"
 	OwnState             = "OwnState"
+	TemplateDatabases    = "TemplateDatabases"
+	TemplateRows         = "TemplateRows"
 	NameTaken            = "NameTaken"
 	TooFewSlots          = "TooFewSlots"
 	TooFewWorkers        = "TooFewWorkers"
@@ -85,6 +90,7 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 	refuse(ReplicationOrigins, f.Origins, "What a session writes with a replication origin "+
 		"(pg_replication_origin_session_setup) is left out, because what came from the other side has one too. Stop "+
 		"who writes so, and drop the origins (pg_replication_origin_drop)")
+	f.checkTemplates(refuse)
 	f.checkTables(refuse)
 	refuse(LargeObjects, f.pick(func(d CarryDatabase) []string {
 		return d.name(d.LargeObjects > 0, fmt.Sprintf("%s: %d", d.Name, d.LargeObjects))
@@ -120,6 +126,18 @@ func (f CarryFacts) tooFew() (all []string) {
 		}
 	}
 	return all
+}
+
+// checkTemplates is about databases in which no side follows. Who is let in there writes rows that the other side would
+// never have, and who is not may be let in at any time by the owner, for a moment that nobody sees.
+func (f CarryFacts) checkTemplates(refuse func(string, []string, string)) {
+	refuse(TemplateDatabases, f.Templates, "Databases are templates, which are not followed: a session that follows "+
+		"would keep others from copying them. ALTER DATABASE … IS_TEMPLATE false until the upgrade has ended, or drop "+
+		"them")
+	refuse(major.ClosedDatabases, f.Closed, "Nobody may connect to databases, so that they can't be followed. ALTER "+
+		"DATABASE … ALLOW_CONNECTIONS true, or drop them")
+	refuse(TemplateRows, f.InTemplate, "The database template1 has rows, and is not followed. Move them into another "+
+		"database, and drop what they were in")
 }
 
 // checkTables is about those that can't be carried as they are.

@@ -36,6 +36,14 @@ const (
 	// that of a table whose rows are being copied.
 	queryOrigins = `select roname::text from pg_replication_origin o where not exists (select from pg_subscription s
 		where o.roname ~ ('^pg_' || s.oid || '(_[0-9]+)?$')) order by 1`
+	// Which databases are not followed (databases). One whose removal was cut off has nothing any more. template0 is
+	// PostgreSQL's own as long as nobody gets in. Whether template1 has something is looked for there.
+	queryTemplates = `select datname::text from pg_database where datistemplate and datconnlimit <> -2
+		and (datallowconn or datname <> 'template0') and datname <> 'template1' order by 1`
+	queryClosed = `select datname::text from pg_database where not datallowconn and datconnlimit <> -2
+		and (not datistemplate or datname = 'template1') order by 1`
+	queryTemplate = `select exists (select from pg_database where datname = 'template1' and datistemplate
+		and datallowconn and datconnlimit <> -2)`
 	// A link that is there has its slots already.
 	queryFree = `select current_setting('max_replication_slots')::int
 		- (select count(*)::int from pg_replication_slots where slot_name !~ '^toban_to_(green|blue)_')`
@@ -105,6 +113,12 @@ const (
 	queryLarge      = `select count(*) from pg_largeobject_metadata`
 )
 
+// queryRows is what has rows in a database, or may have: what is empty may be written to as well.
+const queryRows = `select format('%I.%I', n.nspname, c.relname)
+	from pg_class c join pg_namespace n on n.oid = c.relnamespace
+	where ` + ofUsers + ` and c.relkind in ('r', 'm', 'S')
+	union all select 'large objects' where exists (select from pg_largeobject_metadata) order by 1`
+
 // queryTaken says that the schema is not that of an upgrade, or a publication not that of a link.
 const queryTaken = `select ` + foreignPublication + ` or exists (select from pg_namespace n
 	where n.nspname = '` + schema + `' and (not ` + isOwn + `
@@ -123,7 +137,8 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 	for _, q := range []struct {
 		into  *[]string
 		query string
-	}{{&f.Prepared, queryPrepared}, {&f.Slots, querySlots}, {&f.Origins, queryOrigins}} {
+	}{{&f.Prepared, queryPrepared}, {&f.Slots, querySlots}, {&f.Origins, queryOrigins},
+		{&f.Templates, queryTemplates}, {&f.Closed, queryClosed}} {
 		*q.into, err = sql.Column[string](ctx, conn, "look for what is not carried", q.query)
 		if err != nil {
 			return f, err
@@ -135,10 +150,24 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 	if f.Limits, err = limits(ctx, conn); err != nil {
 		return f, err
 	}
+	if f.InTemplate, err = inTemplate(ctx, side, conn); err != nil {
+		return f, err
+	}
 	f.Databases, err = gather(ctx, side, func(conn *pgx.Conn, d database) (bluegreen.CarryDatabase, error) {
 		return examine(ctx, conn, d.Name)
 	})
 	return f, err
+}
+
+// inTemplate is what has rows in template1, where that is a template, so that it is not followed.
+func inTemplate(ctx context.Context, side Side, conn *pgx.Conn) ([]string, error) {
+	is, err := sql.Value[bool](ctx, conn, "look whether template1 is a template", queryTemplate)
+	if err != nil || !is {
+		return nil, err
+	}
+	return in(ctx, side, database{Name: "template1"}, func(conn *pgx.Conn, _ database) ([]string, error) {
+		return sql.Column[string](ctx, conn, "look for rows", queryRows)
+	})
 }
 
 // carries says what there is on a side that is not carried, as an error.

@@ -219,6 +219,11 @@ func TestAChangeOfSidesIsRefusedByName(t *testing.T) {
 			major.PreparedTransactions, "open (shop)"},
 		{"select pg_replication_origin_create('sink')", "select pg_replication_origin_drop('sink')",
 			change.ReplicationOrigins, "sink"},
+		{"create database shapes is_template true", "alter database shapes is_template false;\ndrop database shapes",
+			change.TemplateDatabases, "shapes"},
+		{"alter database shop is_template true", "alter database shop is_template false", change.TemplateDatabases,
+			"shop"},
+		{"create database old allow_connections false", "drop database old", major.ClosedDatabases, "old"},
 		{"create role other", "drop role other", bluegreen.RolesDiffer, "role other"},
 		{"alter role app set work_mem = '9MB'", "alter role app reset all", bluegreen.RolesDiffer,
 			"settings of app in all databases"},
@@ -260,7 +265,14 @@ func TestWhatIsNotCarriedIsFound(t *testing.T) {
 	i := newInstance(t, 17, "")
 	i.configure("max_logical_replication_workers = 1\n")
 	i.start(i.Programs, i.Data.Path())
-	i.do("postgres", "create database shop")
+	if facts, err := bluegreen.Examine(t.Context(), i.side("blue")); err != nil || len(change.CheckCarry(facts)) > 0 {
+		t.Errorf("of a new server it says %v, %v", change.CheckCarry(facts), err)
+	}
+	i.do("postgres", "create database shop;\ncreate database shapes is_template true;\n"+
+		"create database \"closed shapes\" is_template true allow_connections false;\n"+
+		"create database old allow_connections false")
+	i.do("template1", "create table rows (n int primary key);\ncreate materialized view v as select 1 as n;\n"+
+		"create view w as select 1 as n")
 	i.do("shop", `create table no_key (n int);
 create table late_key (n int primary key deferrable);
 create table nothing (n int primary key);
@@ -309,6 +321,9 @@ prepare transaction 'open'`)
 		change.TransactionNumbers: "shop: public.in_types (many txid_snapshot), " +
 			"shop: public.in_types (work public.work[]), shop: public.outbox (seen pg_snapshot[]), " +
 			"shop: public.outbox (tx xid8)",
+		change.TemplateDatabases:   "closed shapes, shapes",
+		change.TemplateRows:        "public.rows, public.v",
+		major.ClosedDatabases:      "old",
 		change.UnloggedTables:      "shop: public.fleeting",
 		change.ForcedRowSecurity:   "shop: public.guarded",
 		change.AlwaysTriggers:      "shop: always on public.guarded",
