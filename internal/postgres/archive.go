@@ -100,7 +100,7 @@ func (s *Session) KeptWAL(ctx context.Context, least int64) (KeptWAL, error) {
 // ofLink are the slots and the subscription by which one side of a blue/green upgrade follows the other.
 const (
 	slotsOfLink        = `slot_type = 'logical' and slot_name ~ '^toban_to_(green|blue)_[0-9]+$'`
-	subscriptionOfLink = `subname in ('toban_to_green', 'toban_to_blue')`
+	subscriptionOfLink = `subname in ('toban_to_green', 'toban_to_blue') and pg_get_userbyid(subowner) = 'postgres'`
 )
 
 // KeepLinkSlots has a standby that follows a primary keep no slots of a link but those that come along from there, and

@@ -13,7 +13,7 @@ import (
 type CarryFacts struct {
 	// From is the major version of the side that serves.
 	From int
-	// Prepared are prepared transactions, Slots logical replication slots of others, Origins replication origins of
+	// Prepared are prepared transactions, Slots all logical replication slots, Origins replication origins of
 	// others that belong to no subscription.
 	Prepared, Slots, Origins []string
 	// Templates are databases that are templates, and Closed those that let nobody in: neither is followed. InTemplate
@@ -38,6 +38,8 @@ type CarryDatabase struct {
 	Always []string
 	// Subscriptions are those of others, Extensions all that are installed.
 	Subscriptions, Extensions []string
+	// OwnSlots are the slots of links, by what is noted of who made them.
+	OwnSlots []string
 	// LargeObjects is how many there are.
 	LargeObjects int64
 	// Taken says that the schema or a publication with Toban's name is somebody else's.
@@ -85,7 +87,7 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 	}
 	refuse(major.PreparedTransactions, f.Prepared, "There are prepared transactions, which would be open on both "+
 		"sides. Commit them (COMMIT PREPARED) or roll them back (ROLLBACK PREPARED) first")
-	refuse(major.LogicalSlots, f.Slots, "Others read changes by logical replication slots, which the new side does "+
+	refuse(major.LogicalSlots, f.slotsOfOthers(), "Others read changes by logical replication slots, which the new side does "+
 		"not have. Stop them, drop their slots, and have them begin anew after the upgrade")
 	refuse(ReplicationOrigins, f.Origins, "What a session writes with a replication origin "+
 		"(pg_replication_origin_session_setup) is left out, because what came from the other side has one too. Stop "+
@@ -161,6 +163,12 @@ func (f CarryFacts) checkTables(refuse func(string, []string, string)) {
 	refuse(ForcedRowSecurity, f.each(func(d CarryDatabase) []string { return d.Forced }),
 		"The owners of tables are kept from rows, and rows are written as the owner. ALTER TABLE … NO FORCE ROW LEVEL "+
 			"SECURITY")
+}
+
+// slotsOfOthers are all but those that are noted as ours, whatever they are called.
+func (f CarryFacts) slotsOfOthers() []string {
+	own := f.pick(func(d CarryDatabase) []string { return d.OwnSlots })
+	return slices.DeleteFunc(slices.Clone(f.Slots), func(name string) bool { return slices.Contains(own, name) })
 }
 
 // stateful are the extensions that a second side can't have beside the first.

@@ -19,9 +19,13 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 		"one that can't":                  {func(f *CarryFacts) { f.From = 15 }, SourceTooOld, "PostgreSQL 15"},
 		"a prepared transaction": {func(f *CarryFacts) { f.Prepared = []string{"x (shop)"} },
 			major.PreparedTransactions, "x (shop)"},
-		"a slot of others":    {func(f *CarryFacts) { f.Slots = []string{"debezium"} }, major.LogicalSlots, "debezium"},
+		"a slot of others": {func(f *CarryFacts) { f.Slots = []string{"debezium"} }, major.LogicalSlots, "debezium"},
+		"slots of links, and one that is only called so": {func(f *CarryFacts) {
+			f.Slots = []string{"toban_to_green_5", "toban_to_green_6"}
+			f.Databases[1].OwnSlots = []string{"toban_to_green_5"}
+		}, major.LogicalSlots, "toban_to_green_6"},
 		"an origin of others": {func(f *CarryFacts) { f.Origins = []string{"sink"} }, ReplicationOrigins, "sink"},
-		"a template": {func(f *CarryFacts) { f.Templates = []string{"shapes"} }, TemplateDatabases, "shapes"},
+		"a template":          {func(f *CarryFacts) { f.Templates = []string{"shapes"} }, TemplateDatabases, "shapes"},
 		"a database that lets nobody in": {func(f *CarryFacts) { f.Closed = []string{"old"} },
 			major.ClosedDatabases, "old"},
 		"rows in template1": {func(f *CarryFacts) { f.InTemplate = []string{"public.t"} }, TemplateRows, "public.t"},

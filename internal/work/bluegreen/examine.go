@@ -31,7 +31,7 @@ const kept = `(current_database() = 'postgres' and n.nspname = 'toban' and pg_ge
 const (
 	queryPrepared = `select gid || ' (' || database || ')' from pg_prepared_xacts order by 1`
 	querySlots    = `select slot_name::text from pg_replication_slots where slot_type = 'logical' and not temporary
-		and slot_name !~ '^toban_to_(green|blue)_' order by 1`
+		order by 1`
 	// An origin of a subscription is either that of a link, or the subscription itself is refused. The second number is
 	// that of a table whose rows are being copied.
 	queryOrigins = `select roname::text from pg_replication_origin o where not exists (select from pg_subscription s
@@ -108,7 +108,8 @@ const (
 		from pg_rewrite r join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
 		where ` + ofUsers + ` and r.ev_enabled in ('A', 'R') order by 1`
 	querySubscriptions = `select subname::text from pg_subscription s join pg_database d on d.oid = s.subdbid
-		where d.datname = current_database() and subname not in ('` + nameForward + `', '` + nameBack + `') order by 1`
+		where d.datname = current_database() and not (subname in ('` + nameForward + `', '` + nameBack + `')
+		and ` + ourSubscription + `) order by 1`
 	queryExtensions = `select extname::text from pg_extension order by 1`
 	queryLarge      = `select count(*) from pg_largeobject_metadata`
 )
@@ -245,6 +246,10 @@ func examine(ctx context.Context, conn *pgx.Conn, name string) (bluegreen.CarryD
 	}
 	if err := conn.QueryRow(ctx, queryLarge).Scan(&d.LargeObjects); err != nil {
 		return d, fmt.Errorf("count large objects: %w", err)
+	}
+	var err error
+	if d.OwnSlots, err = notedSlots(ctx, conn); err != nil {
+		return d, err
 	}
 	if err := conn.QueryRow(ctx, queryTaken).Scan(&d.Taken); err != nil {
 		return d, fmt.Errorf("look for the schema %s: %w", schema, err)

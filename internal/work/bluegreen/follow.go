@@ -34,7 +34,7 @@ func (s Subscriber) Adopt(ctx context.Context) error {
 			return err
 		}
 		return do(ctx, conn, "remove the publication of the copy", "drop publication "+s.Name,
-			"truncate "+schema+".noted")
+			"truncate "+schema+".noted, "+schema+".slot")
 	})
 }
 
@@ -116,23 +116,23 @@ func (s Subscriber) subscribe(ctx context.Context, conn *pgx.Conn, from starting
 	return secretly(ctx, conn, "make the subscription", statements...)
 }
 
-// subscribed says whether a database has the subscription. All databases see those of all.
-func (s Subscriber) subscribed(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
-	return sql.Value[bool](ctx, conn, "look for the subscription",
-		`select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
-		where d.datname = current_database() and subname = $1)`, s.Name)
-}
-
 // runs says whether a database has the subscription, and it is enabled.
 func (s Subscriber) runs(ctx context.Context, conn *pgx.Conn) (runs bool, err error) {
 	return sql.Value[bool](ctx, conn, "look whether the subscription runs",
 		`select exists (select from pg_subscription s join pg_database d on d.oid = s.subdbid
-		where d.datname = current_database() and subname = $1 and subenabled)`, s.Name)
+		where d.datname = current_database() and subname = $1 and subenabled and `+ourSubscription+`)`, s.Name)
 }
 
 // Enable has the following side begin, or go on.
 func (s Subscriber) Enable(ctx context.Context) error {
 	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
+		there, err := s.subscribed(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return fmt.Errorf("there is no subscription %s", s.Name)
+		}
 		return do(ctx, conn, "enable the subscription", fmt.Sprintf("alter subscription %s enable", s.Name))
 	})
 }

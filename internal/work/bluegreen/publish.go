@@ -32,6 +32,7 @@ create schema toban_sides;
 comment on schema toban_sides is %s;
 create table toban_sides.barrier (id int primary key, n bigint not null);
 insert into toban_sides.barrier values (1, 0);
+create table toban_sides.slot (name text primary key, lsn pg_lsn not null);
 create table toban_sides.noted (
 	id bigint generated always as identity primary key, at timestamptz not null default clock_timestamp(),
 	tag text not null, object text not null
@@ -146,15 +147,19 @@ func (p Publisher) beginAnew(ctx context.Context) error {
 		return err
 	}
 	defer sql.HangUp(conn)
+	slots, err := p.ourSlots(ctx)
+	if err != nil {
+		return err
+	}
 	read, err := sql.Value[bool](ctx, conn, "look for who reads the slots",
-		"select exists (select "+slotsOfLink+" and active)", p.Name)
+		"select exists (select from pg_replication_slots where slot_name = any ($1) and active)", slots)
 	if err != nil {
 		return err
 	}
 	if read {
 		return InTheWay{TablesDiffer, "a table is not published, and the other side follows already"}
 	}
-	gone := func() (bool, error) { return p.dropSlots(ctx, conn) }
+	gone := func() (bool, error) { return dropSlots(ctx, conn, slots) }
 	if err := wait(ctx, "remove the slots of "+p.Serving.Name, gone); err != nil {
 		return err
 	}
@@ -197,7 +202,8 @@ func (p Publisher) publish(ctx context.Context, conn *pgx.Conn, d database) erro
 		fmt.Sprintf("create publication %s for table only %s", p.Name, strings.Join(missing, ", only ")))
 }
 
-// makeSlot makes the slot of a database, if it is not there, and returns where it starts.
+// makeSlot makes the slot of a database, if it is not there, and returns where it starts. It is noted in the
+// transaction that makes it: one that is not was made by somebody else, who may read it, and move it on.
 func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, patience time.Duration) (wal.LSN, error) {
 	major, err := majorOf(ctx, conn)
 	if err != nil {
@@ -207,16 +213,28 @@ func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, pat
 	if major >= failoverSince {
 		failover = ", failover => true"
 	}
+	if err := mustOwn(ctx, conn); err != nil {
+		return 0, err
+	}
 	var start string
-	err = conn.QueryRow(ctx, "select confirmed_flush_lsn::text from pg_replication_slots where slot_name = $1",
-		p.slot(d)).Scan(&start)
+	var noted bool
+	err = conn.QueryRow(ctx, `select confirmed_flush_lsn::text, exists (select from toban_sides.slot
+		where name = slot_name) and plugin = 'pgoutput' and database = current_database() and not temporary
+		from pg_replication_slots where slot_name = $1`, p.slot(d)).Scan(&start, &noted)
+	if err == nil && !noted {
+		return 0, InTheWay{bluegreen.NameTaken, fmt.Sprintf("there is a replication slot %s that is not Toban's. Stop "+
+			"who reads it, and drop it (pg_drop_replication_slot)", p.slot(d))}
+	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		limit := fmt.Sprintf("set statement_timeout = %d", patience.Milliseconds())
 		if err := do(ctx, conn, "limit the time", limit); err != nil {
 			return 0, err
 		}
-		err = conn.QueryRow(ctx, fmt.Sprintf("select lsn::text from pg_create_logical_replication_slot(%s, "+
-			"'pgoutput'%s)", sql.Literal(p.slot(d)), failover)).Scan(&start)
+		// PostgreSQL makes none where the transaction has written before. A note may be left of one that was lost.
+		err = conn.QueryRow(ctx, fmt.Sprintf(`insert into toban_sides.slot
+			select slot_name, lsn from pg_create_logical_replication_slot(%s, 'pgoutput'%s)
+			on conflict (name) do update set lsn = excluded.lsn returning lsn::text`, sql.Literal(p.slot(d)),
+			failover)).Scan(&start)
 	}
 	const canceled = "57014"
 	if sql.Code(err) == canceled && ctx.Err() == nil {

@@ -2,6 +2,7 @@ package bluegreen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -9,12 +10,12 @@ import (
 	"toban.dev/internal/postgres/sql"
 )
 
-// Remove removes what the serving side has of a link: its publications and slots. Whoever reads a slot is ended.
+// Remove removes what the serving side has of a link: its publications and slots. Whoever reads a slot is ended. What
+// others have made with these names stays.
 func (p Publisher) Remove(ctx context.Context) error {
 	err := each(ctx, p.Serving, func(conn *pgx.Conn, _ database) error {
 		ours, err := sql.Value[bool](ctx, conn, "look for the publication",
-			`select exists (select from pg_publication where pubname = $1
-			and pg_get_userbyid(pubowner) = current_user)`, p.Name)
+			`select exists (select from pg_publication where pubname = $1) and not `+foreignPublication, p.Name)
 		if err != nil {
 			return err
 		}
@@ -31,27 +32,32 @@ func (p Publisher) Remove(ctx context.Context) error {
 		return err
 	}
 	defer sql.HangUp(conn)
-	return wait(ctx, "remove the slots of "+p.Serving.Name, func() (bool, error) { return p.dropSlots(ctx, conn) })
+	slots, err := p.ourSlots(ctx)
+	if err != nil || len(slots) == 0 {
+		return err
+	}
+	return wait(ctx, "remove the slots of "+p.Serving.Name, func() (bool, error) { return dropSlots(ctx, conn, slots) })
 }
 
 // slotsOfLink are those of the link with the name $1.
 const slotsOfLink = `from pg_replication_slots where slot_type = 'logical' and slot_name ~ ('^' || $1 || '_[0-9]+$')`
 
-// dropSlots drops those that nobody reads, ends who reads the others, and says that none is left.
-func (p Publisher) dropSlots(ctx context.Context, conn *pgx.Conn) (gone bool, err error) {
-	if _, err := conn.Exec(ctx, "select pg_terminate_backend(active_pid) "+slotsOfLink+" and active_pid is not null",
-		p.Name); err != nil {
+// dropSlots drops those of some slots that nobody reads, ends who reads the others, and says that none is left.
+func dropSlots(ctx context.Context, conn *pgx.Conn, slots []string) (gone bool, err error) {
+	const these = "from pg_replication_slots where slot_name = any ($1)"
+	if _, err := conn.Exec(ctx, "select pg_terminate_backend(active_pid) "+these+" and active_pid is not null",
+		slots); err != nil {
 		return false, fmt.Errorf("end who reads the slots: %w", err)
 	}
-	if _, err := conn.Exec(ctx, "select pg_drop_replication_slot(slot_name) "+slotsOfLink+" and active_pid is null",
-		p.Name); err != nil {
+	if _, err := conn.Exec(ctx, "select pg_drop_replication_slot(slot_name) "+these+" and active_pid is null",
+		slots); err != nil {
 		const inUse, undefined = "55006", "42704"
 		if code := sql.Code(err); code == inUse || code == undefined {
 			return false, nil // in the moment between
 		}
 		return false, fmt.Errorf("drop the slots: %w", err)
 	}
-	return sql.Value[bool](ctx, conn, "look for slots", "select not exists (select "+slotsOfLink+")", p.Name)
+	return sql.Value[bool](ctx, conn, "look for slots", "select not exists (select "+these+")", slots)
 }
 
 // Remove removes the subscriptions. The serving side is not asked: its slots are removed by themselves. Each
@@ -60,6 +66,9 @@ func (p Publisher) dropSlots(ctx context.Context, conn *pgx.Conn) (gone bool, er
 func (s Subscriber) Remove(ctx context.Context) error {
 	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
 		there, err := s.subscribed(ctx, conn)
+		if errors.As(err, &InTheWay{}) { // it is somebody else's, and stays
+			return nil
+		}
 		if err != nil || !there {
 			return err
 		}
@@ -91,7 +100,8 @@ func RemoveNotes(ctx context.Context, side Side) error {
 		}
 		return do(ctx, conn, "remove the notes", "drop event trigger if exists toban_sides_drop",
 			"drop event trigger if exists toban_sides_end", "drop function if exists toban_sides.note()",
-			"drop table if exists toban_sides.noted, toban_sides.barrier, toban_sides.progress",
+			"drop table if exists toban_sides.noted, toban_sides.barrier, toban_sides.progress, "+
+				"toban_sides.slot",
 			"drop schema toban_sides")
 	})
 }

@@ -68,7 +68,8 @@ const (
 	queryFollowed = `select format('%I.%I', n.nspname, c.relname) from pg_subscription_rel r
 		join pg_subscription s on s.oid = r.srsubid join pg_database d on d.oid = s.subdbid
 		join pg_class c on c.oid = r.srrelid join pg_namespace n on n.oid = c.relnamespace
-		where d.datname = current_database() and s.subname = $1 and r.srsubstate = 'r'`
+		where d.datname = current_database() and s.subname = $1 and r.srsubstate = 'r'
+		and ` + ourSubscription
 )
 
 // unpublished are the tables of a database, with the barrier, that the link does not publish.

@@ -301,8 +301,10 @@ alter table guarded enable always trigger always;
 create trigger sometimes after insert on nothing for each row execute function f();
 select lo_create(0);
 select pg_create_logical_replication_slot('others', 'pgoutput');
+select pg_create_logical_replication_slot('toban_to_green_5', 'pgoutput');
 select pg_replication_origin_create('sink');
 create subscription elsewhere connection 'dbname=elsewhere' publication p with (connect = false);
+create subscription toban_to_blue connection 'dbname=elsewhere' publication p with (connect = false);
 create schema toban_sides;
 begin;
 insert into no_key values (1);
@@ -328,8 +330,8 @@ prepare transaction 'open'`)
 		change.ForcedRowSecurity:   "shop: public.guarded",
 		change.AlwaysTriggers:      "shop: always on public.guarded",
 		change.LargeObjects:        "shop: 1",
-		major.LogicalSlots:         "others",
-		change.Subscriptions:       "shop: elsewhere",
+		major.LogicalSlots:         "others, toban_to_green_5",
+		change.Subscriptions:       "shop: elsewhere, shop: toban_to_blue",
 		change.ReplicationOrigins:  "sink",
 		change.TooFewWorkers:       "max_logical_replication_workers is 1, and must be 2 at least",
 		change.NameTaken:           "shop",

@@ -1,0 +1,74 @@
+package upgrade_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	change "toban.dev/internal/change/bluegreen"
+	"toban.dev/internal/work/bluegreen"
+)
+
+// What others have made with the names of links is taken for none of ours: it is in the way, by a sentence, and stays
+// as it is when a link is removed.
+func TestWhatIsOnlyCalledAsALinkIsNotOurs(t *testing.T) {
+	s := newBlue(t, 17)
+	slot := "toban_to_green_" + s.blue.ask("shop", "select oid from pg_database where datname = current_database()")
+	blue := s.blue.side("blue")
+	publisher := bluegreen.Forward(blue, bluegreen.Side{}, "test").Publisher()
+	publish := func(context.Context) error {
+		_, err := publisher.Publish(s.ctx, deadline)
+		return err
+	}
+	refused := func(what string, do func(context.Context) error, names string) {
+		t.Helper()
+		if err := do(s.ctx); !inTheWay(err, change.NameTaken, names) {
+			t.Errorf("%s: it says %v, want %s", what, err, names)
+		}
+	}
+
+	s.blue.do("shop", "create publication toban_to_green for table app.orders")
+	refused("a publication of the superuser", publish, "shop")
+	must(t, bluegreen.Cancel(s.ctx, blue))
+	if n := s.blue.ask("shop", "select count(*) from pg_publication"); n != "1" {
+		t.Errorf("there are %s publications, want that one", n)
+	}
+	s.blue.do("shop", "drop publication toban_to_green")
+
+	s.blue.do("shop", "select pg_create_logical_replication_slot('"+slot+"', 'pgoutput')")
+	refused("a slot", publish, slot)
+	must(t, bluegreen.Cancel(s.ctx, blue))
+	if got := s.blue.ask("shop", "select string_agg(slot_name, ' ') from pg_replication_slots"); got != slot {
+		t.Errorf("the slots are %q, want that one", got)
+	}
+	s.blue.do("shop", "select pg_drop_replication_slot('"+slot+"')")
+
+	position := s.publish()
+	s.copyTo(position, 17)
+	must(t, s.forward.Subscriber().Adopt(s.ctx))
+	for name, make := range map[string]string{
+		"one of a user": "grant pg_create_subscription to app;\ngrant create on database shop to app;\n" +
+			"set role app;\ncreate subscription toban_to_green connection 'dbname=shop password=x' " +
+			"publication toban_to_green with (connect = false, slot_name = 'toban_to_green_5')",
+		"one that reads something else": "create subscription toban_to_green connection 'dbname=shop' " +
+			"publication other with (connect = false, slot_name = 'toban_to_green_5')",
+		"one that reads another slot": "create subscription toban_to_green connection 'dbname=shop' " +
+			"publication toban_to_green with (connect = false, slot_name = 'other')",
+	} {
+		s.green.do("shop", make)
+		follow := func(ctx context.Context) error { return s.forward.Follow(ctx, position) }
+		for what, do := range map[string]func(context.Context) error{
+			"follow": follow, "enable": s.forward.Subscriber().Enable, "leave": s.forward.Subscriber().Leave,
+			"reconnect": s.forward.Reconnect,
+		} {
+			refused(name+": "+what, do, "shop: there is a subscription toban_to_green")
+		}
+		must(t, s.forward.Subscriber().Remove(s.ctx))
+		n, err := strconv.Atoi(s.green.ask("postgres", "select count(*) from pg_subscription where not subenabled"))
+		if err != nil || n != 1 {
+			t.Errorf("%s: there are %d subscriptions, want that one", name, n)
+		}
+		s.green.do("shop", "alter subscription toban_to_green set (slot_name = none);\n"+
+			"drop subscription toban_to_green")
+	}
+}
