@@ -51,8 +51,24 @@ var (
 // most is how many buckets are looked into, and how many keys are told of each table and side.
 const most = 10
 
-// Compare compares all rows of both sides, table by table, while both go on.
+// Compare compares all rows of both sides, table by table, while both go on. Where none differs, it is noted which
+// servers these are (WasCompared).
 func (l Link) Compare(ctx context.Context, how Comparison) (found Compared, err error) {
+	if err := l.forgetCompared(ctx); err != nil {
+		return found, err
+	}
+	before, err := l.servers(ctx)
+	if err != nil {
+		return found, err
+	}
+	found, err = l.compareAll(ctx, how)
+	if err != nil || len(found.Differ)+len(found.NotCompared) > 0 {
+		return found, err
+	}
+	return found, l.noteCompared(ctx, before)
+}
+
+func (l Link) compareAll(ctx context.Context, how Comparison) (found Compared, err error) {
 	if err := l.sameTables(ctx); err != nil { // a table that is not carried may have the same rows as yet
 		return found, err
 	}

@@ -65,6 +65,9 @@ func (l Link) make(ctx context.Context, from starting) error {
 	if err != nil {
 		return err
 	}
+	if err := l.forgetCompared(ctx); err != nil {
+		return err
+	}
 	slots := map[string]string{}
 	for _, d := range serving {
 		slots[d.Name] = l.Publisher().slot(d)

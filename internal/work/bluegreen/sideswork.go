@@ -248,6 +248,10 @@ func (s *sidesRun) change(ctx context.Context) error {
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
+	compared, err := s.link.WasCompared(ctx)
+	if err != nil {
+		return err
+	}
 	if err := s.readyToChange(ctx); err != nil || s.result.Broken != "" {
 		return err
 	}
@@ -259,6 +263,9 @@ func (s *sidesRun) change(ctx context.Context) error {
 	hurry, cancel := context.WithTimeout(ctx, handPatience)
 	defer cancel()
 	handed, err := s.link.Hand(hurry)
+	if err == nil { // last: whoever has taken part in it is who was compared
+		err = s.link.Still(hurry, compared)
+	}
 	s.result.Seconds = time.Since(began).Seconds()
 	s.Log.Info("handed over", "what", handed, "seconds", s.result.Seconds)
 	return err

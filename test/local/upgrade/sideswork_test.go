@@ -205,6 +205,10 @@ func TestLongThePodsOfSidesDoTheirWork(t *testing.T) {
 	p.does(protocol.SidesLeave, true)
 	s.untilWritten(c, 20)
 	p.does(protocol.SidesReturn, true)
+	if r := p.ends(protocol.SidesChange, true); r.Done || len(r.Refusals) != 1 ||
+		r.Refusals[0].Reason != bluegreen.NotCompared {
+		t.Errorf("what was not compared is changed to: %+v", r)
+	}
 	p.does(protocol.SidesCompare, true)
 
 	// What is in the way is told before clients are away.
