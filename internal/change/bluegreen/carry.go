@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"toban.dev/internal/change/major"
 )
@@ -22,7 +23,10 @@ type CarryFacts struct {
 	// FreeSlots is how many more slots the server may have.
 	FreeSlots int
 	// Limits are those of the server by the parameters that set them: of Rooms, as many as its version knows.
-	Limits    map[string]int
+	Limits map[string]int
+	// Workers are the background workers of extensions that run, by their types. Each takes one of
+	// max_worker_processes, on the other side as well.
+	Workers   []string
 	Databases []CarryDatabase
 }
 
@@ -117,14 +121,21 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 // Rooms are the parameters that say how many databases a side can follow, with how much each needs besides one for each
 // database. One worker process launches the workers. PostgreSQL 18 counts origins apart from slots.
 var Rooms = map[string]int{
-	"max_logical_replication_workers": 0, "max_worker_processes": 1, "max_active_replication_origins": 0,
+	"max_logical_replication_workers": 0, WorkerProcesses: 1, "max_active_replication_origins": 0,
 }
+
+// WorkerProcesses is the parameter whose room extensions use too.
+const WorkerProcesses = "max_worker_processes"
 
 // tooFew are the limits that are too low, with what they are and what is needed.
 func (f CarryFacts) tooFew() (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(f.Limits)) {
-		if needs := len(f.Databases) + Rooms[name]; f.Limits[name] < needs {
-			all = append(all, fmt.Sprintf("%s is %d, and must be %d at least", name, f.Limits[name], needs))
+		needs, why := len(f.Databases)+Rooms[name], ""
+		if name == WorkerProcesses && len(f.Workers) > 0 {
+			needs, why = needs+len(f.Workers), fmt.Sprintf(" (there are %s)", strings.Join(f.Workers, ", "))
+		}
+		if f.Limits[name] < needs {
+			all = append(all, fmt.Sprintf("%s is %d, and must be %d at least%s", name, f.Limits[name], needs, why))
 		}
 	}
 	return all

@@ -58,6 +58,15 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 		"no process for who launches them": {func(f *CarryFacts) {
 			f.Limits = map[string]int{"max_worker_processes": 2}
 		}, TooFewWorkers, "max_worker_processes is 2, and must be 3 at least"},
+		"no process beside the workers of extensions": {func(f *CarryFacts) {
+			f.Limits = map[string]int{"max_logical_replication_workers": 2, "max_worker_processes": 4}
+			f.Workers = []string{"toolbox worker", "pg_wait_sampling collector"}
+		}, TooFewWorkers, "max_worker_processes is 4, and must be 5 at least (there are toolbox worker, " +
+			"pg_wait_sampling collector)"},
+		"enough for the workers of extensions": {func(f *CarryFacts) {
+			f.Limits = map[string]int{"max_worker_processes": 4}
+			f.Workers = []string{"toolbox worker"}
+		}, "", ""},
 		"no origin for a database": {func(f *CarryFacts) {
 			f.Limits = map[string]int{"max_active_replication_origins": 1}
 		}, TooFewWorkers, "max_active_replication_origins is 1, and must be 2 at least"},

@@ -44,6 +44,13 @@ const (
 		and (not datistemplate or datname = 'template1') order by 1`
 	queryTemplate = `select exists (select from pg_database where datname = 'template1' and datistemplate
 		and datallowconn and datconnlimit <> -2)`
+	// The types are PostgreSQL's own of processes, and those of workers of links, which are counted by databases, and of
+	// queries, which do without. All others are background workers of extensions.
+	queryWorkers = `select backend_type from pg_stat_activity where backend_type is not null
+		and backend_type !~ '^(autovacuum|logical replication|parallel) ' and backend_type not in ('archiver',
+		'background writer', 'checkpointer', 'client backend', 'io worker', 'logger', 'not initialized',
+		'slotsync worker', 'standalone backend', 'startup', 'walreceiver', 'walsender', 'walsummarizer', 'walwriter')
+		order by 1`
 	// A link that is there has its slots already.
 	queryFree = `select current_setting('max_replication_slots')::int
 		- (select count(*)::int from pg_replication_slots where slot_name !~ '^toban_to_(green|blue)_')`
@@ -139,7 +146,7 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 		into  *[]string
 		query string
 	}{{&f.Prepared, queryPrepared}, {&f.Slots, querySlots}, {&f.Origins, queryOrigins},
-		{&f.Templates, queryTemplates}, {&f.Closed, queryClosed}} {
+		{&f.Templates, queryTemplates}, {&f.Closed, queryClosed}, {&f.Workers, queryWorkers}} {
 		*q.into, err = sql.Column[string](ctx, conn, "look for what is not carried", q.query)
 		if err != nil {
 			return f, err
@@ -207,12 +214,18 @@ func limits(ctx context.Context, conn *pgx.Conn) (map[string]int, error) {
 // hasRoom says as an error that the following side is too small for a number of databases. It may be of another version
 // than the serving one, and not have the same limits.
 func (s Subscriber) hasRoom(ctx context.Context, databases int) error {
-	limits, err := on(ctx, s.Following, func(conn *pgx.Conn) (map[string]int, error) { return limits(ctx, conn) })
+	f, err := on(ctx, s.Following, func(conn *pgx.Conn) (f bluegreen.CarryFacts, err error) {
+		if f.Limits, err = limits(ctx, conn); err != nil {
+			return f, err
+		}
+		f.Workers, err = sql.Column[string](ctx, conn, "look for background workers", queryWorkers)
+		return f, err
+	})
 	if err != nil {
 		return err
 	}
-	return refuse(bluegreen.CarryFacts{From: bluegreen.OldestToFollowBack, FreeSlots: databases, Limits: limits,
-		Databases: make([]bluegreen.CarryDatabase, databases)})
+	return refuse(bluegreen.CarryFacts{From: bluegreen.OldestToFollowBack, FreeSlots: databases, Limits: f.Limits,
+		Workers: f.Workers, Databases: make([]bluegreen.CarryDatabase, databases)})
 }
 
 func refuse(facts bluegreen.CarryFacts) error {

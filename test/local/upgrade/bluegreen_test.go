@@ -263,7 +263,7 @@ func TestAChangeOfSidesIsRefusedByName(t *testing.T) {
 // What can't be carried is found before anything is made, each under its own name.
 func TestWhatIsNotCarriedIsFound(t *testing.T) {
 	i := newInstance(t, 17, "")
-	i.configure("max_logical_replication_workers = 1\n")
+	i.configure("max_logical_replication_workers = 1\nmax_worker_processes = 2\n")
 	i.start(i.Programs, i.Data.Path())
 	if facts, err := bluegreen.Examine(t.Context(), i.side("blue")); err != nil || len(change.CheckCarry(facts)) > 0 {
 		t.Errorf("of a new server it says %v, %v", change.CheckCarry(facts), err)
@@ -323,17 +323,18 @@ prepare transaction 'open'`)
 		change.TransactionNumbers: "shop: public.in_types (many txid_snapshot), " +
 			"shop: public.in_types (work public.work[]), shop: public.outbox (seen pg_snapshot[]), " +
 			"shop: public.outbox (tx xid8)",
-		change.TemplateDatabases:   "closed shapes, shapes",
-		change.TemplateRows:        "public.rows, public.v",
-		major.ClosedDatabases:      "old",
-		change.UnloggedTables:      "shop: public.fleeting",
-		change.ForcedRowSecurity:   "shop: public.guarded",
-		change.AlwaysTriggers:      "shop: always on public.guarded",
-		change.LargeObjects:        "shop: 1",
-		major.LogicalSlots:         "others, toban_to_green_5",
-		change.Subscriptions:       "shop: elsewhere, shop: toban_to_blue",
-		change.ReplicationOrigins:  "sink",
-		change.TooFewWorkers:       "max_logical_replication_workers is 1, and must be 2 at least",
+		change.TemplateDatabases:  "closed shapes, shapes",
+		change.TemplateRows:       "public.rows, public.v",
+		major.ClosedDatabases:     "old",
+		change.UnloggedTables:     "shop: public.fleeting",
+		change.ForcedRowSecurity:  "shop: public.guarded",
+		change.AlwaysTriggers:     "shop: always on public.guarded",
+		change.LargeObjects:       "shop: 1",
+		major.LogicalSlots:        "others, toban_to_green_5",
+		change.Subscriptions:      "shop: elsewhere, shop: toban_to_blue",
+		change.ReplicationOrigins: "sink",
+		change.TooFewWorkers: "max_logical_replication_workers is 1, and must be 2 at least, " +
+			"max_worker_processes is 2, and must be 3 at least", // no process of PostgreSQL's own counts as an extension's
 		change.NameTaken:           "shop",
 		major.PreparedTransactions: "open (shop)",
 	}
