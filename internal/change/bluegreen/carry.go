@@ -91,8 +91,8 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 	}
 	refuse(major.PreparedTransactions, f.Prepared, "There are prepared transactions, which would be open on both "+
 		"sides. Commit them (COMMIT PREPARED) or roll them back (ROLLBACK PREPARED) first")
-	refuse(major.LogicalSlots, f.slotsOfOthers(), "Others read changes by logical replication slots, which the new side does "+
-		"not have. Stop them, drop their slots, and have them begin anew after the upgrade")
+	refuse(major.LogicalSlots, f.slotsOfOthers(), "Others read changes by logical replication slots, which the new "+
+		"side does not have. Stop them, drop their slots, and have them begin anew after the upgrade")
 	refuse(ReplicationOrigins, f.Origins, "What a session writes with a replication origin "+
 		"(pg_replication_origin_session_setup) is left out, because what came from the other side has one too. Stop "+
 		"who writes so, and drop the origins (pg_replication_origin_drop)")

@@ -120,8 +120,8 @@ func (l Link) Still(ctx context.Context, were Servers) error {
 		return err
 	}
 	if now != were {
-		return InTheWay{NotCompared, fmt.Sprintf("other servers were compared: %s (%s) and %s (%s). They are %s and %s "+
-			"now, and have to be compared anew", l.Serving.Name, were.serving, l.Following.Name, were.following,
+		return InTheWay{NotCompared, fmt.Sprintf("other servers were compared: %s (%s) and %s (%s). They are %s and "+
+			"%s now, and have to be compared anew", l.Serving.Name, were.serving, l.Following.Name, were.following,
 			now.serving, now.following)}
 	}
 	return nil

@@ -44,8 +44,8 @@ const (
 		and (not datistemplate or datname = 'template1') order by 1`
 	queryTemplate = `select exists (select from pg_database where datname = 'template1' and datistemplate
 		and datallowconn and datconnlimit <> -2)`
-	// The types are PostgreSQL's own of processes, and those of workers of links, which are counted by databases, and of
-	// queries, which do without. All others are background workers of extensions.
+	// The types are PostgreSQL's own of processes, those of workers of links, which are counted by databases, and those
+	// of queries, which do without. All others are background workers of extensions.
 	queryWorkers = `select backend_type from pg_stat_activity where backend_type is not null
 		and backend_type !~ '^(autovacuum|logical replication|parallel) ' and backend_type not in ('archiver',
 		'background writer', 'checkpointer', 'client backend', 'io worker', 'logger', 'not initialized',

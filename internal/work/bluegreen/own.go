@@ -89,8 +89,8 @@ func (p Publisher) ourSlots(ctx context.Context) (ours []string, err error) {
 
 // notedSlots are the slots of a database that are noted there as ours. In a schema of somebody else nothing is noted.
 func notedSlots(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	there, err := sql.Value[bool](ctx, conn, "look for notes of slots", `select to_regclass('toban_sides.slot') is not null
-		and exists (select from pg_namespace n where n.nspname = $1 and `+isOwn+`)`, schema)
+	there, err := sql.Value[bool](ctx, conn, "look for notes of slots", `select to_regclass('toban_sides.slot') is not
+		null and exists (select from pg_namespace n where n.nspname = $1 and `+isOwn+`)`, schema)
 	if err != nil || !there {
 		return nil, err
 	}

@@ -334,7 +334,7 @@ prepare transaction 'open'`)
 		change.Subscriptions:      "shop: elsewhere, shop: toban_to_blue",
 		change.ReplicationOrigins: "sink",
 		change.TooFewWorkers: "max_logical_replication_workers is 1, and must be 2 at least, " +
-			"max_worker_processes is 2, and must be 3 at least", // no process of PostgreSQL's own counts as an extension's
+			"max_worker_processes is 2, and must be 3 at least", // PostgreSQL's own processes are no extension's
 		change.NameTaken:           "shop",
 		major.PreparedTransactions: "open (shop)",
 	}

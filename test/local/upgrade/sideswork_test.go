@@ -111,6 +111,14 @@ func (p *pods) ends(step protocol.SidesWork, fromGreen bool) protocol.SidesResul
 	return r
 }
 
+// refuses runs a Pod that finds one thing in the way.
+func (p *pods) refuses(step protocol.SidesWork, fromGreen bool, reason string) {
+	p.Helper()
+	if r := p.ends(step, fromGreen); r.Done || len(r.Refusals) != 1 || r.Refusals[0].Reason != reason {
+		p.Errorf("%s: %+v, want %s", step, r, reason)
+	}
+}
+
 // does runs a Pod whose step is done, twice: the second one finds it done.
 func (p *pods) does(step protocol.SidesWork, fromGreen bool) (r protocol.SidesResult) {
 	p.Helper()
@@ -173,10 +181,9 @@ func TestLongThePodsOfSidesDoTheirWork(t *testing.T) {
 	before := s.blue.dump()
 
 	s.blue.do("shop", "create table no_key (n int)")
-	if r := p.ends(protocol.SidesPublish, false); r.Done || len(r.Refusals) != 1 ||
-		r.Refusals[0].Reason != "NoReplicaIdentity" ||
-		s.blue.ask("postgres", "select count(*) from pg_replication_slots") != "0" {
-		t.Errorf("%+v", r)
+	p.refuses(protocol.SidesPublish, false, "NoReplicaIdentity")
+	if n := s.blue.ask("postgres", "select count(*) from pg_replication_slots"); n != "0" {
+		t.Errorf("there are %s slots", n)
 	}
 	s.blue.do("shop", "drop table no_key")
 	p.settings.Position = p.does(protocol.SidesPublish, false).Position
@@ -205,18 +212,12 @@ func TestLongThePodsOfSidesDoTheirWork(t *testing.T) {
 	p.does(protocol.SidesLeave, true)
 	s.untilWritten(c, 20)
 	p.does(protocol.SidesReturn, true)
-	if r := p.ends(protocol.SidesChange, true); r.Done || len(r.Refusals) != 1 ||
-		r.Refusals[0].Reason != bluegreen.NotCompared {
-		t.Errorf("what was not compared is changed to: %+v", r)
-	}
+	p.refuses(protocol.SidesChange, true, bluegreen.NotCompared)
 	p.does(protocol.SidesCompare, true)
 
 	// What is in the way is told before clients are away.
 	s.green.do("shop", "create table app.later (n int primary key)")
-	if r := p.ends(protocol.SidesChange, true); r.Done || len(r.Refusals) != 1 ||
-		r.Refusals[0].Reason != "SchemaChanged" {
-		t.Errorf("%+v", r)
-	}
+	p.refuses(protocol.SidesChange, true, "SchemaChanged")
 	s.green.do("shop", "drop table app.later;\ntruncate toban_sides.noted")
 	c.stop()
 	p.changes(true)
