@@ -216,6 +216,8 @@ const (
 	FlagWALVolume = "wal-volume"
 	// FlagSnapshot has the Pod of a backup wait for a snapshot of the volume.
 	FlagSnapshot = "snapshot"
+	// FlagAsked tells a Pod that removes parts of an archive when its Job was made.
+	FlagAsked = "asked-at"
 	// FileVerified on the scratch volume is what a verification has found before SQL is run: for
 	// the container that runs it.
 	FileVerified = "verified.json"

@@ -80,12 +80,16 @@ func (t *taking) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	policy, differ := policy.ByClocks(ownClock, Clocks(&t.Pod, &t.storeClock)...)
 	r := t.removal(t.archive)
 	catalogue, d, err := r.retain(ctx, policy)
 	t.result.Removed = append(t.result.Removed, r.removed...)
 	t.result.Removed = t.result.Removed[:min(len(t.result.Removed), mostRemoved)]
 	if err != nil {
 		return err
+	}
+	if differ != "" {
+		d.Held = append(d.Held, differ)
 	}
 	t.result.Refused, t.result.Held = r.refused, strings.Join(d.Held, "; ")
 	if t.result.Held != "" {
@@ -215,7 +219,19 @@ func (t *taking) policy() (policy keep.Policy, former []protocol.FormerArchive, 
 	return policy, now.Former, err
 }
 
-// Policy is what is kept by the settings, but for the snapshots of volumes.
+// ownClock is whose clock says what time it is where nobody else's is asked.
+const ownClock = "the clock of the Pod that applies retention"
+
+// Clocks are those that a Pod which removes something asks besides its own (keep.Policy.ByClocks): those of stores, and
+// the operator's. Of the latter it knows when the Job was made, and a Job has a day at most to begin.
+func Clocks(p *pod.Pod, stores ...*bucket.Clock) (clocks []keep.Clock) {
+	for _, c := range stores {
+		clocks = append(clocks, keep.Clock{Whose: "that of the store", Now: c.Now()})
+	}
+	return append(clocks, keep.Clock{Whose: "that of the operator", Now: p.ByOperator(), Behind: 24 * time.Hour})
+}
+
+// Policy is what is kept by the settings, but for the snapshots of volumes. Now is by the clock of this machine.
 func Policy(r protocol.Retention) keep.Policy {
 	return keep.Policy{
 		Count: r.Count, Age: time.Duration(r.Days) * 24 * time.Hour, Now: time.Now(), Pinned: r.Pinned, InUse: r.InUse,

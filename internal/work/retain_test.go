@@ -70,6 +70,12 @@ func filled(t *testing.T) small {
 // fill writes an archive of a hundred segments, with a backup in every tenth, the oldest of so many first.
 func fill(t *testing.T, folder bucket.Bucket, backups int) {
 	t.Helper()
+	fillAt(t, folder, backups, time.Now())
+}
+
+// fillAt does it at a time.
+func fillAt(t *testing.T, folder bucket.Bucket, backups int, now time.Time) {
+	t.Helper()
 	put := func(name string, content []byte) {
 		t.Helper()
 		if err := folder.Put(t.Context(), name, content); err != nil {
@@ -83,7 +89,7 @@ func fill(t *testing.T, folder bucket.Bucket, backups int) {
 	}
 	for i := range backups {
 		start := wal.LSN(10*i+1) * wal.SegmentSize
-		at := time.Now().Add(time.Duration(i-20) * time.Hour)
+		at := now.Add(time.Duration(i-20) * time.Hour)
 		b := format.Backup{
 			ID: fmt.Sprintf("b%d", i), Type: format.TypeFull, Term: 1, StartLSN: start, StopLSN: start + 100,
 			Started: at, Stopped: at,
@@ -134,6 +140,49 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 			oldest := catalogue.Backups[0].StartLSN
 			if to, _ := catalogue.Covered(catalogue.NewestTermHistory(), oldest); to < wal.SegmentSize*100 {
 				t.Errorf("the WAL of what is kept goes to %s", to)
+			}
+		})
+	}
+}
+
+// A Pod whose clock is ahead takes nothing for too old that is new by the store's clock, or by the operator's; and where
+// nothing new has got into a store for a month, because it is full, what is old goes.
+func TestRetentionBelievesNoClockAlone(t *testing.T) {
+	const day = 24 * time.Hour
+	none := time.Duration(-1)
+	for name, c := range map[string]struct {
+		written         time.Duration // ago, by the clock of the Pod
+		store, operator time.Duration // by how much they are behind the Pod's
+		removed         int
+		said            bool
+	}{
+		"all clocks are right":              {0, 0, 0, 0, false},
+		"a full store, a month later":       {30 * day, 0, 0, 5, false},
+		"only this clock is a month ahead":  {30 * day, 30 * day, 30 * day, 0, true},
+		"the store is on the same machine":  {30 * day, 0, 30 * day, 0, true},
+		"the operator is":                   {30 * day, 30 * day, 0, 0, true},
+		"the operator has not said":         {30 * day, 30 * day, none, 0, true},
+		"a folder, which has no clock":      {30 * day, none, 30 * day, 0, true},
+		"nobody else says":                  {30 * day, none, none, 5, false},
+		"the Pod waited for a node":         {0, 0, 20 * time.Hour, 0, false},
+		"this clock is behind by two hours": {0, -2 * time.Hour, -2 * time.Hour, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, now := bucket.OpenFolder(t.TempDir()), time.Now()
+			fillAt(t, folder, 10, now.Add(-c.written))
+			settings := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 5, Days: 2}})
+			options := pod.Options{Settings: settings}
+			if c.operator != none {
+				options.Asked = now.Add(-c.operator)
+			}
+			r := &taking{Pod: pod.New(options), archive: folder}
+			if c.store != none {
+				r.storeClock.Set(now.Add(-c.store))
+			}
+			err := r.retain(t.Context())
+			if said := r.result.Held; err != nil || len(r.result.Removed) != c.removed ||
+				strings.Contains(said, "Set the clocks right") != c.said {
+				t.Errorf("removed are %v, held is %q: %v", r.result.Removed, said, err)
 			}
 		})
 	}

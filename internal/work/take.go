@@ -74,7 +74,8 @@ type taking struct {
 	tls                  *tls.Config   // by which the servers are known
 	store                bucket.Bucket // with all archives
 	archive              bucket.Bucket // rooted at the archive
-	owner                format.Owner  // of the archive
+	storeClock           bucket.Clock
+	owner                format.Owner // of the archive
 	result               protocol.BackupResult
 	// bySnapshot has a snapshot of the volume cut, and cut is what it waits for then.
 	bySnapshot bool
@@ -166,7 +167,9 @@ func (t *taking) warn(words string) {
 
 // open opens the archive, and sees that it is the SampleDB's.
 func (t *taking) open(ctx context.Context) error {
-	whole, err := pod.OpenStore(ctx, t.settings.Archive.Bucket, t.Own, t.Run)
+	config := t.settings.Archive.Bucket
+	config.Clock = &t.storeClock
+	whole, err := pod.OpenStore(ctx, config, t.Own, t.Run)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,6 +116,57 @@ func open(t *testing.T, config bucket.Config) bucket.Bucket {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// What time it is by a store its answers say, also where an object is missing.
+func TestTheClockOfAStore(t *testing.T) {
+	world := newVolume(t, t.TempDir())
+	var clock bucket.Clock
+	world.config.Clock = &clock
+	b := open(t, world.config)
+	if now := clock.Now(); !now.IsZero() {
+		t.Errorf("before it has answered it is %s", now)
+	}
+	if _, err := b.Get(t.Context(), "none"); !errors.Is(err, bucket.ErrNotExist) {
+		t.Error(err)
+	}
+	if off := time.Since(clock.Now()).Abs(); off > time.Minute {
+		t.Errorf("it is off by %s", off)
+	}
+	past := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+	clock.Set(past)
+	if now := clock.Now(); now.Before(past) || now.After(past.Add(time.Minute)) {
+		t.Errorf("it goes on at %s", now)
+	}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", past.Format(http.TimeFormat))
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(proxy.Close)
+	for name, config := range map[string]bucket.Config{
+		"GCS":   {GCS: &bucket.GCS{Bucket: "bucket", Endpoint: proxy.URL}},
+		"S3":    {S3: &bucket.S3{Bucket: "bucket", Endpoint: proxy.URL, PathStyle: true}, Credentials: keys(t)},
+		"Azure": {Azure: &bucket.Azure{Account: "a", Container: "c", Endpoint: proxy.URL}, Credentials: keys(t)},
+	} {
+		var clock bucket.Clock
+		config.Clock = &clock
+		_, err := open(t, config).Get(t.Context(), "none")
+		if now := clock.Now(); err == nil || now.Before(past) || now.After(past.Add(time.Minute)) {
+			t.Errorf("by %s it is %s: %v", name, now, err)
+		}
+	}
+}
+
+// keys are credentials that nobody looks at.
+func keys(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for name, text := range map[string]string{"accessKeyID": "k", "secretAccessKey": "s", "accountKey": "a2V5"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
 }
 
 func TestVolumeGivesEachItsOwn(t *testing.T) {

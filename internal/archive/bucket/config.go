@@ -37,6 +37,8 @@ type Config struct {
 	Patient bool `json:"-"`
 	// Way is how the store is reached, where somebody may cut it; nil where nobody does. Make it by NewWay.
 	Way *httppath.Path `json:"-"`
+	// Clock is set by what the store answers; nil for who does not ask it what time it is.
+	Clock *Clock `json:"-"`
 	// CA are certificates (PEM) of authorities to trust in addition to the system's;
 	// a Volume trusts no other.
 	CA string `json:"ca,omitempty"`
@@ -126,7 +128,7 @@ func openStore(ctx context.Context, config Config) (store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Transport: config.Way.Through(transport(secure))}
+	client := &http.Client{Transport: config.Clock.through(config.Way.Through(transport(secure)))}
 	ctx = context.WithoutCancel(ctx) // who opens the bucket may be done long before it is set up anew
 	return openRenewed(config, func() (store, error) {
 		switch {

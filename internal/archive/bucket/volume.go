@@ -41,7 +41,7 @@ func openVolume(config Config) (store, error) {
 	}
 	direct := transport(config.mutual())
 	direct.Proxy = nil // it is in the same cluster
-	return volumeStore{&http.Client{Transport: config.Way.Through(direct)}, u}, nil
+	return volumeStore{&http.Client{Transport: config.Clock.through(config.Way.Through(direct))}, u}, nil
 }
 
 // mutual is TLS with certificates on both sides. The files are read for each

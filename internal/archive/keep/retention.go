@@ -20,6 +20,7 @@ type Policy struct {
 	Count int
 	// Age is how far one can go back in time at least, 0 for no such rule: in every window that reaches so far.
 	Age time.Duration
+	// Now is what time it is, by no clock alone (ByClocks).
 	Now time.Time
 	// Pinned are ids of backups that are kept whatever the rules say, as they were when they ended; InUse those that
 	// are being restored or verified.

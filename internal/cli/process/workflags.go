@@ -32,6 +32,8 @@ func takeFlags(f *pflag.FlagSet, o *work.TakeOptions) {
 // archiveFlags are those of a process that works on the archive of its SampleDB.
 func archiveFlags(f *pflag.FlagSet, o *pod.Options) {
 	podFlags(f, o, filepath.Join(naming.PathBackup, naming.KeyBackup))
+	f.TimeVar(&o.Asked, naming.FlagAsked, time.Time{}, []string{time.RFC3339},
+		"when the Job was made, by the operator's clock")
 }
 
 func keysFlags(f *pflag.FlagSet, o *work.KeysOptions) {

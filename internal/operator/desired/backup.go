@@ -157,6 +157,14 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	return workBackup.Within(remaining).Job(object, spec)
 }
 
+// AskedAt tells the Pod of a Job that removes parts of an archive what time it is by the operator's clock: it must not
+// believe that of its own machine alone.
+func AskedAt(job *batchv1.Job, now time.Time) *batchv1.Job {
+	c := &job.Spec.Template.Spec.Containers[0]
+	c.Command = append(slices.Clone(c.Command), "--"+naming.FlagAsked, now.UTC().Format(time.RFC3339))
+	return job
+}
+
 // withKey mounts the key of the archive, where there is one, in the container that works.
 func withKey(db *v1.SampleDB, pod *corev1.PodSpec) {
 	if Backup(db).Encryption == nil {
@@ -221,7 +229,7 @@ func RetentionJob(db *v1.SampleDB, settings Settings, due time.Time) *batchv1.Jo
 	object := meta(db, naming.RetentionJob(db.Name))
 	object.Annotations = map[string]string{naming.AnnotationDue: due.UTC().Format(time.RFC3339)}
 	object.Labels = merged(object.Labels, backupSelector(db.Name))
-	return workRetention.Job(object, spec)
+	return AskedAt(workRetention.Job(object, spec), due)
 }
 
 // backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
@@ -29,6 +30,8 @@ type Options struct {
 	Address, Listen string
 	// Termination is the file for the result.
 	Termination string
+	// Asked is when the operator has made the Job, by its clock; zero where it does not say.
+	Asked time.Time
 }
 
 // Pod is such a process at work.
@@ -38,11 +41,21 @@ type Pod struct {
 	Own      *Issuer
 	Progress Progress
 	Log      *slog.Logger
+	began    time.Time
 }
 
 // New is one that has not begun.
 func New(o Options) Pod {
-	return Pod{Options: o, Log: slog.New(slog.NewJSONHandler(os.Stdout, nil))}
+	return Pod{Options: o, Log: slog.New(slog.NewJSONHandler(os.Stdout, nil)), began: time.Now()}
+}
+
+// ByOperator is what time it is by the operator's clock, or earlier: for how long the Pod was waited for, it does not
+// know. It is zero where the operator has not said when it has made the Job.
+func (p *Pod) ByOperator() time.Time {
+	if p.Asked.IsZero() {
+		return time.Time{}
+	}
+	return p.Asked.Add(time.Since(p.began)) // however the clock of this machine is set
 }
 
 // Begin reads the settings, which name the operator, and tells that from then on how far this is, until stop is called.

@@ -31,6 +31,7 @@ type secondCopy struct {
 	pod.Pod
 	settings      protocol.BackupSettings
 	first, second bucket.Bucket
+	clocks        [2]bucket.Clock // of the stores
 	result        protocol.CopyResult
 	told          time.Time
 }
@@ -57,11 +58,11 @@ func (c *secondCopy) do(ctx context.Context) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	newer, err := c.copy(ctx, c.settings.Archive.Path, c.policy(c.settings.Archive.Path))
+	former, err := c.former(ctx) // both stores have said what time it is then
 	if err != nil {
 		return err
 	}
-	former, err := c.former(ctx)
+	newer, err := c.copy(ctx, c.settings.Archive.Path, c.policy(c.settings.Archive.Path))
 	if err != nil {
 		return err
 	}
@@ -97,6 +98,7 @@ func (c *secondCopy) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	config.Clock = &c.clocks[0]
 	if c.first, err = bucket.Open(ctx, config); err != nil {
 		return fmt.Errorf("the first store: %w", err)
 	}
@@ -106,7 +108,7 @@ func (c *secondCopy) open(ctx context.Context) error {
 		return errors.New("the Secret that credentials of spec.backup.secondStore names is not there, or is empty: " +
 			"create it")
 	}
-	config.Patient = true
+	config.Patient, config.Clock = true, &c.clocks[1]
 	if c.second, err = bucket.Open(ctx, config); err != nil {
 		return fmt.Errorf("the second store: %w", err)
 	}
@@ -158,7 +160,12 @@ func (c *secondCopy) policy(path string) keep.Policy {
 			rules.Pinned, rules.InUse = f.Pinned, f.InUse
 		}
 	}
-	return work.Policy(rules)
+	policy, differ := work.Policy(rules).ByClocks("the clock of the Pod that copies",
+		work.Clocks(&c.Pod, &c.clocks[0], &c.clocks[1])...)
+	if differ != "" {
+		c.Log.Warn("clocks differ", "message", differ)
+	}
+	return policy
 }
 
 // former are the archives of former major versions in either store, the newest first: as the settings have them, and

@@ -22,7 +22,7 @@ import (
 func (s *scope) begin(ctx context.Context, d order.Decision) (order.Decision, error) {
 	s.beginning.Lock()
 	defer s.beginning.Unlock()
-	job := desired.BackupJob(s.seen.db, s.Object, s.Settings, s.Left())
+	job := desired.AskedAt(desired.BackupJob(s.seen.db, s.Object, s.Settings, s.Left()), s.At)
 	ahead, taken, err := s.Turns.Take(ctx, s.Object, job.Name, s.At, func() error {
 		if err := s.alone(ctx); err != nil {
 			return err

@@ -67,7 +67,7 @@ func (s *secondTopic) ApplyCopy(ctx context.Context) error {
 		return nil
 	}
 	_, err = s.Copies.Take(ctx, client.ObjectKeyFromObject(s.DB), want, s.Now, func() error {
-		return s.Apply(ctx, s.DB, desired.CopyJob(s.DB, s.Settings))
+		return s.Apply(ctx, s.DB, desired.AskedAt(desired.CopyJob(s.DB, s.Settings), s.Now))
 	})
 	return err
 }
