@@ -175,6 +175,10 @@ func (t *taking) open(ctx context.Context) error {
 	}
 	t.store, t.archive = whole, bucket.Sub(whole, t.settings.Archive.Path)
 	owner, err := format.ReadOwner(ctx, t.archive)
+	if errors.Is(err, bucket.ErrNotExist) {
+		return fmt.Errorf("see whose archive it is: %w: the primary writes it anew within ten minutes, if the backups "+
+			"there are this database's. Where it can't, the condition Archiving says so, and what to do", err)
+	}
 	if err != nil {
 		return fmt.Errorf("see whose archive it is: %w", err)
 	}

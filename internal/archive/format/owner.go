@@ -26,6 +26,9 @@ type Owner struct {
 
 // String is for people.
 func (o Owner) String() string {
+	if o.UID == "" {
+		return fmt.Sprintf("a database system with the identifier %s, by its backups", o.SystemIdentifier)
+	}
 	return fmt.Sprintf("%s/%s (UID %s, system identifier %s)", o.Namespace, o.Name, o.UID, o.SystemIdentifier)
 }
 
@@ -42,15 +45,30 @@ func (e *TakenError) Error() string { return fmt.Sprintf("%v: %s", ErrTaken, e.O
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 
 // Claim makes an archive that of owner, or sees that it is. The error is a *TakenError if it is another's; nothing has
-// been written then (invariant 2). It is ErrReplaces if the store is none for an archive.
+// been written then (invariant 2). It is ErrReplaces if the store is none for an archive. Where archive.json is lost, it
+// is written anew if the backups prove that the archive is the owner's; else that is an *UnclaimedError.
 func Claim(ctx context.Context, b bucket.Bucket, owner Owner) error {
+	return claim(ctx, b, owner, false)
+}
+
+// Reclaim is Claim for who knows that the archive is the owner's, because it has claimed it before: archive.json is
+// written anew where it is lost, unless a backup says that it is of another.
+func Reclaim(ctx context.Context, b bucket.Bucket, owner Owner) error {
+	return claim(ctx, b, owner, true)
+}
+
+func claim(ctx context.Context, b bucket.Bucket, owner Owner, known bool) error {
 	owner.Format = Version
 	if owner.UID == "" || owner.SystemIdentifier == "" {
 		return fmt.Errorf("claim the archive: %s is not known well enough", owner)
 	}
 	there, err := ReadOwner(ctx, b)
-	if errors.Is(err, bucket.ErrNotExist) {
-		err = found(ctx, b, owner)
+	if errors.Is(err, bucket.ErrNotExist) || errors.Is(err, errEmpty) {
+		write := b.Create
+		if errors.Is(err, errEmpty) {
+			write = b.Put
+		}
+		err = found(ctx, b, owner, known, write)
 		if err == nil {
 			return nil
 		}
@@ -64,8 +82,18 @@ func Claim(ctx context.Context, b bucket.Bucket, owner Owner) error {
 	return there.Same(owner)
 }
 
-// found writes the archive.json of an archive that is nobody's.
-func found(ctx context.Context, b bucket.Bucket, owner Owner) error {
+// found writes the archive.json of an archive that is nobody's, or the owner's.
+func found(
+	ctx context.Context, b bucket.Bucket, owner Owner, known bool,
+	write func(ctx context.Context, name string, content []byte) error,
+) error {
+	there, err := readTraces(ctx, b)
+	if err != nil {
+		return err
+	}
+	if err := there.provenFor(owner, known); err != nil {
+		return err
+	}
 	if err := prove(ctx, b); err != nil {
 		return err
 	}
@@ -73,7 +101,7 @@ func found(ctx context.Context, b bucket.Bucket, owner Owner) error {
 	if err != nil {
 		return err
 	}
-	return b.Create(ctx, FileArchive, append(text, '\n'))
+	return write(ctx, FileArchive, append(text, '\n'))
 }
 
 // ErrReplaces says that a store replaces objects though it is told not to.
@@ -120,6 +148,9 @@ func ReadOwner(ctx context.Context, b bucket.Bucket) (Owner, error) {
 // ParseOwner reads archive.json, or copy.json, which says the same.
 func ParseOwner(text []byte) (Owner, error) {
 	var owner Owner
+	if err := nonEmpty(text); err != nil {
+		return owner, err
+	}
 	if err := json.Unmarshal(text, &owner); err != nil {
 		return owner, fmt.Errorf("%s: %w", FileArchive, err)
 	}

@@ -99,6 +99,61 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// An archive.json that is lost is written anew where the backups prove whose the archive is, and over nobody else's.
+func TestAnArchiveWhoseOwnerIsLost(t *testing.T) {
+	const file = FolderBase + "b1/" + FileBackup
+	own, other := `{"systemIdentifier":"7"}`, `{"systemIdentifier":"8"}`
+	segment := TermFolder(1) + "000000010000000000000001.zst"
+	for name, c := range map[string]struct {
+		there          map[string]string
+		known          bool
+		taken, unknown bool
+	}{
+		"nothing is there":        {map[string]string{"probe-x": "x"}, false, false, false},
+		"our backups":             {map[string]string{file: own, segment: "x"}, false, false, false},
+		"an empty one":            {map[string]string{FileArchive: "\n", file: own}, false, false, false},
+		"an empty one of another": {map[string]string{FileArchive: "", file: other}, true, true, false},
+		"another's backups":       {map[string]string{file: other, segment: "x"}, false, true, false},
+		"another's too": {
+			map[string]string{file: own, FolderBase + "b2/" + FileBackup: other}, false, true, false,
+		},
+		"another's, though known":     {map[string]string{file: other}, true, true, false},
+		"WAL alone":                   {map[string]string{segment: "x"}, false, false, true},
+		"WAL alone, known":            {map[string]string{segment: "x"}, true, false, false},
+		"a backup that did not end":   {map[string]string{FolderBase + "b1/base.tar.0000": "x"}, false, false, false},
+		"a backup that can't be read": {map[string]string{file: "{"}, false, false, true},
+		"one of them can be": {
+			map[string]string{file: "{", FolderBase + "b2/" + FileBackup: own}, false, false, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := buckettest.NewMemory()
+			for name, content := range c.there {
+				_ = b.Put(t.Context(), name, []byte(content))
+			}
+			claim := Claim
+			if c.known {
+				claim = Reclaim
+			}
+			var unclaimed *UnclaimedError
+			err := claim(t.Context(), b, ours)
+			if errors.Is(err, ErrTaken) != c.taken || errors.As(err, &unclaimed) != c.unknown ||
+				(err == nil) == (c.taken || c.unknown) {
+				t.Errorf("%v", err)
+			}
+			owner, missing := ReadOwner(t.Context(), b)
+			if (err == nil) != (missing == nil && owner.Same(ours) == nil) {
+				t.Errorf("afterwards it is of %s: %v", owner, missing)
+			}
+			for name, content := range c.there {
+				if name != FileArchive && string(b.Objects[name].Content) != content {
+					t.Errorf("%s has changed", name)
+				}
+			}
+		})
+	}
+}
+
 func TestLostAnswerToClaim(t *testing.T) {
 	b := buckettest.NewMemory()
 	b.Fault = func(after bool) error {

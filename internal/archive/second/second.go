@@ -152,7 +152,7 @@ func (s *second) claim(ctx context.Context, owner format.Owner) error {
 	if there.Same(owner) != nil {
 		return fmt.Errorf("%w (it is the copy of %s)", ErrNoCopy, there)
 	}
-	return format.Claim(ctx, s.Second, owner)
+	return format.Reclaim(ctx, s.Second, owner) // copy.json says the same
 }
 
 // run compares both stores, copies, looks at the copy as a restore would, and removes.

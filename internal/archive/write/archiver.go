@@ -95,7 +95,9 @@ type Archiver struct {
 	termFolder
 	lag
 	opened bool
-	memory *semaphore.Weighted
+	// claimed is when archive.json was last seen.
+	claimed time.Time
+	memory  *semaphore.Weighted
 	// next is the segment to archive, and done up to where parts have it, in bytes. own are the pieces from there on
 	// that were found in the own folder, or written before their turn.
 	next uint64
@@ -213,7 +215,10 @@ func (a *Archiver) step(ctx context.Context) (behind bool, err error) {
 		if err := a.open(ctx, flushed); err != nil {
 			return false, fmt.Errorf("look where the archive ends: %w", err)
 		}
-		a.opened = true
+		a.opened, a.claimed = true, a.Now()
+	}
+	if err := a.reclaim(ctx); err != nil {
+		return false, err
 	}
 	last := format.NumberAt(flushed)
 	end := min(last, a.next+perStep)

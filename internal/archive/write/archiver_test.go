@@ -48,6 +48,40 @@ func mustStep(t *testing.T, a *Archiver) {
 	}
 }
 
+// Backups need archive.json: a leader that has lost it writes it anew without a failover, unless it is another's by now.
+func TestALostOwnerComesBack(t *testing.T) {
+	archivetest.SmallSegments(t)
+	history := []ha.TermStart{{Term: 1, Timeline: 1}}
+	source := &archivetest.Source{Terms: history, End: 100}
+	b, now := buckettest.NewMemory(), time.Now()
+	a := newTestArchiver(t, b, source, history)
+	a.Now = func() time.Time { return now }
+	mustStep(t, a)
+	was := b.Objects[format.FileArchive]
+	for range 2 {
+		delete(b.Objects, format.FileArchive)
+		mustStep(t, a)
+		if _, there := b.Objects[format.FileArchive]; there {
+			t.Error("it asks at each step whose the archive is")
+		}
+		now = now.Add(reclaimEvery)
+		mustStep(t, a)
+		if got := b.Objects[format.FileArchive]; string(got.Content) != string(was.Content) {
+			t.Errorf("it is %q, and was %q", got.Content, was.Content)
+		}
+	}
+	delete(b.Objects, format.FileArchive)
+	other := archivetest.Owner
+	other.UID = "another"
+	if err := format.Reclaim(t.Context(), b, other); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(reclaimEvery)
+	if _, err := a.Step(t.Context()); !errors.Is(err, format.ErrTaken) {
+		t.Errorf("another's: %v", err)
+	}
+}
+
 // TestPartsFollowEachOther follows the names in a folder while WAL comes.
 func TestPartsFollowEachOther(t *testing.T) {
 	archivetest.SmallSegments(t)

@@ -301,6 +301,9 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 	}
 	end := history[terms].LSN
 	b := generatedBucket{&countingBucket{Memory: buckettest.NewMemory()}, terms, each}
+	if err := format.Reclaim(t.Context(), b.Memory, archivetest.Owner); err != nil {
+		t.Fatal(err)
+	}
 	source := &archivetest.Source{Terms: history, End: end + 100, Begin: end - local*wal.SegmentSize}
 	a := newTestArchiver(t, b, source, history)
 	var before, after runtime.MemStats

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"toban.dev/internal/archive/book"
 	"toban.dev/internal/archive/bucket"
@@ -49,6 +50,22 @@ func (a *Archiver) open(ctx context.Context, flushed wal.LSN) error {
 		a.began = position
 	}
 	a.reached(position)
+	return nil
+}
+
+// reclaimEvery is how often it is seen whose the archive is. Who has lost archive.json, to a rule of the store by which
+// old objects go or by a mistake, has no backups until it is back.
+const reclaimEvery = 10 * time.Minute
+
+// reclaim sees now and then that archive.json is there, and writes it anew where it is lost.
+func (a *Archiver) reclaim(ctx context.Context) error {
+	if a.Now().Sub(a.claimed) < reclaimEvery {
+		return nil
+	}
+	if err := format.Reclaim(ctx, a.Bucket, a.Owner); err != nil {
+		return err
+	}
+	a.claimed = a.Now()
 	return nil
 }
 
