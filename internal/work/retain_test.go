@@ -145,8 +145,8 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 	}
 }
 
-// A Pod whose clock is ahead takes nothing for too old that is new by the store's clock, or by the operator's; and where
-// nothing new has got into a store for a month, because it is full, what is old goes.
+// A Pod whose clock is ahead takes nothing for too old that is new by the store's clock, or by the operator's; and
+// where nothing new has got into a store for a month, because it is full, what is old goes.
 func TestRetentionBelievesNoClockAlone(t *testing.T) {
 	const day = 24 * time.Hour
 	none := time.Duration(-1)

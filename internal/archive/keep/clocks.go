@@ -20,8 +20,8 @@ type Clock struct {
 }
 
 // ByClocks is a policy that believes no clock alone: now is the earliest of its own, which is that of who removes, and
-// of others. So nothing is too old that is so only by one clock. It goes on in a store that is full, which takes nothing
-// that would say how late it is there. Where clocks differ, it says so, if anything is kept by days.
+// of others. So nothing is too old that is so only by one clock. It goes on in a store that is full, which takes
+// nothing that would say how late it is there. Where clocks differ, it says so, if anything is kept by days.
 func (p Policy) ByClocks(own string, others ...Clock) (earliest Policy, differ string) {
 	earliest = p
 	for _, c := range others {

@@ -167,6 +167,9 @@ func (s *schema) load(ctx context.Context, there bool) error {
 			return err
 		}
 	}
+	if err := s.checkLargeObjects(ctx); err != nil {
+		return err
+	}
 	if !s.renamed {
 		if err := do(ctx, s.run.copy, "rename the schema of the copy",
 			"alter schema "+sql.Quote(s.name)+" rename to "+sql.Quote(s.as), "comment on schema "+sql.Quote(s.as)+

@@ -153,6 +153,9 @@ func (r *run) dumpTables(ctx context.Context, tables []*table) ([]entry, error) 
 		if err := t.checkNeeds(ctx); err != nil {
 			return nil, err
 		}
+		if err := r.checkLargeObjects(ctx, t.oids(), t.String(), &t.object); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.move(ctx, tables); err != nil {
 		return nil, err
