@@ -45,6 +45,19 @@ func TroubleOf(pod *corev1.Pod) *Trouble {
 	return nil
 }
 
+// Gates says for which scheduling gates a Pod waits, "" for none. That is no trouble: who has set them takes them away.
+func Gates(pod *corev1.Pod) string {
+	if pod == nil || len(pod.Spec.SchedulingGates) == 0 {
+		return ""
+	}
+	var names []string
+	for _, g := range pod.Spec.SchedulingGates {
+		names = append(names, g.Name)
+	}
+	return fmt.Sprintf("%s waits until whoever has set its scheduling gates removes them: %s", pod.Name,
+		strings.Join(names, ", "))
+}
+
 // Reasons for which a container waits, as the kubelet gives them.
 var (
 	pullReasons = []string{

@@ -241,3 +241,15 @@ func TestNoPodHasNoTrouble(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestWhichGatesAPodWaitsFor(t *testing.T) {
+	gated := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-0"}}
+	if Gates(nil) != "" || Gates(gated) != "" {
+		t.Error("where there is none")
+	}
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a.example/one"}, {Name: "b"}}
+	const want = "db-0 waits until whoever has set its scheduling gates removes them: a.example/one, b"
+	if got := Gates(gated); got != want {
+		t.Errorf("it says %q", got)
+	}
+}

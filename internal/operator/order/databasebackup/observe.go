@@ -223,7 +223,7 @@ func (s *scope) failure() string {
 // howFar says in a sentence how far the backup is. Numbers are in the status, not here: a message that
 // changes every few seconds is for nobody.
 func (s *scope) howFar() string {
-	sentence := "its Pod is being started"
+	sentence := cmp.Or(pods.Gates(s.Run.Newest()), "its Pod is being started")
 	if t := pods.TroubleOf(s.Run.Newest()); t != nil {
 		sentence = t.Message
 	}

@@ -73,3 +73,23 @@ func TestTheResultOfABackupIsReadPastTheCacheBeforeItIsLost(t *testing.T) {
 		})
 	}
 }
+
+// A backup whose Pod waits for its scheduling gates says so: nothing else tells of it.
+func TestABackupSaysForWhichGatesItsPodWaits(t *testing.T) {
+	yes := true
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "j"}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b-1",
+		OwnerReferences: []metav1.OwnerReference{{UID: "j", Controller: &yes}}}}
+	for want, gates := range map[string][]corev1.PodSchedulingGate{
+		"its Pod is being started": nil,
+		"b-1 waits until whoever has set its scheduling gates removes them: queue": {{Name: "queue"}},
+	} {
+		pod.Spec.SchedulingGates = gates
+		s := &scope{Task: &order.Task[*v1.DatabaseBackup]{
+			Object: &v1.DatabaseBackup{}, Run: jobs.Of(job, []corev1.Pod{pod}),
+		}}
+		if got := s.howFar(); got != want {
+			t.Errorf("it says %q, not %q", got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -77,5 +78,31 @@ func TestARetentionThatCannotBeginSaysWhy(t *testing.T) {
 	s.retentionWaits = "Job x-retention can't begin: no node"
 	if got := s.RetentionApplied(status); got.Reason != v1.ReasonRetentionFailing || got.Message != s.retentionWaits {
 		t.Errorf("it says %+v", got)
+	}
+}
+
+// A Pod that waits a moment for its node is no failure; what has failed for long does not come and go.
+func TestARetentionThatWaitsForANode(t *testing.T) {
+	now := time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		since time.Duration
+		was   string
+		want  bool
+	}{
+		"it was made a moment ago":     {time.Minute, v1.ReasonRetentionApplied, false},
+		"nothing was said before":      {time.Minute, "", false},
+		"it waits for long":            {10 * time.Minute, v1.ReasonRetentionApplied, true},
+		"the one before has failed":    {time.Minute, v1.ReasonRetentionFailing, true},
+		"something was held back once": {time.Minute, v1.ReasonRetentionHeld, false},
+	} {
+		db := &v1.SampleDB{}
+		if c.was != "" {
+			db.Status.Conditions = []metav1.Condition{{Type: v1.ConditionRetentionApplied, Reason: c.was}}
+		}
+		s := topicsOf(world.Core{DB: db, Now: now})
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-c.since))}}
+		if got := s.waitsForLong(job); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

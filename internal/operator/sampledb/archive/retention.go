@@ -31,7 +31,7 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 	}
 	if job := s.retentionJob(); job != nil {
 		run := jobs.Of(job, s.Seen.BackupPods)
-		if t := pods.TroubleOf(run.Newest()); t != nil {
+		if t := pods.TroubleOf(run.Newest()); t != nil && s.waitsForLong(job) {
 			s.retentionWaits = fmt.Sprintf("Job %s can't begin: %s", job.Name, t.Message)
 		}
 		if said := jobs.Result[protocol.BackupResult](run.Last(naming.ContainerBackup)); said != nil {
@@ -57,6 +57,18 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 		s.AddEvent(world.EventMakingRoom, "the store is full: what spec.backup.retention does not keep is removed")
 	}
 	return nil
+}
+
+// retentionPatience is how long the Pod of retention may wait to begin before that is said: a node is often made for it,
+// and nothing is lost meanwhile.
+const retentionPatience = 10 * time.Minute
+
+// waitsForLong says that a Job has not begun for long, or that retention had failed before: what was said of that stays
+// until one begins.
+func (s *archiveTopic) waitsForLong(job *batchv1.Job) bool {
+	was := meta.FindStatusCondition(s.DB.Status.Conditions, v1.ConditionRetentionApplied)
+	return was != nil && was.Reason == v1.ReasonRetentionFailing ||
+		!s.Now.Before(job.CreationTimestamp.Add(retentionPatience))
 }
 
 // dueSince is when a Job was due, by the operator's clock, as is the end of a backup.

@@ -113,6 +113,9 @@ func (s *fleetTopic) readSources(ctx context.Context, db *v1.SampleDB) (hash, mi
 // of its Pods that says anything.
 func progress(run jobs.Run) world.Verdict {
 	failed := run.Failure() != nil
+	if t := pods.TroubleOf(run.Newest()); t != nil && t.Cause == pods.Unschedulable && !failed {
+		return world.No(v1.ReasonUnschedulable, t.Message) // nothing has failed: it has not begun
+	}
 	for _, pod := range slices.Backward(run.Pods) {
 		if text := said(&pod); text != "" {
 			return failure(text, failed)

@@ -27,7 +27,7 @@ func TestWhatKeepsTheInitJobFromBeginningIsTold(t *testing.T) {
 		"no node takes it": {corev1.PodStatus{Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 			Message: "0/3 nodes",
-		}}}, v1.ReasonInitFailed, "x-init-a fits on no node: 0/3 nodes"},
+		}}}, v1.ReasonUnschedulable, "x-init-a fits on no node: 0/3 nodes"},
 	} {
 		yes := true
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x-init", UID: "u"}}
@@ -37,6 +37,10 @@ func TestWhatKeepsTheInitJobFromBeginningIsTold(t *testing.T) {
 		got := progress(jobs.Of(job, []corev1.Pod{pod}))
 		if got.Reason != c.reason || !strings.Contains(got.Message, c.words) {
 			t.Errorf("%s: %+v", name, got)
+		}
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+		if got := progress(jobs.Of(job, []corev1.Pod{pod})); got.Reason != v1.ReasonInitFailed {
+			t.Errorf("%s, and its Job has failed: %+v", name, got)
 		}
 	}
 }
