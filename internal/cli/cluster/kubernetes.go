@@ -25,6 +25,8 @@ type Cluster struct {
 	Output                         show.Output
 	// Subject is the object that a verb reads, creates or changes.
 	Subject client.Object
+	// clock is nil before there is a client.
+	clock *clock
 }
 
 // Flags adds those that say which cluster and namespace, and how the answer is shown.
@@ -70,6 +72,8 @@ func connect[C client.Client](
 		return api, err
 	}
 	c.Namespace = cmp.Or(c.Namespace, namespace)
+	c.clock = &clock{}
+	config.Wrap(c.clock.through)
 	known, err := scheme.New()
 	if err != nil {
 		return api, err

@@ -23,11 +23,14 @@ type origin struct {
 	name   string
 	db     *v1.SampleDB
 	backup *v1.DatabaseBackup
+	// now is what time it is by the API server.
+	now time.Time
 }
 
 func (o *restoreToOptions) origin(ctx context.Context, api client.Client, name string) (origin, error) {
 	from := origin{name: name}
 	db, err := o.Read(ctx, api, name)
+	from.now = o.Now()
 	switch {
 	case err == nil:
 		from.db = db
@@ -136,14 +139,14 @@ func windowLine(w v1.RestoreWindow, b *v1.BackupStatus) string {
 // the archive has come since, the Pod of the restore finds out.
 func (r restoreTo) mayReach(former *v1.FormerArchive) error {
 	at, isTime := desired.TargetTime(r.target)
-	if !isTime || r.from.mayHave(at, time.Now(), former) {
+	if !isTime || r.from.mayHave(at, r.from.now, former) {
 		return nil
 	}
 	return fmt.Errorf("restore %s to %s: outside of what can be restored: %s",
 		r.from.name, r.moment(), r.from.window())
 }
 
-// clockSkew is how far the user's clock may be behind the cluster's.
+// clockSkew is how far the API server's clock may be behind that of the instances.
 const clockSkew = time.Minute
 
 // mayHave is false where a moment is known not to be in an archive, a former one or nil for the present one: it has not
@@ -166,7 +169,7 @@ func (f origin) mayHave(at, now time.Time, former *v1.FormerArchive) bool {
 	return len(windows) == 0
 }
 
-// latest is now, or what the archive has already where that is later: then the user's clock is wrong.
+// latest is now, or what the archive has already where that is later: then the API server's clock is wrong.
 func (f origin) latest(now time.Time) time.Time {
 	if f.db == nil || f.db.Status.Backup == nil || f.db.Status.Backup.Latest == nil ||
 		now.After(f.db.Status.Backup.Latest.Time) {

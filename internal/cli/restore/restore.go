@@ -120,7 +120,7 @@ func CloneOf(at cluster.Cluster, db *v1.SampleDB, into, to string) (*v1.SampleDB
 	if err != nil {
 		return nil, err
 	}
-	r := restoreTo{restoreToOptions: o, from: origin{name: db.Name, db: db}, target: target}
+	r := restoreTo{restoreToOptions: o, from: origin{name: db.Name, db: db, now: o.Now()}, target: target}
 	spec, err := r.newSpec()
 	if err != nil {
 		return nil, err

@@ -88,3 +88,21 @@ func TestWhichMomentsMayBeRestored(t *testing.T) {
 		}
 	}
 }
+
+// A moment has come or not by the API server's clock, whatever that of the person's machine says.
+func TestAMomentHasComeByTheClockOfTheCluster(t *testing.T) {
+	now := time.Now().Add(3 * time.Hour) // this machine is behind
+	for name, c := range map[string]struct {
+		at time.Time
+		ok bool
+	}{
+		"it has come": {now.Add(-time.Hour), true},
+		"it has not":  {now.Add(time.Hour), false},
+	} {
+		r := restoreTo{restoreToOptions: &restoreToOptions{}, from: origin{name: "x", db: &v1.SampleDB{}, now: now},
+			target: &v1.RestoreTarget{Time: c.at.Format(time.RFC3339)}}
+		if err := r.mayReach(nil); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
