@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,8 +122,12 @@ func RefusesUs(err error) bool {
 }
 
 // RefusesBesides says that a server which does what its role asks has refused something else: it lives. It is none
-// where it can't read its files (58030, XX001 and XX002).
+// where it can't read its files (58030, XX001 and XX002). Of several errors each must be one: another one may say that
+// the server does not answer any more.
 func RefusesBesides(err error) bool {
+	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // those that are joined here
+		return !slices.ContainsFunc(several.Unwrap(), func(e error) bool { return !RefusesBesides(e) })
+	}
 	code := sql.Code(err)
 	return code != "" && !sql.InClass(code, "57") && !slices.Contains(brokenFiles, code)
 }
@@ -232,13 +237,19 @@ func withoutTriggers(ctx context.Context, conn *pgx.Conn) error {
 // that ours wait for, and by a session in the template alone keep everybody from CREATE DATABASE. Us it lets in again
 // where somebody has taken that from the role postgres or the database postgres. It writes only what is not so yet.
 func (s *Session) KeepMaintenance(ctx context.Context) error {
-	const statement = `do $$ begin
+	const letUsIn = `do $$ begin
 		if not (select rolcanlogin from pg_roles where rolname = 'postgres') then
 			alter role postgres login;
 		end if;
 		if exists (select from pg_database where datname = 'postgres' and not datallowconn) then
 			alter database postgres allow_connections true;
 		end if;
+	end $$`
+	err := sql.Do(ctx, s.conn, "have the role postgres let in again", letUsIn)
+	if err != nil && !RefusesBesides(err) {
+		return err
+	}
+	const keepOthersOut = `do $$ begin
 		if exists (select from pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba)))
 			where datname = 'postgres' and grantee = 0) then
 			grant connect on database postgres to toban_replication, toban_backup;
@@ -249,7 +260,7 @@ func (s *Session) KeepMaintenance(ctx context.Context) error {
 			revoke all on database template1 from public;
 		end if;
 	end $$`
-	return sql.Do(ctx, s.conn, "keep the databases postgres and template1 to us", statement)
+	return errors.Join(err, sql.Do(ctx, s.conn, "keep the databases postgres and template1 to us", keepOthersOut))
 }
 
 // ownRoles are those that are no clients. What applies the changes of another side has no client at all.
@@ -318,21 +329,33 @@ func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
 	const drop = `select slot_name, pg_drop_replication_slot(slot_name) from pg_replication_slots
 		where slot_type = 'physical' and slot_name like 'toban\_%' and not active
 		and (not slot_name = any ($1) or wal_status = 'lost')`
-	if _, err := s.conn.Exec(ctx, drop, want); err != nil {
-		return fmt.Errorf("drop replication slots: %w", err)
+	_, err := s.conn.Exec(ctx, drop, want)
+	if err != nil {
+		err = fmt.Errorf("drop replication slots: %w", err)
 	}
+	if err != nil && !RefusesBesides(err) {
+		return err
+	}
+	return errors.Join(err, s.makeSlots(ctx, want))
+}
+
+// makeSlots makes those that are missing, each though another one is refused.
+func (s *Session) makeSlots(ctx context.Context, want []string) error {
 	const look = `select name from unnest($1::text[]) name
 		where not exists (select from pg_replication_slots where slot_name = name)`
 	missing, err := sql.Column[string](ctx, s.conn, "look for replication slots", look, want)
 	if err != nil {
 		return err
 	}
+	var refused []error
 	for _, slot := range missing {
-		if err := s.EnsureSlot(ctx, slot); err != nil {
+		err := s.EnsureSlot(ctx, slot)
+		if err != nil && !RefusesBesides(err) {
 			return err
 		}
+		refused = append(refused, err)
 	}
-	return nil
+	return errors.Join(refused...)
 }
 
 // ConfigErrors are what is wrong in the configuration files on disk, in

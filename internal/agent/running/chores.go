@@ -31,9 +31,9 @@ type chores struct {
 	// linked takes whether slots of a link come along to a standby.
 	linked   *atomic.Bool
 	done     time.Time // when they were last done
-	primary  bool      // they were those of a primary then
-	archives bool      // the slot of the archive was among those that were kept then
-	pooler   bool      // poolers could log in then
+	primary  bool      // the slots of a primary were made since it was a standby
+	archives bool      // the slot of the archive was among those that were to be kept then
+	pooler   bool      // poolers were to log in then
 }
 
 // choreSession is by what they are done: a postgres.Session.
@@ -50,32 +50,28 @@ type choreSession interface {
 }
 
 // ofPrimary does what a primary has to do besides taking writes: it keeps the standbys' role and slots, keeps
-// applications out of the database postgres, and looks for whom WAL is kept, and how far back it goes, which is ""
-// where nothing was due.
+// applications out of the database postgres, lets WAL go that is archived, and looks for whom it is kept, and how far
+// back it goes, which is "" where nothing was due. Each is done though others are refused.
 func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest string, err error) {
 	if !c.due() {
 		return "", c.afterPromotion(ctx, session)
 	}
-	if err := session.EnsureReplication(ctx); err != nil {
-		return "", err
-	}
-	if err := session.KeepMaintenance(ctx); err != nil {
-		return "", err
-	}
-	if err := c.keepPooler(ctx, session); err != nil {
-		return "", err
-	}
-	if err := c.keepSlots(ctx, session, c.slots()); err != nil {
-		return "", err
-	}
-	start, err := session.OldestWAL(ctx)
-	if err != nil {
-		return "", err
-	}
-	c.boundLink(ctx, session)
-	c.reportKeptWAL(ctx, session)
-	c.done, c.primary = time.Now(), true
-	return start.String(), nil
+	return oldest, c.did(each(
+		func() error { return session.EnsureReplication(ctx) },
+		func() error { return session.KeepMaintenance(ctx) },
+		func() error { return session.EnsurePooler(ctx, c.config().Pooler) },
+		func() error { return c.makeSlots(ctx, session) },
+		func() error { return c.letWALGo(ctx, session) },
+		func() error {
+			start, err := session.OldestWAL(ctx)
+			if err == nil {
+				oldest = start.String()
+			}
+			return err
+		},
+		func() error { c.boundLink(ctx, session); return nil },
+		func() error { c.reportKeptWAL(ctx, session); return nil },
+	))
 }
 
 // afterPromotion makes the slots of the standbys: what a look at the standby before has removed is missing.
@@ -83,11 +79,17 @@ func (c *chores) afterPromotion(ctx context.Context, session choreSession) error
 	if c.primary {
 		return nil
 	}
-	if err := c.keepSlots(ctx, session, c.slots()); err != nil {
-		return err
-	}
-	c.primary = true
-	return nil
+	return each(
+		func() error { return c.makeSlots(ctx, session) },
+		func() error { return c.letWALGo(ctx, session) },
+	)
+}
+
+// makeSlots makes those of a primary.
+func (c *chores) makeSlots(ctx context.Context, session choreSession) error {
+	err := c.keepSlots(ctx, session, c.slots())
+	c.primary = c.primary || err == nil
+	return err
 }
 
 // boundLink gives a link up that keeps too much WAL. Where that fails it is tried again at the next time.
@@ -142,19 +144,21 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 		return nil
 	}
 	c.primary = false
-	if err := c.keepSlots(ctx, session, nil); err != nil {
-		return err
-	}
-	if streams {
-		synced, err := session.KeepLinkSlots(ctx)
-		if err != nil {
-			return err
-		}
-		c.linked.Store(synced)
-	}
 	c.report(nil)
-	c.done = time.Now()
-	return nil
+	return c.did(each(
+		func() error { return c.keepSlots(ctx, session, nil) },
+		func() error { return c.letWALGo(ctx, session) },
+		func() error {
+			if !streams {
+				return nil
+			}
+			synced, err := session.KeepLinkSlots(ctx)
+			if err == nil {
+				c.linked.Store(synced)
+			}
+			return err
+		},
+	))
 }
 
 // due says that it is time, or that there is a new archive: until its slot is there, nothing keeps the WAL for it. New
@@ -164,27 +168,18 @@ func (c *chores) due() bool {
 	return time.Since(c.done) > choreInterval || c.archives != (config.Archive != nil) || c.pooler != config.Pooler
 }
 
-// postpone has them done again after a while: they were refused.
-func (c *chores) postpone() { c.done = time.Now() }
-
-// keepPooler lets poolers log in where there are any.
-func (c *chores) keepPooler(ctx context.Context, session choreSession) error {
-	wanted := c.config().Pooler
-	if err := session.EnsurePooler(ctx, wanted); err != nil {
-		return err
+// did notes that they were done, also those that the server has refused: they are done again after a while.
+func (c *chores) did(err error) error {
+	if err == nil || postgres.RefusesBesides(err) {
+		config := c.config()
+		c.done, c.archives, c.pooler = time.Now(), config.Archive != nil, config.Pooler
 	}
-	c.pooler = wanted
-	return nil
+	return err
 }
 
-// keepSlots makes the slots there are to be, and lets go of the WAL that is archived.
+// keepSlots makes the slots there are to be, and removes others of ours.
 func (c *chores) keepSlots(ctx context.Context, session choreSession, slots []string) error {
-	archives := c.config().Archive != nil
-	if err := session.EnsureSlots(ctx, WithArchive(c.config(), slots)); err != nil {
-		return err
-	}
-	c.archives = archives
-	return c.letWALGo(ctx, session)
+	return session.EnsureSlots(ctx, WithArchive(c.config(), slots))
 }
 
 // letWALGo lets the server remove what is archived. Every instance keeps it until

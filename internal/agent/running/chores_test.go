@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -22,7 +24,8 @@ import (
 // choreLog is a session that notes what is done by it.
 type choreLog struct {
 	done   []string
-	broken string
+	// broken is what fails, refused what the server refuses.
+	broken, refused string
 	kept   postgres.KeptWAL
 	synced bool
 }
@@ -66,6 +69,9 @@ func (l *choreLog) note(what string) error {
 	l.done = append(l.done, what)
 	if l.broken != "" && strings.HasPrefix(what, l.broken) {
 		return errors.New("broken")
+	}
+	if l.refused != "" && strings.HasPrefix(what, l.refused) {
+		return &pgconn.PgError{Code: "53400"}
 	}
 	return nil
 }
@@ -245,5 +251,90 @@ func TestWhatALinkKeepsIsBounded(t *testing.T) {
 	session = &choreLog{}
 	if _, err := c.ofPrimary(t.Context(), session); err != nil || slices.Contains(session.done, "bound 0") {
 		t.Errorf("where the size is not known it did %q, %v", session.done, err)
+	}
+}
+
+// What the server refuses keeps nothing else from being done: what is archived is let go of though a slot can't be made,
+// or the volume would get full. All of it is done again after a while, and not at each look.
+func TestEachChoreIsDoneThoughAnotherIsRefused(t *testing.T) {
+	archive := "slots db_1 " + naming.SlotArchive
+	advance := "advance " + naming.SlotArchive + " 0/5000000"
+	primary := []string{"role", "maintenance", "pooler", archive, advance, "oldest", "bound 7", "kept"}
+	standby := []string{"slots " + naming.SlotArchive, advance, "link"}
+	for _, refused := range append(slices.Concat(primary, standby), "") {
+		synctest.Test(t, func(t *testing.T) {
+			c, archives := chored()
+			*archives, c.linkMost = true, func() int64 { return 7 }
+			config := c.config
+			c.config = func() protocol.Config {
+				out := config()
+				out.Pooler = true
+				return out
+			}
+			do := func(when string, primary bool, want []string) {
+				t.Helper()
+				session, err := &choreLog{refused: refused}, error(nil)
+				if primary {
+					_, err = c.ofPrimary(t.Context(), session)
+				} else {
+					err = c.ofStandby(t.Context(), session, true)
+				}
+				told := slices.ContainsFunc(want, func(what string) bool {
+					return what == refused && what != "kept" && !strings.HasPrefix(what, "bound")
+				})
+				if !slices.Equal(session.done, want) || (err != nil) != told {
+					t.Errorf("%q is refused, %s: it did %q, want %q: %v", refused, when, session.done, want, err)
+				}
+			}
+			do("at first", true, primary)
+			soon := []string(nil)
+			if strings.HasPrefix(refused, "slots") && slices.Contains(primary, refused) {
+				soon = []string{archive, advance} // until a primary has made them
+			}
+			do("soon after", true, soon)
+			time.Sleep(choreInterval + time.Second)
+			do("later", true, primary)
+			time.Sleep(choreInterval + time.Second)
+			do("as a standby", false, standby)
+			do("soon after that", false, nil)
+		})
+	}
+}
+
+// A primary that was just promoted, and whose slots are refused, tries them again at each look, and does the other
+// chores when they are due.
+func TestSlotsThatAreRefusedPutOffNoOtherChore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := chored()
+		if err := c.ofStandby(t.Context(), &choreLog{}, true); err != nil {
+			t.Fatal(err)
+		}
+		session := &choreLog{refused: "slots"}
+		for range 30 {
+			time.Sleep(lookInterval)
+			_, _ = c.ofPrimary(t.Context(), session)
+		}
+		if !slices.Contains(session.done, "role") {
+			t.Errorf("it did %q", session.done)
+		}
+	})
+}
+
+// What is no refusal ends what is done, and is what is told: it is no sign of life beside a refusal.
+func TestOneThatDoesNotAnswerIsNoRefusal(t *testing.T) {
+	refusal := error(&pgconn.PgError{Code: "53400"})
+	did := 0
+	do := func(err error) func() error { return func() error { did++; return err } }
+	err := each(do(nil), do(refusal), do(context.DeadlineExceeded), do(nil))
+	if !errors.Is(err, context.DeadlineExceeded) || postgres.RefusesBesides(err) || did != 3 {
+		t.Errorf("%d were done: %v", did, err)
+	}
+	if err := each(do(refusal), do(nil), do(refusal)); !postgres.RefusesBesides(err) {
+		t.Errorf("two refusals are %v", err)
+	}
+	for _, both := range []error{errors.Join(refusal, context.DeadlineExceeded), nil} {
+		if postgres.RefusesBesides(both) {
+			t.Errorf("%v passes for a refusal", both)
+		}
 	}
 }

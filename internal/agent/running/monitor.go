@@ -221,11 +221,8 @@ func (t *monitor) observe(ctx context.Context) error {
 // tend does the chores of a server's role, and looks at what is particular to it, also where it refuses a chore.
 func (t *monitor) tend(ctx context.Context, state postgres.State, primary bool) error {
 	oldest, refused := t.upkeep(ctx, primary, state.Streaming)
-	if refused != nil {
-		if !postgres.RefusesBesides(refused) {
-			return refused
-		}
-		t.chores.postpone()
+	if refused != nil && !postgres.RefusesBesides(refused) {
+		return refused
 	}
 	if err := t.observeRole(ctx, state, primary, oldest); err != nil {
 		return err
@@ -271,19 +268,23 @@ func (t *monitor) update(ctx context.Context) error {
 		}
 	}
 	t.presented.observe(ctx)
+	return each(
+		func() error { return t.configure(ctx) },
+		func() error { return t.spareRoom(ctx) },
+		func() error { return t.observeIdle(ctx) },
+		func() error { return t.endClients(ctx) },
+	)
+}
+
+// configure has the server run with what is configured, and looks whether sessions begin so.
+func (t *monitor) configure(ctx context.Context) error {
 	if err := t.config.apply(ctx, t.session); err != nil {
 		return err
 	}
 	if err := t.config.prove(ctx, t.session); err != nil {
 		t.log.Warn("it is not known whether sessions begin with the configuration", "error", err.Error())
 	}
-	if err := t.spareRoom(ctx); err != nil {
-		return err
-	}
-	if err := t.observeIdle(ctx); err != nil {
-		return err
-	}
-	return t.endClients(ctx)
+	return nil
 }
 
 // upkeep does what is to be done with a server now and then. Of a primary it tells where the oldest WAL begins, ""

@@ -532,6 +532,25 @@ func TestAServerWhoseVolumeGetsFull(t *testing.T) {
 	}
 }
 
+// What is to be done with a server whose volume gets full, and with one that lets no client in, is done though it refuses
+// to say what is in its configuration.
+func TestWritersAreEndedThoughTheConfigurationIsRefused(t *testing.T) {
+	w := watch(t, &answering{clients: 1}, true)
+	closeFiles(t, w)
+	w.checkpoint = func() {}
+	config, refused := w.config, &settings{reads: &pgconn.PgError{Code: "42501"}}
+	w.monitor.wanted = func() protocol.Config { return protocol.Config{Closed: true} }
+	w.config.wanted = func() protocol.Config { return protocol.Config{Revision: "2"} }
+	w.monitor.server = configurable{w.server, refused}
+	w.session = configurable{w.server, refused}
+	config.settings.Sparing, config.settings.Closed, config.shut = &postgres.Sparing{}, true, time.Now()
+	w.observeOnce(t.Context())
+	if w.board.Get().Reason != ReasonRefuses || len(w.server.ended) != 1 || w.server.clients != 0 {
+		t.Errorf("it says %+v, has ended those who write %d times, and left %d clients", w.board.Get(),
+			len(w.server.ended), w.server.clients)
+	}
+}
+
 // onABusyMachine watches the server of a primary where tasks wait all the time, by the kernel's word.
 func onABusyMachine(t *testing.T, server *answering) *watched {
 	t.Helper()

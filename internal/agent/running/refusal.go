@@ -14,6 +14,20 @@ type loginRefused struct{ error }
 // Unwrap is PostgreSQL's error.
 func (e loginRefused) Unwrap() error { return e.error }
 
+// each does one thing after the other, also after one that the server has refused: none of them rests on another one.
+// What is no refusal ends that and alone is told, for it says that the server does not answer.
+func each(things ...func() error) error {
+	var refused []error
+	for _, do := range things {
+		err := do()
+		if err != nil && !postgres.RefusesBesides(err) {
+			return err
+		}
+		refused = append(refused, err)
+	}
+	return errors.Join(refused...)
+}
+
 // enter proves that a new session can be had: the postmaster may hang though
 // the sessions there are go on. One that answers, and refuses, lives. What somebody has written into its catalog is
 // undone. Where it refuses sessions that load something, as clients' do, and lets one in that does not, it is judged
@@ -22,7 +36,7 @@ func (t *monitor) enter(ctx context.Context) error {
 	err := t.server.ProveLogin(ctx)
 	if postgres.RefusesUs(err) {
 		t.log.Warn("the server refuses sessions of the agent: it is told to let them in again", "error", err.Error())
-		if err := t.session.KeepMaintenance(ctx); err != nil {
+		if err := t.session.KeepMaintenance(ctx); err != nil && !postgres.RefusesBesides(err) {
 			return err
 		}
 		if err = t.server.ProveLogin(ctx); postgres.RefusesUs(err) {
