@@ -39,7 +39,8 @@ type answering struct {
 	// busy says that it does what its role asks, and is slow with the rest; unwilling why it refuses the rest.
 	busy      bool
 	unwilling error
-	noSlots   error // why it makes none
+	// noSlots is why it makes none, noIdle why it does not say for how long no client has done anything.
+	noSlots, noIdle error
 }
 
 func (s *answering) Connect(ctx context.Context) (Session, error) {
@@ -117,7 +118,7 @@ func (s *answering) NotIn(_ context.Context, pids []int) ([]int, error) { return
 
 // Idle is of clients that have never done anything.
 func (s *answering) Idle(context.Context) (time.Duration, bool, error) {
-	return s.idle, s.idle > 0, nil
+	return s.idle, s.idle > 0, s.noIdle
 }
 
 // EndMisled ends all that are there.

@@ -23,11 +23,11 @@ import (
 
 // choreLog is a session that notes what is done by it.
 type choreLog struct {
-	done   []string
+	done []string
 	// broken is what fails, refused what the server refuses.
 	broken, refused string
-	kept   postgres.KeptWAL
-	synced bool
+	kept            postgres.KeptWAL
+	synced          bool
 }
 
 // For whom much WAL is kept is said, in whole segments. Where that can't be seen, what was said stays, and the primary

@@ -154,8 +154,11 @@ func (t *monitor) observeOnce(ctx context.Context) {
 		t.looks.tended = time.Now()
 	}
 	refused := t.refuses(err)
-	if refused {
+	switch {
+	case refused:
 		t.reportRefusal(err)
+	case err == nil && t.looks.observed:
+		t.reportAnswer()
 	}
 	if err == nil || refused || postgres.TooManyClients(err) {
 		t.looks.failures = 0
@@ -455,7 +458,6 @@ func (t *monitor) isReady(before *protocol.Status, role protocol.Role, streams b
 
 // reportState makes the instance ready: its server has just done what its role asks.
 func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
-	following := t.standing.following().Leader
 	t.status.Change(func(s *protocol.Status) {
 		if t.ending.Load() {
 			return
@@ -465,13 +467,6 @@ func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys
 			t.log.Info("the server answers", "role", string(role), "ready", ready)
 		}
 		s.Role, s.Ready = role, ready
-		if slices.Contains([]string{ReasonNotAnswering, ReasonRefuses}, s.Reason) {
-			s.Reason, s.Message = "Answers", "the server answers again"
-		}
-		expected := s.Reason == "Follower" || s.Reason == "Answers" // else there is a better reason
-		if role == protocol.RoleStandby && !s.Ready && following != "" && expected {
-			s.Reason, s.Message = ReasonNotStreaming, "does not stream from "+following+" yet"
-		}
 		s.ServerVersion, s.SystemIdentifier, s.Timeline = state.Version, state.SystemIdentifier, state.Timeline
 		s.LSN, s.Streaming, s.Standbys, s.Started = state.LSN, state.Streaming, standbys, state.Started
 		if oldest != "" {

@@ -217,6 +217,43 @@ func TestWhatIsRefusedIsPutRight(t *testing.T) {
 	})
 }
 
+// As long as a server refuses something, its status says so, and nothing else between: whoever is told of changes is
+// not told the same again and again.
+func TestAServerThatRefusesSaysOneThing(t *testing.T) {
+	refusal := &pgconn.PgError{Code: "42501"}
+	for name, change := range map[string]func(*answering){
+		"a chore":            func(s *answering) { s.noSlots = refusal },
+		"who streams":        func(s *answering) { s.unwilling = refusal },
+		"what is configured": func(s *answering) { s.noIdle = refusal },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t, &answering{}, true)
+				var said []string
+				say := func() { said = append(said, w.board.Get().Reason) }
+				w.monitor.publish = func(protocol.Role) { say() } // in the middle of a look
+				w.monitor.wanted = func() protocol.Config { return protocol.Config{Idles: true} }
+				change(w.server)
+				w.observeOnce(t.Context())
+				said = nil
+				for range 3 {
+					time.Sleep(time.Minute) // the chores are due again
+					w.observeOnce(t.Context())
+					say()
+				}
+				if slices.ContainsFunc(said, func(reason string) bool { return reason != ReasonRefuses }) {
+					t.Errorf("it says %q", said)
+				}
+				w.server.noSlots, w.server.unwilling, w.server.noIdle = nil, nil, nil
+				time.Sleep(time.Minute)
+				if w.observeOnce(t.Context()); w.board.Get().Reason != "Answers" {
+					t.Errorf("in the end it says %q", w.board.Get().Reason)
+				}
+			})
+		})
+	}
+}
+
 // Who streams from a primary is seen though it refuses a chore; where that itself is refused, nobody is seen to.
 func TestWhoStreamsIsSeenThoughAChoreIsRefused(t *testing.T) {
 	refusal := &pgconn.PgError{Code: "53400", Message: "all replication slots are in use"}

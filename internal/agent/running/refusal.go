@@ -3,6 +3,7 @@ package running
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -80,6 +81,24 @@ func (t *monitor) reportRefusal(err error) {
 		s.Reason, s.Message = ReasonRefuses, message
 		if !t.looks.observed {
 			s.Streaming, s.Standbys, s.Ready = false, nil, s.Ready && primary
+		}
+	})
+}
+
+// reportAnswer says of a server which has done all that it was asked for in a look that it answers, or what it does not
+// do yet. Before the end of the look that is not known: what is still to come may be refused, as in the look before.
+func (t *monitor) reportAnswer() {
+	following := t.standing.following().Leader
+	t.status.Change(func(s *protocol.Status) {
+		if t.ending.Load() {
+			return
+		}
+		if slices.Contains([]string{ReasonNotAnswering, ReasonRefuses}, s.Reason) {
+			s.Reason, s.Message = "Answers", "the server answers again"
+		}
+		expected := s.Reason == "Follower" || s.Reason == "Answers" // else there is a better reason
+		if s.Role == protocol.RoleStandby && !s.Ready && following != "" && expected {
+			s.Reason, s.Message = ReasonNotStreaming, "does not stream from "+following+" yet"
 		}
 	})
 }
