@@ -3,6 +3,7 @@ package running
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"toban.dev/internal/postgres"
@@ -25,31 +26,60 @@ func (c *configuration) prove(ctx context.Context, session configSession) error 
 	if postgres.Refuses(refusal) {
 		refusal = c.login(ctx)
 	}
+	before := c.suspected()
 	switch {
+	case refusal == nil && before != nil:
+		if c.judge(turn) {
+			c.blame(before, tried)
+		}
+		return nil
 	case refusal == nil:
 		return c.pass(ctx, session, tried, turn)
 	case !postgres.Refuses(refusal):
 		return nil
 	}
-	for _, former := range c.formers(tried) {
-		if done, err := c.comeBack(ctx, session, former, tried, refusal); done || err != nil {
+	s := &suspicion{tried: tried, refusal: refusal}
+	if before != nil {
+		s = &suspicion{before.tried, before.refusal, append(slices.Clone(before.refused), tried.Revision)}
+	}
+	return c.tryFormers(ctx, session, s)
+}
+
+// suspicion is of a configuration under which sessions are refused, until it is known whether they are under others.
+type suspicion struct {
+	tried   candidate
+	refusal error
+	// refused are the former ones under which they are refused too.
+	refused []string
+}
+
+// tryFormers has the server come back to a former configuration under which sessions begin. Where there is none, it
+// goes on with the one that was suspected.
+func (c *configuration) tryFormers(ctx context.Context, session configSession, s *suspicion) error {
+	for _, former := range c.formers(s.tried) {
+		if slices.Contains(s.refused, former.Revision) {
+			continue
+		}
+		if done, err := c.comeBack(ctx, session, former, s); done || err != nil {
 			return err
 		}
+		s.refused = append(s.refused, former.Revision)
 	}
-	turn, err := c.turnTo(ctx, session, tried)
+	turn, err := c.turnTo(ctx, session, s.tried)
 	if err != nil {
 		return err
 	}
 	c.judge(turn)
 	c.acquit()
-	c.log.Warn("new sessions are refused, whatever the configuration", "error", refusal.Error())
+	c.log.Warn("new sessions are refused, whatever the configuration", "error", s.refusal.Error())
 	return nil
 }
 
 // comeBack has the server go on with a former configuration, if sessions begin under it. It is done too where that
-// can't be said: what is wanted is tried anew then.
+// can't be said, because it has no room or does not answer: until it can, the server goes on so, and the configuration
+// that is suspected is not tried anew. To and fro, each look would cost it two reloads while it has most to do.
 func (c *configuration) comeBack(
-	ctx context.Context, session configSession, former, tried candidate, refusal error,
+	ctx context.Context, session configSession, former candidate, s *suspicion,
 ) (done bool, err error) {
 	turn, err := c.turnTo(ctx, session, former)
 	var rejected *postgres.RejectedError
@@ -63,16 +93,37 @@ func (c *configuration) comeBack(
 	if postgres.Refuses(again) {
 		return false, nil
 	}
-	if again != nil || !c.judge(turn) {
+	if again != nil {
+		c.suspect(s)
 		return true, nil
 	}
+	if c.judge(turn) {
+		c.blame(s, former)
+	}
+	return true, nil
+}
+
+// blame rejects a configuration: sessions begin under a former one.
+func (c *configuration) blame(s *suspicion, former candidate) {
 	if former.Revision == revisionDefaults {
 		c.forget()
 	}
-	if tried.Revision == c.wanted().Revision { // else it is rejected already, or no more wanted
-		c.report.refuse(tried.Revision, postgres.RejectedByLogin(refusal))
+	if s.tried.Revision == c.wanted().Revision { // else it is rejected already, or no more wanted
+		c.report.refuse(s.tried.Revision, postgres.RejectedByLogin(s.refusal))
 	}
-	return true, nil
+}
+
+// suspect notes a suspicion, and suspected is the one there is, nil for none.
+func (c *configuration) suspect(s *suspicion) {
+	c.files.Lock()
+	defer c.files.Unlock()
+	c.suspicion = s
+}
+
+func (c *configuration) suspected() *suspicion {
+	c.files.Lock()
+	defer c.files.Unlock()
+	return c.suspicion
 }
 
 // pass notes that sessions begin. Where nothing waits for a restart, the configuration is the one to come back to; else
@@ -102,7 +153,7 @@ func (c *configuration) judge(turn int) bool {
 	if c.turns != turn {
 		return false
 	}
-	c.judged, c.since = true, time.Now()
+	c.judged, c.since, c.suspicion = true, time.Now(), nil
 	return true
 }
 

@@ -129,6 +129,8 @@ type judgement struct {
 	since  time.Time
 	// innocent says that sessions are refused under others too.
 	innocent bool
+	// suspicion is of another configuration, which is not run with meanwhile; nil for none.
+	suspicion *suspicion
 }
 
 // isRefusal says that PostgreSQL has refused a configuration, or has ended with it. That it has not answered is none.
@@ -237,6 +239,9 @@ func (c *configuration) toRun(config protocol.Config) (candidate, error) {
 	if wanted.Revision == c.runs.Revision {
 		return wanted, nil
 	}
+	if c.suspicion != nil && c.suspicion.tried.Revision == wanted.Revision {
+		return c.runs, nil
+	}
 	settings, err := c.settingsOf(wanted)
 	if err != nil {
 		return candidate{}, err
@@ -268,6 +273,9 @@ func (c *configuration) adopt(
 	pending, err := session.PendingRestart(ctx)
 	if err != nil {
 		return err
+	}
+	if runs.Revision != c.runs.Revision {
+		c.suspicion = nil // another one is wanted than the one that is suspected
 	}
 	c.run(settings, runs)
 	c.report.pending(pending)

@@ -453,6 +453,57 @@ func TestWhatWasGoodIsNotForgottenForNoAnswer(t *testing.T) {
 	})
 }
 
+// While it can't be said whether sessions begin under a former configuration, the server goes on with that, and is not
+// reloaded to and fro. What is refused is known as soon as it can be said, or another configuration is wanted.
+func TestAServerThatIsFullIsNotReloadedToAndFro(t *testing.T) {
+	full := &pgconn.PgError{Code: "53300"}
+	for name, c := range map[string]struct {
+		refused             []string // what no session begins with, once it is not full any more
+		another             bool     // a third configuration is wanted then
+		runs, rejected      string
+		reloads, afterwards int
+	}{
+		"the former one is good": {[]string{"2MB"}, false, "1", "2", 2, 2},
+		"it is not":              {[]string{"2MB", "1MB"}, false, revisionDefaults, "2", 2, 3},
+		"none is":                {[]string{"2MB", "1MB", ""}, false, "2", "", 2, 4},
+		"another is wanted":      {[]string{"2MB"}, true, "3", "", 2, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config, server, board := configured1(t)
+				server.refuses = func(runs postgres.Settings) error {
+					if err := withoutLibrary("2MB")(runs); err != nil {
+						return err
+					}
+					return full
+				}
+				for range 5 {
+					server.follows(t, config)
+				}
+				if now := board.Get(); server.reloads != c.reloads || now.RejectedRevision != "" || config.judged {
+					t.Errorf("while it is full it was reloaded %d times, and says %+v", server.reloads, now)
+				}
+				server.refuses = withoutLibrary(c.refused...)
+				if c.another {
+					config.wanted = func() protocol.Config {
+						return protocol.Config{Revision: "3", Parameters: map[string]string{"work_mem": "3MB"}}
+					}
+				}
+				for range 3 {
+					server.follows(t, config)
+				}
+				if now := board.Get(); server.reloads != c.afterwards || now.ConfigRevision != c.runs ||
+					now.RejectedRevision != c.rejected || !config.judged {
+					t.Errorf("then it was reloaded %d times, and says %+v", server.reloads, now)
+				}
+				if good, _ := config.good.load(); c.another && good.Revision != "3" {
+					t.Errorf("to come back to is %q", good.Revision)
+				}
+			})
+		})
+	}
+}
+
 // A server that is full, or does not answer, says nothing of its configuration: it is judged when it does.
 func TestNoAnswerIsNoJudgement(t *testing.T) {
 	for name, refusal := range map[string]error{
