@@ -190,10 +190,11 @@ func (s *Session) wakeStartup(ctx context.Context) error {
 // them, and says how many. A startup process that waits for a reader does so by
 // the limits it had when it began to wait: it does not see a reload before it is
 // done (ResolveRecoveryConflictWithVirtualXIDs in standby.c), so with -1 that would last
-// for as long as the reader does.
+// for as long as the reader does. One whose activity is not tracked may have a transaction.
 func (s *Session) EndReaders(ctx context.Context) (n int, err error) {
 	const statement = `select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity
-		where backend_type = 'client backend' and xact_start is not null and pid <> pg_backend_pid()
+		where backend_type = 'client backend' and (xact_start is not null or state = 'disabled')
+		and pid <> pg_backend_pid()
 		and exists (select from pg_stat_activity where backend_type = 'startup'
 			and (wait_event like 'RecoveryConflict%' or wait_event_type in ('Lock', 'BufferPin')))`
 	return sql.Value[int](ctx, s.conn, "end the readers that replay waits for", statement)

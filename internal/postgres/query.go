@@ -313,11 +313,12 @@ func (s *Session) EndMisled(ctx context.Context) (n int, err error) {
 
 // EndWriters ends the sessions of all but our own roles that write in a transaction begun before a moment, or with
 // reads all that do anything, and says how many there were. They are ended, and what they do is not only cancelled: a
-// commit that waits for standbys would be told to its client as committed.
+// commit that waits for standbys would be told to its client as committed. When a transaction began is not known of one
+// whose activity is not tracked: it is ended while it writes.
 func (s *Session) EndWriters(ctx context.Context, begun time.Time, reads bool) (n int, err error) {
 	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
 		where backend_type = 'client backend' and not usename = any ($3)
-		and (backend_xid is not null and xact_start < $1 or $2 and state = 'active')) ended`
+		and (backend_xid is not null and (xact_start < $1 or xact_start is null) or $2 and ` + sql.Busy + `)) ended`
 	return sql.Value[int](ctx, s.conn, "end the sessions that write", query, begun, reads, ownRoles)
 }
 

@@ -90,6 +90,11 @@ const Clients = `backend_type in ('client backend', 'walsender') and state is di
 	and not coalesce(usename in ('toban_replication', 'toban_backup', 'toban_link', 'toban_metrics')
 		or usename = 'postgres' and starts_with(application_name, '` + Application + `'), false)`
 
+// Busy says of a row of pg_stat_activity that its session does something at the moment. Where a session, its role, its
+// database or the server has track_activities = off, its state is 'disabled' and no time of it is known. Then it counts
+// while it has a snapshot, as every statement has that reads or writes.
+const Busy = `(state in ('active', 'fastpath function call') or state = 'disabled' and backend_xmin is not null)`
+
 // OptionsVariable gives settings to a session of psql, or of another one of PostgreSQL's programs, in its environment
 // (PostgreSQL 17 documentation, 34.1.2, "options": spaces separate options, and stand behind a backslash in one).
 func OptionsVariable(settings map[string]string) string {

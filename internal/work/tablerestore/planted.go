@@ -19,10 +19,16 @@ import (
 // lentPatience is for transactions that were under way when what was lent was taken back.
 const lentPatience = time.Minute
 
-// underWay says that transactions of some roles are under way that began before a time and may have made something.
+// transactions are those that are under way. Each has its lock, whether or not its session's activity is tracked.
+const transactions = `select coalesce(array_agg(virtualtransaction), '{}') from pg_locks
+	where locktype = 'virtualxid' and virtualxid = virtualtransaction`
+
+// underWay says that some of them are under way yet, are of some roles, and may have made something.
 const underWay = `select exists (select from pg_stat_activity a join pg_roles r on r.oid = a.usesysid
-	where a.datname = current_database() and a.pid <> pg_backend_pid() and a.xact_start < $2
-	and (a.backend_xid is not null or a.state = 'active') and not r.rolsuper
+	join pg_locks l on l.pid = a.pid and l.locktype = 'virtualxid' and l.virtualxid = any($2::text[])
+	and l.virtualxid = l.virtualtransaction
+	where a.datname = current_database() and a.pid <> pg_backend_pid()
+	and (a.backend_xid is not null or ` + sql.Busy + `) and not r.rolsuper
 	and exists (select from unnest($1::text[]) o where pg_has_role(r.oid, o, 'member')))`
 
 // made are the objects in a schema, each as DROP names it, but for those that are there with others: with an extension,
@@ -84,7 +90,7 @@ func (r *run) dropPlanted(ctx context.Context, d *dumped, lent []string) error {
 
 // awaitLent waits until nobody can commit any more what he has made in a schema that was lent to him.
 func awaitLent(ctx context.Context, conn *pgx.Conn, lent []string) error {
-	since, err := sql.Value[time.Time](ctx, conn, "ask for the time", "select clock_timestamp()")
+	since, err := sql.Value[[]string](ctx, conn, "ask which transactions are under way", transactions)
 	if err != nil {
 		return err
 	}

@@ -20,10 +20,15 @@ const plants = `create function SCHEMA.upper(varchar) returns text language sql 
 // uses the schema would call it. That goes also for what they commit later.
 func TestWhatSomebodyMakesInASchemaThatIsLoadedDoesNotStay(t *testing.T) {
 	stories := map[string]func(*pair){}
-	for name, late := range map[string]bool{"at once": false, "committed late": true} {
+	for name, late := range map[string]bool{
+		"at once": false, "committed late": true, "committed late, and not tracked": true,
+	} {
 		stories[name] = func(p *pair) {
 			p.was(sales)
 			p.primary.Do(p.T, "postgres", "alter role other login")
+			if strings.Contains(name, "not tracked") {
+				p.primary.Do(p.T, "postgres", "alter role other set track_activities = off")
+			}
 			o, committed := p.schema(false), (chan struct{})(nil)
 			o.At = func(point string) {
 				if point == "staged" {

@@ -175,6 +175,14 @@ func TestAPromotedStandbySaysItsTimelineAndTheOthersFollow(t *testing.T) {
 }
 
 func TestReplayThatWaitsForAReaderGoesOnWhenReadersAreEnded(t *testing.T) {
+	for _, tracked := range []string{"on", "off"} {
+		t.Run("track_activities "+tracked, func(t *testing.T) { endsReaders(t, tracked) })
+	}
+}
+
+// endsReaders has replay wait for a reader whose activity is tracked or not.
+func endsReaders(t *testing.T, tracked string) {
+	t.Helper()
 	primary, standbys := pair(t, 1)
 	standby := standbys[0]
 	standby.patient = true
@@ -183,7 +191,9 @@ func TestReplayThatWaitsForAReaderGoesOnWhenReadersAreEnded(t *testing.T) {
 	standby.eventually("it has the table", func() bool { return standby.ask("select to_regclass('t')") != "" })
 	reader := standby.dial()
 	defer reader.Close(context.Background()) // and not by the garbage collector, before its time
-	_, err := reader.Exec(t.Context(), "begin isolation level repeatable read")
+	_, err := reader.Exec(t.Context(), "set track_activities = "+tracked)
+	must(t, err)
+	_, err = reader.Exec(t.Context(), "begin isolation level repeatable read")
 	must(t, err)
 	_, err = reader.Exec(t.Context(), "select count(*) from t")
 	must(t, err)
