@@ -46,6 +46,21 @@ func (p *Process) StopReceiving(ctx context.Context) error {
 	}
 }
 
+// KillReceiver kills the WAL receiver, and with it ends all else of the server but the postmaster, which begins anew: for
+// one that hangs, and so does not end by itself. What it has said to have on disk is there.
+func (p *Process) KillReceiver() error {
+	pids, err := children(p.process.Pid)
+	if err != nil {
+		return fmt.Errorf("kill the WAL receiver: %w", err)
+	}
+	for _, pid := range pids {
+		if isReceiver(title(pid)) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already: as well
+		}
+	}
+	return nil
+}
+
 // receivers are those of a postmaster's children that receive WAL, or may be
 // about to: they are so young that they do not show yet what they are.
 // Receivers are told to end.

@@ -25,8 +25,8 @@ type State struct {
 	// it was started; it may be in the middle of a record. Replayed is the end of the
 	// last record that it has replayed. A primary has neither.
 	Received, Replayed string
-	// Streaming says whether a standby's WAL receiver streams.
-	Streaming bool
+	// Streaming says whether a standby's WAL receiver streams, and Hangs that it does not, though it may say so.
+	Streaming, Hangs bool
 	// Took is how long the server took for what waits for no disk.
 	Took time.Duration
 	// Started tells this run of the server from any other of the instance: when its postmaster began, in microseconds.
@@ -37,6 +37,7 @@ type State struct {
 // the last checkpoint, which is an older one for a while after a promotion.
 // Recovery is looked at once, before the rest: it ends and never comes back, so
 // what only a primary may be asked is not asked of a standby.
+// A receiver that hears nothing for wal_receiver_timeout ends by itself. One that is still there then hangs.
 const stateQuery = `
 with role as materialized (select pg_is_in_recovery() as recovers)
 select split_part(current_setting('server_version'), ' ', 1),
@@ -50,6 +51,8 @@ select split_part(current_setting('server_version'), ' ', 1),
        case when recovers then pg_last_wal_receive_lsn() end::text,
        case when recovers then pg_last_wal_replay_lsn() end::text,
        coalesce((select status = 'streaming' from pg_stat_wal_receiver), false),
+       coalesce((select wait > '0' and last_msg_receipt_time < clock_timestamp() - wait - '5 s'::interval
+            from pg_stat_wal_receiver, (select current_setting('wal_receiver_timeout')::interval as wait) w), false),
        (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text
 from role`
 
@@ -87,11 +90,11 @@ func (s *Session) live(ctx context.Context) (state State, timeline *wal.Timeline
 	var lsn, received, replayed *string
 	began := time.Now()
 	err = s.conn.QueryRow(ctx, stateQuery).Scan(&state.Version, &state.InRecovery, &timeline,
-		&lsn, &received, &replayed, &state.Streaming, &state.Started)
+		&lsn, &received, &replayed, &state.Streaming, &state.Hangs, &state.Started)
 	if err != nil {
 		return State{}, nil, fmt.Errorf("ask the server for its state: %w", err)
 	}
-	state.Took = time.Since(began)
+	state.Took, state.Streaming = time.Since(began), state.Streaming && !state.Hangs
 	state.LSN, state.Received, state.Replayed = orEmpty(lsn), orEmpty(received), orEmpty(replayed)
 	return state, timeline, nil
 }

@@ -187,6 +187,9 @@ func (p *process) replayOn() {
 	}
 }
 
+// KillReceiver is postgres.Process's: none hangs here.
+func (p *process) KillReceiver() error { return nil }
+
 // StopReceiving is postgres.Process's.
 func (p *process) StopReceiving(ctx context.Context) error {
 	p.w.mutex.Lock()

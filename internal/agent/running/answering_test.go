@@ -173,7 +173,11 @@ type process struct {
 	done chan struct{}
 	// logins is how many are logging in, of which one ends each time that they are told to; nil for none.
 	logins *int
+	// killed is how often its receiver was killed; nil where no test asks.
+	killed *int
 }
+
+func (p process) KillReceiver() error { *p.killed++; return nil }
 
 func (p process) EndLogins(time.Duration, func([]int) ([]int, error)) (n int, err error) {
 	if p.logins != nil && *p.logins > 0 {

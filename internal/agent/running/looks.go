@@ -21,6 +21,20 @@ type looks struct {
 	tended, answered time.Time
 	// observed says that in this look it was seen what is particular to its role.
 	observed bool
+	// hangs are the looks in a row in which a standby's receiver was seen to hang.
+	hangs int
+}
+
+// hangingLooks are those after which a receiver that hangs is killed. Where the clock, or the machine, has made a jump,
+// one that is well looks so too, until it has noticed.
+const hangingLooks = 5
+
+// hang notes whether a standby's receiver hangs, and says whether it is to be killed.
+func (l *looks) hang(hangs bool) bool {
+	if l.hangs++; !hangs {
+		l.hangs = 0
+	}
+	return l.hangs > 0 && l.hangs%hangingLooks == 0
 }
 
 // deadline is how long a look may take. On a busy machine one long look is better than several short ones: each that is

@@ -354,6 +354,12 @@ func (t *monitor) observeLateness(state postgres.State, received wal.LSN) {
 // observeStandby notes how far a standby is. One that follows nobody, or that has lost its leader, is asked for the end
 // of its WAL.
 func (t *monitor) observeStandby(ctx context.Context, state postgres.State) error {
+	if t.looks.hang(state.Hangs) {
+		t.log.Warn("the WAL receiver hangs: it is killed, and the server begins anew")
+		if err := t.process.KillReceiver(); err != nil {
+			t.log.Warn("the WAL receiver could not be killed", "error", err.Error())
+		}
+	}
 	received, _ := wal.ParseLSN(state.LSN) // "" where it has nothing yet
 	replayed, _ := wal.ParseLSN(state.Replayed)
 	if err := t.observeBounds(ctx); err != nil {

@@ -314,6 +314,29 @@ func TestAStandbyThatRefusesIsNotSeenToStream(t *testing.T) {
 	}
 }
 
+// A receiver that hangs is killed: nothing else ends it, and the standby would acknowledge nothing any more.
+func TestAReceiverThatHangsIsKilled(t *testing.T) {
+	w, killed := watch(t, &answering{state: postgres.State{InRecovery: true, Hangs: true}}, false), 0
+	w.monitor.process = process{done: make(chan struct{}), killed: &killed}
+	look := func(when string, hangs bool, want int) {
+		t.Helper()
+		w.server.state.Hangs = hangs
+		if w.observeOnce(t.Context()); killed != want {
+			t.Errorf("%s: it was killed %d times", when, killed)
+		}
+	}
+	for range hangingLooks - 1 {
+		look("as after a pause of the machine", true, 0)
+	}
+	look("when it is well", false, 0)
+	for range hangingLooks - 1 {
+		look("not long enough", true, 0)
+	}
+	look("for long", true, 1)
+	look("at once after that", true, 1)
+	look("when it is well again", false, 1)
+}
+
 // On a busy node a primary that writes and takes sessions goes on, though the rest of each look takes too long: for ten
 // seconds. One that then hangs is found as soon as any other.
 func TestAPrimaryThatIsBusyIsNotEnded(t *testing.T) {

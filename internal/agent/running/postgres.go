@@ -72,6 +72,7 @@ type Process interface {
 	Reload() error
 	EndLogins(older time.Duration, notIn func([]int) ([]int, error)) (n int, err error)
 	StopReceiving(ctx context.Context) error
+	KillReceiver() error
 }
 
 // Session is a connection of the agent's own to its server. See postgres.Session.

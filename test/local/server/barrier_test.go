@@ -118,3 +118,19 @@ func TestAPromotedStandbyWaitsForItsOwnStandbys(t *testing.T) {
 		t.Errorf("free space: %d, %v", free, err)
 	}
 }
+
+// A standby that streams and acknowledges nothing holds no commit up that another one acknowledges.
+func TestAStandbyThatHangsHoldsNoCommitUp(t *testing.T) {
+	primary, standbys := pair(t, 2)
+	primary.obey(rule)
+	pid, err := strconv.Atoi(standbys[0].ask("select pid from pg_stat_wal_receiver"))
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
+	for range 10 {
+		must(t, primary.Barrier(within(t, deadline), rule))
+	}
+	if n := primary.ask("select count(*) from pg_stat_replication where state = 'streaming'"); n != "2" {
+		t.Errorf("%s stream", n)
+	}
+}

@@ -106,6 +106,40 @@ func TestAStoppedReceiverIsAnErrorAndNotSilence(t *testing.T) {
 	must(t, standby.process.StopReceiving(within(t, deadline)))
 }
 
+// A receiver that hangs goes on saying that it streams. It is not believed for longer than it would wait itself.
+func TestAReceiverThatHangsDoesNotStream(t *testing.T) {
+	_, standbys := pair(t, 1)
+	standby := standbys[0]
+	standby.settings.Parameters["wal_receiver_timeout"] = "1s"
+	must(t, standby.Configure(standby.settings))
+	must(t, standby.process.Reload())
+	standby.eventually("it has read that", func() bool { return standby.ask("current_setting('wal_receiver_timeout')") == "1s" })
+	for range 30 { // nobody writes
+		standby.streams()
+		time.Sleep(100 * time.Millisecond)
+	}
+	pid, err := strconv.Atoi(standby.ask("select pid from pg_stat_wal_receiver"))
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	if !standby.state().Streaming {
+		t.Error("it does not stream any more at once")
+	}
+	standby.eventually("it does not stream", func() bool { return !standby.state().Streaming })
+	if says := standby.ask("select status from pg_stat_wal_receiver"); says != "streaming" {
+		t.Errorf("it says %q by itself", says)
+	}
+	must(t, standby.process.KillReceiver())
+	standby.eventually("a new one streams", func() bool {
+		s, err := standby.Connect(t.Context())
+		if err != nil {
+			return false // it begins anew
+		}
+		defer s.Close()
+		state, err := s.State(t.Context())
+		return err == nil && state.Streaming
+	})
+}
+
 func TestAStandbyChangesItsUpstreamWithoutARestart(t *testing.T) {
 	primary, standbys := pair(t, 2)
 	standby := standbys[1]
