@@ -107,3 +107,15 @@ func TestTheAgentsWayInIsTaken(t *testing.T) {
 		t.Errorf("the terms were %d, and are %d", before, after)
 	}
 }
+
+// Where no session of the agent is left, it lets itself in again by PostgreSQL itself, before the server takes clients.
+func TestTheAgentsWayInIsTakenAndNoSessionIsLeft(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 1)
+	c.signal(c.agents["db-0"], syscall.SIGSTOP)
+	c.exec("db-0", "alter role postgres nologin")
+	c.kill("db-0", syscall.SIGKILL)
+	c.startOne("db-0")
+	c.awaitQuery("db-0", "select 1::text", "1")
+	c.await("db-0", "ready", func(s protocol.Status) bool { return s.Ready })
+}

@@ -68,10 +68,31 @@ func (l *Launcher) Start(ctx context.Context, c machine.Command) error {
 		l.Current.CompareAndSwap(r, nil)
 		return err
 	}
-	if _, err := r.Control.Connect(ctx); err != nil {
+	_, err = r.Control.Connect(ctx)
+	if primary && postgres.RefusesUs(err) {
+		if err := l.letUsIn(ctx, r, err); err != nil {
+			r.end()
+			l.Current.CompareAndSwap(r, nil)
+			return err
+		}
+		_, err = r.Control.Connect(ctx)
+	}
+	if err != nil {
 		l.Log.Info("no session yet", "error", err.Error())
 	}
 	return nil
+}
+
+// letUsIn stops a primary that has just been started and lets its agent in no more, undoes that, and starts it again.
+// Usually a session that is there does so; here none is left. A standby has it from its primary.
+func (l *Launcher) letUsIn(ctx context.Context, r *Server, refusal error) error {
+	l.Log.Warn("the server refuses sessions of the agent: it is stopped, and told to let them in again",
+		"error", refusal.Error())
+	r.Process.Stop(ctx, postgres.StopFast)
+	if err := l.Server.LetUsIn(ctx); err != nil {
+		l.Log.Warn("it could not be told that", "error", err.Error())
+	}
+	return r.Config.start(ctx)
 }
 
 // prepare puts together what a server needs that does not run yet.

@@ -29,6 +29,7 @@ type PostgreSQL interface {
 	Revoke(term uint64) error
 	Start(ctx context.Context, log io.Writer) (Process, error)
 	Connect(ctx context.Context) (Session, error)
+	LetUsIn(ctx context.Context) error
 	ProveLogin(ctx context.Context) error
 	ConnectTo(ctx context.Context, database string) (*pgx.Conn, error)
 	ConnectStatistics(ctx context.Context) (*pgx.Conn, error)
