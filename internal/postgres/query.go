@@ -337,11 +337,11 @@ func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
 	if err != nil && !RefusesBesides(err) {
 		return err
 	}
-	return errors.Join(err, s.makeSlots(ctx, want))
+	return errors.Join(err, makeSlots(ctx, s, want))
 }
 
 // makeSlots makes those that are missing, each though another one is refused.
-func (s *Session) makeSlots(ctx context.Context, want []string) error {
+func makeSlots(ctx context.Context, s *Session, want []string) error {
 	const look = `select name from unnest($1::text[]) name
 		where not exists (select from pg_replication_slots where slot_name = name)`
 	missing, err := sql.Column[string](ctx, s.conn, "look for replication slots", look, want)
