@@ -125,7 +125,7 @@ func RefusesUs(err error) bool {
 // where it can't read its files (58030, XX001 and XX002). Of several errors each must be one: another one may say that
 // the server does not answer any more.
 func RefusesBesides(err error) bool {
-	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // those that are joined here
+	if several, are := err.(interface{ Unwrap() []error }); are {
 		return !slices.ContainsFunc(several.Unwrap(), func(e error) bool { return !RefusesBesides(e) })
 	}
 	code := sql.Code(err)

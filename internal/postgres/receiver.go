@@ -46,8 +46,8 @@ func (p *Process) StopReceiving(ctx context.Context) error {
 	}
 }
 
-// KillReceiver kills the WAL receiver, and with it ends all else of the server but the postmaster, which begins anew: for
-// one that hangs, and so does not end by itself. What it has said to have on disk is there.
+// KillReceiver kills the WAL receiver, and with it ends all else of the server but the postmaster, which begins anew:
+// for one that hangs, and so does not end by itself. What it has said to have on disk is there.
 func (p *Process) KillReceiver() error {
 	pids, err := children(p.process.Pid)
 	if err != nil {

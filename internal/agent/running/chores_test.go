@@ -254,8 +254,8 @@ func TestWhatALinkKeepsIsBounded(t *testing.T) {
 	}
 }
 
-// What the server refuses keeps nothing else from being done: what is archived is let go of though a slot can't be made,
-// or the volume would get full. All of it is done again after a while, and not at each look.
+// What the server refuses keeps nothing else from being done: what is archived is let go of though a slot can't be
+// made, or the volume would get full. All of it is done again after a while, and not at each look.
 func TestEachChoreIsDoneThoughAnotherIsRefused(t *testing.T) {
 	archive := "slots db_1 " + naming.SlotArchive
 	advance := "advance " + naming.SlotArchive + " 0/5000000"

@@ -455,7 +455,7 @@ func TestWhatWasGoodIsNotForgottenForNoAnswer(t *testing.T) {
 
 // While it can't be said whether sessions begin under a former configuration, the server goes on with that, and is not
 // reloaded to and fro. What is refused is known as soon as it can be said, or another configuration is wanted.
-func TestAServerThatIsFullIsNotReloadedToAndFro(t *testing.T) {
+func TestAServerThatIsFullIsNotReloadedToAndFro(t *testing.T) { //nolint:gocognit // one table
 	full := &pgconn.PgError{Code: "53300"}
 	for name, c := range map[string]struct {
 		refused             []string // what no session begins with, once it is not full any more

@@ -153,13 +153,7 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	if err == nil {
 		t.looks.tended = time.Now()
 	}
-	refused := t.refuses(err)
-	switch {
-	case refused:
-		t.reportRefusal(err)
-	case err == nil && t.looks.observed:
-		t.reportAnswer()
-	}
+	refused := t.reportLook(err)
 	if err == nil || refused || postgres.TooManyClients(err) {
 		t.looks.failures = 0
 		t.standing.See(func(s *Seen) { s.failure = "" })

@@ -592,8 +592,8 @@ func TestAServerWhoseVolumeGetsFull(t *testing.T) {
 	}
 }
 
-// What is to be done with a server whose volume gets full, and with one that lets no client in, is done though it refuses
-// to say what is in its configuration.
+// What is to be done with a server whose volume gets full, and with one that lets no client in, is done though it
+// refuses to say what is in its configuration.
 func TestWritersAreEndedThoughTheConfigurationIsRefused(t *testing.T) {
 	w := watch(t, &answering{clients: 1}, true)
 	closeFiles(t, w)

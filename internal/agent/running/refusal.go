@@ -85,6 +85,18 @@ func (t *monitor) reportRefusal(err error) {
 	})
 }
 
+// reportLook tells what came of a look that the server has answered, and says whether it was a refusal.
+func (t *monitor) reportLook(err error) (refused bool) {
+	refused = t.refuses(err)
+	switch {
+	case refused:
+		t.reportRefusal(err)
+	case err == nil && t.looks.observed:
+		t.reportAnswer()
+	}
+	return refused
+}
+
 // reportAnswer says of a server which has done all that it was asked for in a look that it answers, or what it does not
 // do yet. Before the end of the look that is not known: what is still to come may be refused, as in the look before.
 func (t *monitor) reportAnswer() {
