@@ -19,6 +19,10 @@ const (
 	LabelInstance  = "app.kubernetes.io/instance"
 	LabelSampleDB  = "toban.dev/sampledb"
 	LabelComponent = "toban.dev/component"
+	// LabelArgo, AnnotationArgo and, by default, LabelInstance are where Argo CD notes on an object of which application
+	// it is.
+	LabelArgo      = "argocd.argoproj.io/instance"
+	AnnotationArgo = "argocd.argoproj.io/tracking-id"
 	// LabelRole is set on an instance's Pod by its own agent, and only while it
 	// does what the role asks.
 	LabelRole = "toban.dev/role"

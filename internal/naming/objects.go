@@ -207,6 +207,15 @@ func Common(db string) map[string]string {
 	}
 }
 
+// Lasting are the labels of what outlives its SampleDB, and so has no owner: Common without LabelInstance. Argo CD takes
+// whatever bears that, with the name of an application, and has no owner, for a part of that application, and deletes
+// it where it is not in the application's source (its documentation, "Resource Tracking", the method "label").
+func Lasting(db string) map[string]string {
+	out := Common(db)
+	delete(out, LabelInstance)
+	return out
+}
+
 // InstanceSelector selects the Pods of a SampleDB's instances.
 func InstanceSelector(db string) map[string]string {
 	return map[string]string{LabelSampleDB: db, LabelComponent: ComponentInstance}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 )
 
 func inClass(name string) func(*v1.SampleDB) {
@@ -95,5 +96,20 @@ func TestAClassThatCantGrowKeepsNothingElseFromBeingApplied(t *testing.T) {
 	w.read("x", set)
 	if *set.Spec.Replicas != 2 {
 		t.Error("the second instance was not added")
+	}
+}
+
+// A claim of an earlier release has a label by which Argo CD can take it for its own, and delete it.
+func TestAClaimOfAnEarlierReleaseLosesTheLabelOfItsInstance(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x")
+	claim := &corev1.PersistentVolumeClaim{}
+	w.read("data-x-0", claim)
+	claim.Labels[naming.LabelInstance], claim.Annotations[naming.AnnotationApplied] = "x", "former"
+	w.must(w.api.Update(t.Context(), claim, client.FieldOwner(naming.FieldOwner)))
+	w.reconcile(db)
+	w.read("data-x-0", claim)
+	if claim.Labels[naming.LabelInstance] != "" || claim.Labels[naming.LabelSampleDB] != "x" {
+		t.Errorf("its labels are %v", claim.Labels)
 	}
 }

@@ -40,7 +40,7 @@ func ArchiveClaim(db *v1.SampleDB, current *corev1.PersistentVolumeClaim) (*core
 	spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(db, naming.Archive(db.Name)), Spec: spec}
 	claim.OwnerReferences = nil
-	claim.Labels = archiveLabels(db)
+	claim.Labels = merged(naming.Lasting(db.Name), archiveSelector(db))
 	// What is taken from current must not make the claim look changed.
 	claim.Annotations = map[string]string{naming.AnnotationApplied: Hash(claim.Labels)}
 	return claim, nil

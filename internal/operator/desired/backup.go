@@ -87,7 +87,7 @@ func BackupConfigMap(
 func ScheduledBackup(db *v1.SampleDB, due time.Time) *v1.DatabaseBackup {
 	object := metav1.ObjectMeta{
 		Name: naming.ScheduledBackup(db.Name, due), Namespace: db.Namespace,
-		Labels:      merged(naming.Common(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
+		Labels:      merged(naming.Lasting(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
 		Annotations: map[string]string{naming.AnnotationDue: due.UTC().Format(time.RFC3339)},
 	}
 	return &v1.DatabaseBackup{
@@ -104,7 +104,7 @@ func FinalBackup(db *v1.SampleDB) *v1.DatabaseBackup {
 	return &v1.DatabaseBackup{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: naming.FinalBackup(db.Name, string(db.UID)), Namespace: db.Namespace,
-			Labels: merged(naming.Common(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
+			Labels: merged(naming.Lasting(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
 		},
 		Spec: v1.DatabaseBackupSpec{
 			SampleDB: db.Name, From: v1.BackupFromPrimary, Full: true,

@@ -69,7 +69,7 @@ func manifest(
 	object metav1.Object, kind schema.GroupVersionKind, spec any, annotations map[string]string,
 ) *runtime.RawExtension {
 	of := map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()}
-	if labels := object.GetLabels(); len(labels) > 0 {
+	if labels := usersLabels(object.GetLabels()); len(labels) > 0 {
 		of["labels"] = labels
 	}
 	if all := merged(usersOwn(object.GetAnnotations()), annotations); len(all) > 0 {
@@ -132,13 +132,22 @@ func SideOfBackup(b *v1.DatabaseBackup) BackupSide {
 	return out
 }
 
-// usersOwn are the annotations that say something about the object for good: not a request, and not
-// what kubectl applied last.
+// usersLabels are the labels but those by which Argo CD knows its own: it would delete what was brought back, and is
+// not in the application's source any more, once more.
+func usersLabels(labels map[string]string) map[string]string {
+	out := maps.Clone(labels)
+	delete(out, naming.LabelArgo)
+	delete(out, naming.LabelInstance)
+	return out
+}
+
+// usersOwn are the annotations that say something about the object for good: not a request, not what kubectl applied
+// last, and not what Argo CD knows its own by.
 func usersOwn(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(name, _ string) bool {
 		ours := strings.HasPrefix(name, "toban.dev/") && name != naming.AnnotationDatabasesFrom
-		return ours || strings.HasPrefix(name, "kubectl.kubernetes.io/")
+		return ours || strings.HasPrefix(name, "kubectl.kubernetes.io/") || name == naming.AnnotationArgo
 	})
 	return out
 }

@@ -62,7 +62,7 @@ func claimTemplates(db *v1.SampleDB, current *appsv1.StatefulSet) ([]corev1.Pers
 		}
 		// Without a kind, as the cache has it too: else the next look would find another template, and write it again.
 		out = append(out, corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: string(of), Labels: naming.Common(db.Name)}, Spec: spec,
+			ObjectMeta: metav1.ObjectMeta{Name: string(of), Labels: naming.Lasting(db.Name)}, Spec: spec,
 		})
 	}
 	return out, nil
@@ -145,11 +145,13 @@ func (v Volume) Claim(
 		}
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(db, v.ClaimName(db.Name, ordinal)), Spec: spec}
+	stamp := Hash(claim.OwnerReferences)
 	if DeletionPolicy(db) != v1.DeletionDelete {
-		claim.OwnerReferences = nil
+		claim.OwnerReferences, claim.Labels = nil, naming.Lasting(db.Name)
+		stamp = Hash(claim.Labels) // that of an earlier release had a label more
 	}
 	// What is taken from current must not make the claim look changed.
-	claim.Annotations = map[string]string{naming.AnnotationApplied: Hash(claim.OwnerReferences)}
+	claim.Annotations = map[string]string{naming.AnnotationApplied: stamp}
 	return claim, nil
 }
 

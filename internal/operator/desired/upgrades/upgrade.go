@@ -181,7 +181,7 @@ func Backup(db *v1.SampleDB, id string) *v1.DatabaseBackup {
 	return &v1.DatabaseBackup{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: naming.UpgradeBackup(db.Name, id), Namespace: db.Namespace,
-			Labels: desired.Merged(naming.Common(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
+			Labels: desired.Merged(naming.Lasting(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
 		},
 		Spec: v1.DatabaseBackupSpec{SampleDB: db.Name, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
 	}
