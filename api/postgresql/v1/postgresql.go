@@ -48,6 +48,7 @@ type PostgreSQLSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="!(self in ['postgres','template0','template1'])",message="spec.db must be a name of its own: postgres, template0 and template1 are PostgreSQL's"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\x00-\\\\x1f\\\\x7f]*$')",message="spec.db must not have control characters in it"
+	// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 63",message="spec.db must have at most 63 bytes in UTF-8, where an umlaut has two and most of Japanese three: PostgreSQL cuts off the rest"
 	// +required
 	DB string `json:"db"`
 
@@ -157,6 +158,7 @@ type PostgreSQLSpec struct {
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\x00-\\\\x1f\\\\x7f]*$')",message="the name of a role must not have control characters in it"
+// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 63",message="the name of a role must have at most 63 bytes in UTF-8, where an umlaut has two and most of Japanese three: PostgreSQL cuts off the rest"
 type RoleName string
 
 // SecretName is the name of a Secret.

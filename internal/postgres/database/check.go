@@ -83,8 +83,29 @@ func (w *work) findDatabase(ctx context.Context) (databaseFound, error) {
 	return d, err
 }
 
+// maxName is how many bytes of a name PostgreSQL keeps (NAMEDATALEN). It cuts off the rest with a notice: what is
+// looked for by the whole name afterwards is not there, or somebody else's.
+const maxName = 63
+
+func checkNames(d Declared) *Refusal {
+	names := []string{d.Name, d.Owner.Name}
+	for _, role := range d.Roles {
+		names = append(names, role.Name)
+	}
+	for _, name := range names {
+		if len(name) > maxName {
+			return refuse(ServerRefused, "the name %q has %d bytes in UTF-8, and PostgreSQL keeps %d of a name: choose a "+
+				"shorter one", name, len(name), maxName)
+		}
+	}
+	return nil
+}
+
 // check says why what is declared can't be, nil where it can. It is pure.
 func check(d Declared, there found) *Refusal {
+	if refusal := checkNames(d); refusal != nil {
+		return refusal
+	}
 	if owner := there.roles[d.Owner.Name]; !owner.exists && d.Owner.Password == nil {
 		return refuse(NoPassword, "the role %q has to be made and its password is not known", d.Owner.Name)
 	}

@@ -2,6 +2,7 @@ package initjob
 
 import (
 	"strings"
+	"unicode"
 
 	"toban.dev/internal/naming"
 )
@@ -44,8 +45,10 @@ func checkName(field, name string) error {
 		return refuse("%s is empty", field)
 	case len(name) > maxIdentifier:
 		return refuse("%s %q is %d bytes long in UTF-8: PostgreSQL allows %d", field, name, len(name), maxIdentifier)
-	case strings.ContainsRune(name, 0):
-		return refuse("%s has a NUL character in it", field)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		// PostgreSQL takes some of them; but with a line break pg_dumpall and pg_upgrade refuse the name, PostgreSQL 19
+		// too, and a password file would have two lines of it.
+		return refuse("%s %q has a control character in it: choose another name", field, name)
 	}
 	return nil
 }

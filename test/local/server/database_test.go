@@ -203,6 +203,27 @@ func TestNamesAreWhatTheySay(t *testing.T) {
 	}
 }
 
+// PostgreSQL would cut it off, and in the middle of a character where a client gives it.
+func TestANameOfTooManyBytesIsRefused(t *testing.T) {
+	n := server(t)
+	for name, change := range map[string]func(*database.Declared, string){
+		"database": func(d *database.Declared, long string) { d.Name = long },
+		"owner":    func(d *database.Declared, long string) { d.Owner.Name = long },
+		"role": func(d *database.Declared, long string) {
+			d.Roles = []database.Role{role(long, database.ReadOnly, "public")}
+		},
+	} {
+		d := foodb()
+		change(&d, strings.Repeat("ä", 32))
+		if reason := n.refuses(d); reason != database.ServerRefused {
+			t.Errorf("%s: refused for %s", name, reason)
+		}
+	}
+	if got := n.ask("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'ä%' OR rolname = 'foo'"); got != "0" {
+		t.Errorf("%s roles were made", got)
+	}
+}
+
 func TestRolesMayDoWhatIsDeclaredAndNoMore(t *testing.T) {
 	n := server(t)
 	d := foodb()
