@@ -101,9 +101,16 @@ const queryShared = `
 		md5(array(select unnest(setconfig) order by 1)::text)
 	from pg_db_role_setting s left join pg_authid r on r.oid = s.setrole
 	left join pg_database d on d.oid = s.setdatabase
-	where coalesce(r.rolname, '') not in ` + ownRoles
+	where coalesce(r.rolname, '') not in ` + ownRoles + `
+	union all
+	select 'rights to the parameter ' || parname, md5(string_agg(format('%s %s %s %s', pg_get_userbyid(a.grantor),
+		case a.grantee when 0 then 'public' else pg_get_userbyid(a.grantee) end, a.privilege_type, a.is_grantable),
+		',' order by pg_get_userbyid(a.grantor), pg_get_userbyid(a.grantee), a.privilege_type))
+	from pg_parameter_acl, aclexplode(paracl) a left join pg_authid g on g.oid = a.grantee
+	where coalesce(g.rolname, '') not in ` + ownRoles + ` group by parname`
 
-// SharedDiffers names the roles, memberships, databases and settings that are not the same on both sides.
+// SharedDiffers names the roles, memberships, databases, settings and rights to parameters that are not the same on
+// both sides.
 func (l Link) SharedDiffers(ctx context.Context) ([]string, error) {
 	serving, err := shared(ctx, l.Serving)
 	if err != nil {

@@ -209,6 +209,7 @@ func TestATableThatIsEmptiedIsComparedAnew(t *testing.T) {
 // What logical replication does not carry stops the change: each is named, and nothing was changed.
 func TestAChangeOfSidesIsRefusedByName(t *testing.T) {
 	s := newBlue(t, 17)
+	s.blue.do("postgres", "grant set, alter system on parameter log_min_messages to app with grant option")
 	position := s.publish()
 	s.copyTo(position, 17)
 	s.follow(position)
@@ -228,6 +229,8 @@ func TestAChangeOfSidesIsRefusedByName(t *testing.T) {
 		{"alter role app set work_mem = '9MB'", "alter role app reset all", bluegreen.RolesDiffer,
 			"settings of app in all databases"},
 		{"create database more", "drop database more", bluegreen.RolesDiffer, "database more"},
+		{"grant set on parameter log_duration to app", "revoke set on parameter log_duration from app",
+			bluegreen.RolesDiffer, "rights to the parameter log_duration"},
 		{"create temporary table passing (n int);\ndrop table passing;\nreindex table app.orders", "", "", ""},
 		{"create table app.later (n int);\ninsert into app.later values (1);\nupdate app.later set n = 2",
 			"drop table app.later", bluegreen.SchemaChanged, "CREATE TABLE app.later"},
