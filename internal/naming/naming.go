@@ -19,8 +19,8 @@ const (
 	LabelInstance  = "app.kubernetes.io/instance"
 	LabelSampleDB  = "toban.dev/sampledb"
 	LabelComponent = "toban.dev/component"
-	// LabelArgo, AnnotationArgo and, by default, LabelInstance are where Argo CD notes on an object of which application
-	// it is.
+	// LabelArgo, AnnotationArgo and, by default, LabelInstance are where Argo CD notes of which application an object
+	// is.
 	LabelArgo      = "argocd.argoproj.io/instance"
 	AnnotationArgo = "argocd.argoproj.io/tracking-id"
 	// LabelRole is set on an instance's Pod by its own agent, and only while it

@@ -207,9 +207,9 @@ func Common(db string) map[string]string {
 	}
 }
 
-// Lasting are the labels of what outlives its SampleDB, and so has no owner: Common without LabelInstance. Argo CD takes
-// whatever bears that, with the name of an application, and has no owner, for a part of that application, and deletes
-// it where it is not in the application's source (its documentation, "Resource Tracking", the method "label").
+// Lasting are the labels of what outlives its SampleDB, and so has no owner: Common without LabelInstance. Argo CD
+// takes whatever bears that, with the name of an application, and has no owner, for a part of that application, and
+// deletes it where it is not in the application's source (its documentation, "Resource Tracking", the method "label").
 func Lasting(db string) map[string]string {
 	out := Common(db)
 	delete(out, LabelInstance)

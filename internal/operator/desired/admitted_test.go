@@ -49,32 +49,38 @@ func TestTheAPIServerTakesObjectsOfTheLongestName(t *testing.T) {
 	for name, objects := range all(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, object := range objects {
-				if errs := names.IsDNS1123Label(object.GetName()); len(errs) > 0 {
-					t.Errorf("%T %s: %v", object, object.GetName(), errs)
-				}
-				for _, of := range metadataOf(object) {
-					errs := unversioned.ValidateLabels(of.GetLabels(), field.NewPath("labels"))
-					errs = append(errs, validation.ValidateAnnotations(of.GetAnnotations(), field.NewPath("annotations"))...)
-					if len(errs) > 0 {
-						t.Errorf("%T %s: %v", object, object.GetName(), errs)
-					}
-				}
-				pod := podOf(object)
-				if pod == nil {
-					continue
-				}
-				for key, value := range pod.Labels {
-					if errs := names.IsValidLabelValue(value); len(errs) > 0 {
-						t.Errorf("the Pods of %s have %s=%s: %v", object.GetName(), key, value, errs)
-					}
-				}
-				for _, volume := range pod.Spec.Volumes {
-					if errs := names.IsDNS1123Label(volume.Name); len(errs) > 0 {
-						t.Errorf("the Pods of %s have a volume %s: %v", object.GetName(), volume.Name, errs)
-					}
+				checkMetadata(t, object)
+				if pod := podOf(object); pod != nil {
+					checkTemplate(t, object.GetName(), pod)
 				}
 			}
 		})
+	}
+}
+
+func checkMetadata(t *testing.T, object client.Object) {
+	t.Helper()
+	if errs := names.IsDNS1123Label(object.GetName()); len(errs) > 0 {
+		t.Errorf("%T %s: %v", object, object.GetName(), errs)
+	}
+	for _, of := range metadataOf(object) {
+		errs := append(unversioned.ValidateLabels(of.GetLabels(), field.NewPath("labels")),
+			validation.ValidateAnnotations(of.GetAnnotations(), field.NewPath("annotations"))...)
+		if len(errs) > 0 {
+			t.Errorf("%T %s: %v", object, object.GetName(), errs)
+		}
+	}
+}
+
+func checkTemplate(t *testing.T, name string, pod *corev1.PodTemplateSpec) {
+	t.Helper()
+	if errs := unversioned.ValidateLabels(pod.Labels, field.NewPath("labels")); len(errs) > 0 {
+		t.Errorf("the Pods of %s: %v", name, errs)
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if errs := names.IsDNS1123Label(volume.Name); len(errs) > 0 {
+			t.Errorf("the Pods of %s have a volume %s: %v", name, volume.Name, errs)
+		}
 	}
 }
 
@@ -114,33 +120,29 @@ func TestEveryPodIsRestrictedAndAsksForSomething(t *testing.T) {
 
 // unrestricted is what "restricted" refuses of a Pod, and which containers ask for nothing.
 func unrestricted(pod corev1.PodSpec) (out []string) {
-	s := pod.SecurityContext
-	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
-		out = append(out, "it uses a namespace of its node")
-	}
-	if s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.RunAsUser == nil || *s.RunAsUser == 0 ||
-		s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || len(s.Sysctls) > 0 {
-		out = append(out, "it may be root, lacks a seccomp profile, or has sysctls")
+	yes, no := true, false
+	if s := pod.SecurityContext; pod.HostNetwork || pod.HostPID || pod.HostIPC || s == nil || len(s.Sysctls) > 0 ||
+		Hash([]any{s.RunAsNonRoot, s.SeccompProfile}) !=
+			Hash([]any{&yes, &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}) || *s.RunAsUser == 0 {
+		out = append(out, "it may be root, lacks a seccomp profile, or has something of its node")
 	}
 	for _, v := range pod.Volumes {
-		source := v.VolumeSource
-		if source.ConfigMap == nil && source.Secret == nil && source.EmptyDir == nil && source.Projected == nil &&
-			source.PersistentVolumeClaim == nil && source.Ephemeral == nil && source.DownwardAPI == nil {
+		v.ConfigMap, v.Secret, v.EmptyDir, v.Projected, v.PersistentVolumeClaim, v.Ephemeral = nil, nil, nil, nil, nil, nil
+		if v.VolumeSource != (corev1.VolumeSource{}) {
 			out = append(out, fmt.Sprintf("its volume %s is of a kind that is not allowed", v.Name))
 		}
 	}
+	allowed := Hash(&corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	})
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
-		s := c.SecurityContext
-		if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.Privileged != nil ||
-			s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) ||
-			len(s.Capabilities.Add) > 0 || s.RunAsUser != nil || s.RunAsNonRoot != nil || s.SeccompProfile != nil {
+		if Hash(c.SecurityContext) != allowed {
 			out = append(out, fmt.Sprintf("its container %s has rights that are not allowed", c.Name))
 		}
-		if r := c.Resources.Requests; c.Name != naming.ContainerPostgreSQL && (r.Cpu().IsZero() || r.Memory().IsZero()) {
+		asks := !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Requests.Memory().IsZero()
+		if c.Name != naming.ContainerPostgreSQL && !asks {
 			out = append(out, fmt.Sprintf("its container %s asks for no CPU or memory", c.Name))
-		}
-		if slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }) {
-			out = append(out, fmt.Sprintf("its container %s has a port of its node", c.Name))
 		}
 	}
 	return out

