@@ -51,6 +51,19 @@ func TestNoToolTakesOurObjectsForItsOwn(t *testing.T) {
 	}
 }
 
+// What is brought back out of a backup is not in the repository any more: Argo CD would delete it again.
+func TestAManifestHasNoMarksOfArgoCD(t *testing.T) {
+	text := string(Manifest(sampleDB("one", byTools), "u.code").Raw)
+	for _, mark := range []string{naming.LabelInstance, naming.LabelArgo, naming.AnnotationArgo} {
+		if strings.Contains(text, mark) {
+			t.Errorf("it has %s: %s", mark, text)
+		}
+	}
+	if !strings.Contains(text, "meta.helm.sh") {
+		t.Errorf("it lacks what the user had: %s", text)
+	}
+}
+
 // metadataOf is that of an object and of the Pods and claims that are made by it.
 func metadataOf(object client.Object) []metav1.Object {
 	out := []metav1.Object{object}
