@@ -523,7 +523,9 @@ func TestBadPostgreSQLsAreRefusedWithASentence(t *testing.T) {
 		},
 		"unknown version":  {func(pg *pgv1.PostgreSQL) { n := int32(9); pg.Spec.Version = &n }, "15, 16, 17, 18 or 19"},
 		"long db":          {func(pg *pgv1.PostgreSQL) { pg.Spec.DB = strings.Repeat("ä", 32) }, "at most 63 bytes"},
-		"long user":        {func(pg *pgv1.PostgreSQL) { pg.Spec.User = pgv1.RoleName(strings.Repeat("当", 22)) }, "at most 63 bytes"},
+		"long user": {
+			func(pg *pgv1.PostgreSQL) { pg.Spec.User = pgv1.RoleName(strings.Repeat("当", 22)) }, "at most 63 bytes",
+		},
 		"empty db":         {func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "" }, "at least 1"},
 		"name of a number": {func(pg *pgv1.PostgreSQL) { pg.Name = "1db" }, "start with a letter"},
 	} {

@@ -22,8 +22,8 @@ func (e *UnclaimedError) Error() string {
 		text = []byte(err.Error())
 	}
 	return fmt.Sprintf("%s is missing or empty, though the archive has WAL or backups, and no backup there proves "+
-		"whose they are. Nothing is written over them. Put %s back from a copy; if they are this database's, write it anew "+
-		"with %s; else move them elsewhere", FileArchive, FileArchive, text)
+		"whose they are. Nothing is written over them. Put %s back from a copy; if they are this database's, write it "+
+		"anew with %s; else move them elsewhere", FileArchive, FileArchive, text)
 }
 
 // traces is what an archive without archive.json says of whose it is.

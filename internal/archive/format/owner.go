@@ -45,8 +45,8 @@ func (e *TakenError) Error() string { return fmt.Sprintf("%v: %s", ErrTaken, e.O
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 
 // Claim makes an archive that of owner, or sees that it is. The error is a *TakenError if it is another's; nothing has
-// been written then (invariant 2). It is ErrReplaces if the store is none for an archive. Where archive.json is lost, it
-// is written anew if the backups prove that the archive is the owner's; else that is an *UnclaimedError.
+// been written then (invariant 2). It is ErrReplaces if the store is none for an archive. Where archive.json is lost,
+// it is written anew if the backups prove that the archive is the owner's; else that is an *UnclaimedError.
 func Claim(ctx context.Context, b bucket.Bucket, owner Owner) error {
 	return claim(ctx, b, owner, false)
 }

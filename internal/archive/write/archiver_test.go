@@ -48,7 +48,8 @@ func mustStep(t *testing.T, a *Archiver) {
 	}
 }
 
-// Backups need archive.json: a leader that has lost it writes it anew without a failover, unless it is another's by now.
+// Backups need archive.json: a leader that has lost it writes it anew without a failover, unless it is another's by
+// now.
 func TestALostOwnerComesBack(t *testing.T) {
 	archivetest.SmallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}

@@ -207,10 +207,10 @@ func (s Situation) waitsForPerson(target Target) []steps.Reason {
 		},
 		{
 			Is: !s.Asked && !automatic, Why: WhyNotAsked, Says: "Take it over with the annotation " +
-				"toban.dev/update=now: by spec.update or spec.stopWindows there is no time in which that is done by itself",
+				"toban.dev/update=now: by spec.update or spec.stopWindows that is never done by itself",
 		},
 		{
-			Is: !s.Asked && s.Quiet && sorting != "", Why: WhySorting, Says: "It is not taken over by itself, because " +
+			Is: !s.Asked && s.Quiet && sorting != "", Why: WhySorting, Says: "It is not taken over by itself: " +
 				sorting + ". Ask for it with the annotation toban.dev/update=now, or give spec.update.window",
 		},
 		{
@@ -257,8 +257,8 @@ func (s Situation) announcement(begins time.Time) string {
 	if len(s.Instances) == 1 {
 		what = "the only instance restarts"
 	}
-	return fmt.Sprintf("It is taken over in the quiet hour that begins at %s: %s. spec.update chooses another time, or "+
-		"none", stamp(begins), what)
+	return fmt.Sprintf("It is taken over in the quiet hour that begins at %s: %s. spec.update chooses another time, "+
+		"or none", stamp(begins), what)
 }
 
 // common is the image that all instances run, of those made from the image that the spec names now; false where one

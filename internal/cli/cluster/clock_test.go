@@ -20,7 +20,8 @@ func TestTheClockIsThatOfTheAPIServer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
 		"clusters":[{"name":"c","cluster":{"server":"`+server.URL+`"}}],
-		"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"users":[{"name":"u","user":{}}]}`), 0o600); err != nil {
+		"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"users":[{"name":"u","user":{}}]}`,
+	), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := &Cluster{Kubeconfig: file, Namespace: "n"}

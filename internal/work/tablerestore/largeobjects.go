@@ -29,8 +29,8 @@ func (l largeObjects) verdict(of string, replace bool) (says string, err error) 
 		return "", nil
 	case l.gone > 0 && replace:
 		return "", refuse("rows of %s name %d large objects by their OIDs, and %d of them are not there any more. "+
-			"Large objects come back with a whole database only. Nothing is replaced. %s, each with its OID; then try again",
-			of, l.named, l.gone, copyThem)
+			"Large objects come back with a whole database only. Nothing is replaced. %s, each with its OID; then try "+
+			"again", of, l.named, l.gone, copyThem)
 	}
 	return fmt.Sprintf("Its rows name %d large objects by their OIDs, which are not restored: %d of them are not "+
 		"there any more, and the others are as they are now. %s.", l.named, l.gone, copyThem), nil

@@ -153,7 +153,8 @@ func TestFailuresSayWhereAndWhy(t *testing.T) {
 			nil, func(p *initjob.Plan) { p.Database = "a\nb" }, "database a\nb", "control character",
 		},
 		"a name of more bytes than PostgreSQL keeps": {
-			nil, func(p *initjob.Plan) { p.Owner = strings.Repeat("ä", 32) }, "role " + strings.Repeat("ä", 32), "64 bytes",
+			nil, func(p *initjob.Plan) { p.Owner = strings.Repeat("ä", 32) }, "role " + strings.Repeat("ä", 32),
+			"64 bytes",
 		},
 		"a role of someone else": {
 			nil, func(p *initjob.Plan) { p.Owner = "boss" }, "role boss", "choose another spec.init.owner",

@@ -113,7 +113,9 @@ func TestAReceiverThatHangsDoesNotStream(t *testing.T) {
 	standby.settings.Parameters["wal_receiver_timeout"] = "1s"
 	must(t, standby.Configure(standby.settings))
 	must(t, standby.process.Reload())
-	standby.eventually("it has read that", func() bool { return standby.ask("current_setting('wal_receiver_timeout')") == "1s" })
+	standby.eventually("it has read that", func() bool {
+		return standby.ask("current_setting('wal_receiver_timeout')") == "1s"
+	})
 	for range 30 { // nobody writes
 		standby.streams()
 		time.Sleep(100 * time.Millisecond)

@@ -59,8 +59,8 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 	return nil
 }
 
-// retentionPatience is how long the Pod of retention may wait to begin before that is said: a node is often made for it,
-// and nothing is lost meanwhile.
+// retentionPatience is how long the Pod of retention may wait to begin before that is said: a node is often made for
+// it, and nothing is lost meanwhile.
 const retentionPatience = 10 * time.Minute
 
 // waitsForLong says that a Job has not begun for long, or that retention had failed before: what was said of that stays

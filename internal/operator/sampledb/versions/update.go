@@ -102,7 +102,7 @@ func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) 
 
 // noteUpdate says in the status how far an update is. What waits only because there is nothing newer is none.
 func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
-	before := s.Update
+	before := cmp.Or(s.Update, &v1.UpdateStatus{})
 	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.Asks(world.RequestUpdate)
 	if !awaited || d.Step == upgrade.StepAdopt || d.Step == upgrade.StepDone {
 		s.Update = nil
@@ -113,30 +113,40 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 		Image: d.Target.Image, To: d.Target.Version,
 		From: s.versionsRun(), Left: s.updateLeft(d, pulls), Since: s.Stamp(),
 	}
-	if before == nil {
-		before = &v1.UpdateStatus{}
-	}
-	same := before.Image == s.Update.Image
-	switch {
-	case d.Why == upgrade.WhyOutsideWindow:
-		s.Update.Begins = &metav1.Time{Time: d.At}
-		if !same || !s.Update.Begins.Equal(before.Begins) {
-			s.AddEvent(world.EventUpdateAhead, fmt.Sprintf("from %s to %s. %s", s.Update.From, s.Update.To, d.Says))
-		}
-	case same && d.Step != upgrade.StepReplace && d.Step != upgrade.StepTake:
-		s.Update.Begins = before.Begins // it holds while something is in the way
-	}
-	if same && d.Step == upgrade.StepWait {
-		s.Update.Failure = before.Failure // of the last time
-	}
-	if same && before.Step == s.Update.Step && d.Step != upgrade.StepFail {
-		s.Update.Since, s.Update.Failure = before.Since, before.Failure
-	}
 	if d.Step == upgrade.StepReplace {
 		s.Update.From = before.From
 	}
+	if before.Image == s.Update.Image {
+		s.keepOfUpdate(*before, d)
+	}
 	if d.Step == upgrade.StepFail {
 		s.Update.Failure = d.Says
+	}
+	if d.Why == upgrade.WhyOutsideWindow {
+		s.announceUpdate(*before, d)
+	}
+}
+
+// keepOfUpdate keeps what the status said before of the same image: since when a step lasts, why it could not be got the
+// last time, and when it was to begin, while something is in the way.
+func (s *imageTopic) keepOfUpdate(before v1.UpdateStatus, d upgrade.Decision) {
+	same := before.Step == s.Update.Step
+	if same && d.Step != upgrade.StepFail {
+		s.Update.Since = before.Since
+	}
+	if same || d.Step == upgrade.StepWait {
+		s.Update.Failure = before.Failure
+	}
+	if d.Step != upgrade.StepReplace && d.Step != upgrade.StepTake {
+		s.Update.Begins = before.Begins
+	}
+}
+
+// announceUpdate says when an update begins by itself, once.
+func (s *imageTopic) announceUpdate(before v1.UpdateStatus, d upgrade.Decision) {
+	s.Update.Begins = &metav1.Time{Time: d.At}
+	if before.Image != s.Update.Image || !s.Update.Begins.Equal(before.Begins) {
+		s.AddEvent(world.EventUpdateAhead, fmt.Sprintf("from %s to %s. %s", s.Update.From, s.Update.To, d.Says))
 	}
 }
 

@@ -99,7 +99,7 @@ func (s *upgradeFacts) MinorPermission() (upgrade.Permission, error) {
 	}
 	var stops []window.Window
 	for _, w := range s.DB.Spec.StopWindows {
-		if stop, err := ParseWindow(w); err == nil { // one that can't be read stops nothing, and another condition says so
+		if stop, err := ParseWindow(w); err == nil { // one that can't be read stops nothing, and is told elsewhere
 			stops = append(stops, stop)
 		}
 	}
