@@ -50,6 +50,8 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 			"synchronous_commit": "local",
 			// With a library that is missing no session begins: ours must, to put the configuration right.
 			"session_preload_libraries": "",
+			// Who ends sessions of clients that are not tracked, because they may be at work, is to see what these do.
+			"track_activities": "on",
 			// Its questions are short: what is configured for long queries may only hold them up.
 			"jit":                             "off",
 			"max_parallel_workers_per_gather": "0",

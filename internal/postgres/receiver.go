@@ -47,18 +47,26 @@ func (p *Process) StopReceiving(ctx context.Context) error {
 }
 
 // KillReceiver kills the WAL receiver, and with it ends all else of the server but the postmaster, which begins anew:
-// for one that hangs, and so does not end by itself. What it has said to have on disk is there.
+// for one that hangs, and so does not end by itself. What it has said to have on disk is there. One that waits for its
+// disk gains nothing by that, and goes on when it can.
 func (p *Process) KillReceiver() error {
 	pids, err := children(p.process.Pid)
 	if err != nil {
 		return fmt.Errorf("kill the WAL receiver: %w", err)
 	}
 	for _, pid := range pids {
-		if isReceiver(title(pid)) {
+		if isReceiver(title(pid)) && !waitsForDisk(pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already: as well
 		}
 	}
 	return nil
+}
+
+// waitsForDisk says that a process sleeps in the kernel, and heeds no signal (state D of proc_pid_stat(5)).
+func waitsForDisk(pid int) bool {
+	stat, err := os.ReadFile(procFile(pid, "stat"))
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	return err == nil && len(fields) > 0 && fields[0] == "D"
 }
 
 // receivers are those of a postmaster's children that receive WAL, or may be

@@ -521,8 +521,8 @@ func TestBadPostgreSQLsAreRefusedWithASentence(t *testing.T) {
 		"negative limit": {
 			func(pg *pgv1.PostgreSQL) { n := int32(-5); pg.Spec.ConnectionLimit = &n }, "greater than or equal to 1",
 		},
-		"unknown version":  {func(pg *pgv1.PostgreSQL) { n := int32(9); pg.Spec.Version = &n }, "15, 16, 17, 18 or 19"},
-		"long db":          {func(pg *pgv1.PostgreSQL) { pg.Spec.DB = strings.Repeat("ä", 32) }, "at most 63 bytes"},
+		"unknown version": {func(pg *pgv1.PostgreSQL) { n := int32(9); pg.Spec.Version = &n }, "15, 16, 17, 18 or 19"},
+		"long db":         {func(pg *pgv1.PostgreSQL) { pg.Spec.DB = strings.Repeat("ä", 32) }, "at most 63 bytes"},
 		"long user": {
 			func(pg *pgv1.PostgreSQL) { pg.Spec.User = pgv1.RoleName(strings.Repeat("当", 22)) }, "at most 63 bytes",
 		},

@@ -34,6 +34,7 @@ type chores struct {
 	primary  bool      // the slots of a primary were made since it was a standby
 	archives bool      // the slot of the archive was among those that were to be kept then
 	pooler   bool      // poolers were to log in then
+	refused  error     // what the server has refused then, nil for nothing
 }
 
 // choreSession is by what they are done: a postgres.Session.
@@ -53,15 +54,16 @@ type choreSession interface {
 // applications out of the database postgres, lets WAL go that is archived, and looks for whom it is kept, and how far
 // back it goes, which is "" where nothing was due. Each is done though others are refused.
 func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest string, err error) {
-	if !c.due() {
-		return "", c.afterPromotion(ctx, session)
+	config := c.config()
+	if !c.due(config) {
+		return "", c.afterPromotion(ctx, config, session)
 	}
-	return oldest, c.did(each(
+	return oldest, c.did(config, each(
 		func() error { return session.EnsureReplication(ctx) },
 		func() error { return session.KeepMaintenance(ctx) },
-		func() error { return session.EnsurePooler(ctx, c.config().Pooler) },
-		func() error { return c.makeSlots(ctx, session) },
-		func() error { return c.letWALGo(ctx, session) },
+		func() error { return session.EnsurePooler(ctx, config.Pooler) },
+		func() error { return c.makeSlots(ctx, config, session) },
+		func() error { return c.letWALGo(ctx, config, session) },
 		func() error {
 			start, err := session.OldestWAL(ctx)
 			if err == nil {
@@ -74,20 +76,25 @@ func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest st
 	))
 }
 
-// afterPromotion makes the slots of the standbys: what a look at the standby before has removed is missing.
-func (c *chores) afterPromotion(ctx context.Context, session choreSession) error {
-	if c.primary {
-		return nil
+// afterPromotion makes the slots of the standbys: what a look at the standby before has removed is missing. What the
+// server has refused is so until it is asked again.
+func (c *chores) afterPromotion(ctx context.Context, config protocol.Config, session choreSession) error {
+	if c.primary || c.refused != nil {
+		return c.refused
 	}
-	return each(
-		func() error { return c.makeSlots(ctx, session) },
-		func() error { return c.letWALGo(ctx, session) },
+	err := each(
+		func() error { return c.makeSlots(ctx, config, session) },
+		func() error { return c.letWALGo(ctx, config, session) },
 	)
+	if postgres.RefusesBesides(err) {
+		c.refused, c.done = err, time.Now()
+	}
+	return err
 }
 
 // makeSlots makes those of a primary.
-func (c *chores) makeSlots(ctx context.Context, session choreSession) error {
-	err := c.keepSlots(ctx, session, c.slots())
+func (c *chores) makeSlots(ctx context.Context, config protocol.Config, session choreSession) error {
+	err := c.keepSlots(ctx, config, session, c.slots())
 	c.primary = c.primary || err == nil
 	return err
 }
@@ -140,14 +147,15 @@ func (c *chores) reportKeptWAL(ctx context.Context, session choreSession) {
 // ofStandby removes the slots of a former primary, which would keep WAL for ever. Those of a link it keeps until it
 // streams: until then it may be the primary again.
 func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bool) error {
-	if !c.due() {
-		return nil
+	config := c.config()
+	if !c.due(config) {
+		return c.refused
 	}
 	c.primary = false
 	c.report(nil)
-	return c.did(each(
-		func() error { return c.keepSlots(ctx, session, nil) },
-		func() error { return c.letWALGo(ctx, session) },
+	return c.did(config, each(
+		func() error { return c.keepSlots(ctx, config, session, nil) },
+		func() error { return c.letWALGo(ctx, config, session) },
 		func() error {
 			if !streams {
 				return nil
@@ -163,30 +171,30 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 
 // due says that it is time, or that there is a new archive: until its slot is there, nothing keeps the WAL for it. New
 // poolers wait for their role.
-func (c *chores) due() bool {
-	config := c.config()
+func (c *chores) due(config protocol.Config) bool {
 	return time.Since(c.done) > choreInterval || c.archives != (config.Archive != nil) || c.pooler != config.Pooler
 }
 
-// did notes that they were done, also those that the server has refused: they are done again after a while.
-func (c *chores) did(err error) error {
+// did notes that they were done by a config, also those that the server has refused: they are done again after a while.
+func (c *chores) did(config protocol.Config, err error) error {
 	if err == nil || postgres.RefusesBesides(err) {
-		config := c.config()
-		c.done, c.archives, c.pooler = time.Now(), config.Archive != nil, config.Pooler
+		c.refused, c.done, c.archives, c.pooler = err, time.Now(), config.Archive != nil, config.Pooler
 	}
 	return err
 }
 
 // keepSlots makes the slots there are to be, and removes others of ours.
-func (c *chores) keepSlots(ctx context.Context, session choreSession, slots []string) error {
-	return session.EnsureSlots(ctx, WithArchive(c.config(), slots))
+func (c *chores) keepSlots(
+	ctx context.Context, config protocol.Config, session choreSession, slots []string,
+) error {
+	return session.EnsureSlots(ctx, WithArchive(config, slots))
 }
 
 // letWALGo lets the server remove what is archived. Every instance keeps it until
 // then: any of them may be the next to archive.
-func (c *chores) letWALGo(ctx context.Context, session choreSession) error {
+func (c *chores) letWALGo(ctx context.Context, config protocol.Config, session choreSession) error {
 	position := c.archived()
-	if c.config().Archive == nil || position == "" {
+	if config.Archive == nil || position == "" {
 		return nil
 	}
 	lsn, err := wal.ParseLSN(position)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"sync/atomic"
+	"time"
 
 	"toban.dev/internal/agent/pressure"
 	"toban.dev/internal/agent/status"
@@ -83,12 +84,17 @@ func (l *Launcher) Start(ctx context.Context, c machine.Command) error {
 	return nil
 }
 
+// letInDeadline is how long a primary that has just been started may take to stop in order.
+const letInDeadline = 15 * time.Second
+
 // letUsIn stops a primary that has just been started and lets its agent in no more, undoes that, and starts it again.
 // Usually a session that is there does so; here none is left. A standby has it from its primary.
 func (l *Launcher) letUsIn(ctx context.Context, r *Server, refusal error) error {
 	l.Log.Warn("the server refuses sessions of the agent: it is stopped, and told to let them in again",
 		"error", refusal.Error())
-	r.Process.Stop(ctx, postgres.StopFast)
+	soon, cancel := context.WithTimeout(ctx, letInDeadline)
+	defer cancel()
+	r.Process.Stop(soon, postgres.StopFast) // who reads its WAL may keep it; at the deadline it ends at once
 	if err := l.Server.LetUsIn(ctx); err != nil {
 		l.Log.Warn("it could not be told that", "error", err.Error())
 	}

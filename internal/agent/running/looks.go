@@ -21,20 +21,29 @@ type looks struct {
 	tended, answered time.Time
 	// observed says that in this look it was seen what is particular to its role.
 	observed bool
-	// hangs are the looks in a row in which a standby's receiver was seen to hang.
-	hangs int
+	// hanging is since when each look has seen that a standby's receiver hangs, zero for never.
+	hanging time.Time
 }
 
-// hangingLooks are those after which a receiver that hangs is killed. Where the clock, or the machine, has made a jump,
-// one that is well looks so too, until it has noticed.
-const hangingLooks = 5
+// hangPatience is for how long a receiver must be seen to hang before it is killed. Where the clock, or the machine,
+// has made a jump, or it has just begun with another timeline, one that is well looks so too: until it has asked its
+// primary, or has noticed.
+const hangPatience = time.Minute
 
 // hang notes whether a standby's receiver hangs, and says whether it is to be killed.
 func (l *looks) hang(hangs bool) bool {
-	if l.hangs++; !hangs {
-		l.hangs = 0
+	switch {
+	case !hangs:
+		l.hanging = time.Time{}
+		return false
+	case l.hanging.IsZero():
+		l.hanging = time.Now()
 	}
-	return l.hangs > 0 && l.hangs%hangingLooks == 0
+	if time.Since(l.hanging) < hangPatience {
+		return false
+	}
+	l.hanging = time.Now()
+	return true
 }
 
 // deadline is how long a look may take. On a busy machine one long look is better than several short ones: each that is

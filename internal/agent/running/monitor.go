@@ -242,7 +242,7 @@ func (t *monitor) prove(ctx context.Context, primary bool) error {
 	if !primary {
 		return nil
 	}
-	if t.chores.due() {
+	if t.chores.due(t.wanted()) {
 		if err := t.session.ProveWrite(ctx); err != nil {
 			return err
 		}

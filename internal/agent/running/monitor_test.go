@@ -236,8 +236,8 @@ func TestAServerThatRefusesSaysOneThing(t *testing.T) {
 				change(w.server)
 				w.observeOnce(t.Context())
 				said = nil
-				for range 3 {
-					time.Sleep(time.Minute) // the chores are due again
+				for range 60 { // the chores are due in some of the looks
+					time.Sleep(lookInterval)
 					w.observeOnce(t.Context())
 					say()
 				}
@@ -316,25 +316,26 @@ func TestAStandbyThatRefusesIsNotSeenToStream(t *testing.T) {
 
 // A receiver that hangs is killed: nothing else ends it, and the standby would acknowledge nothing any more.
 func TestAReceiverThatHangsIsKilled(t *testing.T) {
-	w, killed := watch(t, &answering{state: postgres.State{InRecovery: true, Hangs: true}}, false), 0
-	w.monitor.process = process{done: make(chan struct{}), killed: &killed}
-	look := func(when string, hangs bool, want int) {
-		t.Helper()
-		w.server.state.Hangs = hangs
-		if w.observeOnce(t.Context()); killed != want {
-			t.Errorf("%s: it was killed %d times", when, killed)
+	synctest.Test(t, func(t *testing.T) {
+		w, killed := watch(t, &answering{state: postgres.State{InRecovery: true, Hangs: true}}, false), 0
+		w.monitor.process = process{done: make(chan struct{}), killed: &killed}
+		looks := func(when string, hangs bool, lasts time.Duration, want int) {
+			t.Helper()
+			w.server.state.Hangs = hangs
+			for began := time.Now(); time.Since(began) < lasts; time.Sleep(time.Second) {
+				w.observeOnce(t.Context())
+			}
+			if killed != want {
+				t.Errorf("%s: it was killed %d times", when, killed)
+			}
 		}
-	}
-	for range hangingLooks - 1 {
-		look("as after a pause of the machine", true, 0)
-	}
-	look("when it is well", false, 0)
-	for range hangingLooks - 1 {
-		look("not long enough", true, 0)
-	}
-	look("for long", true, 1)
-	look("at once after that", true, 1)
-	look("when it is well again", false, 1)
+		looks("as after a pause of the machine", true, hangPatience, 0)
+		looks("when it is well", false, time.Second, 0)
+		looks("not long enough", true, hangPatience, 0)
+		looks("for long", true, time.Second, 1)
+		looks("soon after that", true, hangPatience-time.Second, 1)
+		looks("when it is well again", false, time.Minute, 1)
+	})
 }
 
 // On a busy node a primary that writes and takes sessions goes on, though the rest of each look takes too long: for ten

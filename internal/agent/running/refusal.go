@@ -68,10 +68,12 @@ func (t *monitor) refuses(err error) bool {
 // reportRefusal tells that the server refuses its agent. What was seen of its role before is not known any more: a
 // primary of which nobody is seen to stream makes way in time, where others could lead.
 func (t *monitor) reportRefusal(err error) {
-	t.log.Warn("the server answers, and refuses the agent", "error", err.Error())
 	message := "the server refuses what the agent asks for: " + err.Error()
 	if login := (loginRefused{}); errors.As(err, &login) {
 		message = "the role postgres must be able to log in to the database postgres: " + err.Error()
+	}
+	if said := t.status.Get(); said.Reason != ReasonRefuses || said.Message != message {
+		t.log.Warn("the server answers, and refuses the agent", "error", err.Error())
 	}
 	if !t.looks.observed {
 		t.standing.See(func(s *Seen) { s.streaming, s.standbys, s.Known = false, nil, false })

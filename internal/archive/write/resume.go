@@ -57,12 +57,13 @@ func (a *Archiver) open(ctx context.Context, flushed wal.LSN) error {
 // old objects go or by a mistake, has no backups until it is back.
 const reclaimEvery = 10 * time.Minute
 
-// reclaim sees now and then that archive.json is there, and writes it anew where it is lost.
+// reclaim sees now and then that archive.json is there, and writes it anew where it is lost. That it can't be read does
+// not keep WAL from the archive, which was ours when this began, and the next backup says so; that it is another's does.
 func (a *Archiver) reclaim(ctx context.Context) error {
 	if a.Now().Sub(a.claimed) < reclaimEvery {
 		return nil
 	}
-	if err := format.Reclaim(ctx, a.Bucket, a.Owner); err != nil {
+	if err := format.Reclaim(ctx, a.Bucket, a.Owner); errors.Is(err, format.ErrTaken) {
 		return err
 	}
 	a.claimed = a.Now()

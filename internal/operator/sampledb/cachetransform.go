@@ -127,10 +127,12 @@ func ownByCreate(owners []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry
 	return nil
 }
 
-// transformPod keeps where a Pod runs, which claims it uses, which Secrets it pulls its images with, and of its
-// containers the image and the resources.
+// transformPod keeps where a Pod runs, what keeps it from being scheduled, which claims it uses, which Secrets it pulls
+// its images with, and of its containers the image and the resources.
 func transformPod(s corev1.PodSpec) corev1.PodSpec {
-	out := corev1.PodSpec{NodeName: s.NodeName, ImagePullSecrets: s.ImagePullSecrets}
+	out := corev1.PodSpec{
+		NodeName: s.NodeName, ImagePullSecrets: s.ImagePullSecrets, SchedulingGates: s.SchedulingGates,
+	}
 	for _, v := range s.Volumes {
 		if v.PersistentVolumeClaim != nil {
 			out.Volumes = append(out.Volumes, corev1.Volume{

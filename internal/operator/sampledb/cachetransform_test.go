@@ -181,7 +181,7 @@ func TestThatWeOwnFieldsByACreateIsKept(t *testing.T) {
 // What controllers read of the spec of a Pod is what the cache keeps of it. test/api reads through Transform as well,
 // so that its tests fail where something else is missing.
 func TestControllersReadNothingElseOfAPodsSpec(t *testing.T) {
-	kept := []string{"NodeName", "ImagePullSecrets", "Volumes", "Containers"}
+	kept := []string{"NodeName", "ImagePullSecrets", "SchedulingGates", "Volumes", "Containers"}
 	others := []string{"Resources"} // of claims
 	read := map[string]string{}
 	err := filepath.WalkDir("..", func(path string, _ os.DirEntry, err error) error {

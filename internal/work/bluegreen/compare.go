@@ -65,7 +65,11 @@ func (l Link) Compare(ctx context.Context, how Comparison) (found Compared, err 
 	if err != nil || len(found.Differ)+len(found.NotCompared) > 0 {
 		return found, err
 	}
-	return found, l.noteCompared(ctx, before)
+	err = l.noteCompared(ctx, before)
+	if way := (InTheWay{}); errors.As(err, &way) && way.Reason == NotCompared {
+		err = errors.New(way.Message) // one was elected meanwhile: it is compared again, and nothing is refused
+	}
+	return found, err
 }
 
 func (l Link) compareAll(ctx context.Context, how Comparison) (found Compared, err error) {

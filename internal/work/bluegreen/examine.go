@@ -121,10 +121,12 @@ const (
 	queryLarge      = `select count(*) from pg_largeobject_metadata`
 )
 
-// queryRows is what has rows in a database, or may have: what is empty may be written to as well.
+// queryRows is what has rows in a database, or may have: what is empty may be written to as well. Tables of extensions
+// are left out: each side has what CREATE EXTENSION has put there.
 const queryRows = `select format('%I.%I', n.nspname, c.relname)
 	from pg_class c join pg_namespace n on n.oid = c.relnamespace
-	where ` + ofUsers + ` and c.relkind in ('r', 'm', 'S')
+	where ` + ofUsers + ` and c.relkind in ('r', 'm', 'S') and not exists (select from pg_depend d
+		where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
 	union all select 'large objects' where exists (select from pg_largeobject_metadata) order by 1`
 
 // queryTaken says that the schema is not that of an upgrade, or a publication not that of a link.

@@ -226,7 +226,9 @@ func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, pat
 			"who reads it, and drop it (pg_drop_replication_slot)", p.slot(d))}
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		limit := fmt.Sprintf("set statement_timeout = %d", patience.Milliseconds())
+		// Where this Pod is gone the server gives up soon, and no slot is made that nobody notes.
+		limit := fmt.Sprintf("set statement_timeout = %d; set client_connection_check_interval = 1000",
+			patience.Milliseconds())
 		if err := do(ctx, conn, "limit the time", limit); err != nil {
 			return 0, err
 		}

@@ -120,7 +120,7 @@ func (c *secondCopy) copy(ctx context.Context, path string, policy keep.Policy) 
 	c.Log.Info("compares", "archive", path)
 	state, err := second.Copy(ctx, second.Options{
 		First: bucket.Sub(c.first, path), Second: bucket.Sub(c.second, path),
-		Owner: c.settings.Archive.Owner, Policy: policy, Tell: c.tell,
+		Owner: c.settings.Archive.Owner, Policy: policy, Listed: time.Now(), Tell: c.tell,
 	})
 	r := &c.result
 	r.Objects, r.Bytes, r.Removed = r.Objects+state.Copied.Objects, r.Bytes+state.Copied.Bytes, r.Removed+state.Removed
