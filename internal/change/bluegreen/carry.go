@@ -91,12 +91,12 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 	}
 	refuse(major.PreparedTransactions, f.Prepared, "There are prepared transactions, which would be open on both "+
 		"sides. Commit them (COMMIT PREPARED) or roll them back (ROLLBACK PREPARED) first")
+	f.checkTemplates(refuse) // first: in a database that is not followed no slot is known to be Toban's
 	refuse(major.LogicalSlots, f.slotsOfOthers(), "Others read changes by logical replication slots, which the new "+
 		"side does not have. Stop them, drop their slots, and have them begin anew after the upgrade")
 	refuse(ReplicationOrigins, f.Origins, "What a session writes with a replication origin "+
 		"(pg_replication_origin_session_setup) is left out, because what came from the other side has one too. Stop "+
 		"who writes so, and drop the origins (pg_replication_origin_drop)")
-	f.checkTemplates(refuse)
 	f.checkTables(refuse)
 	refuse(LargeObjects, f.pick(func(d CarryDatabase) []string {
 		return d.name(d.LargeObjects > 0, fmt.Sprintf("%s: %d", d.Name, d.LargeObjects))

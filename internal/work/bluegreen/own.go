@@ -87,16 +87,22 @@ func (p Publisher) ourSlots(ctx context.Context) (ours []string, err error) {
 	return ours, nil
 }
 
-// notedSlots are the slots of a database that are noted there as ours. In a schema of somebody else nothing is noted.
+// isMade says of a replication slot r with a name of ours that a session of the superuser is just making it: its Pod may
+// be gone, before the slot is noted.
+const isMade = `(r.slot_name ~ '^(` + nameForward + `|` + nameBack + `)_' and r.confirmed_flush_lsn is null
+	and exists (select from pg_stat_activity a where a.pid = r.active_pid and a.usename = current_user))`
+
+// notedSlots are the slots of a database that are noted there as ours, or are being made. In a schema of somebody else
+// nothing is noted.
 func notedSlots(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	there, err := sql.Value[bool](ctx, conn, "look for notes of slots", `select to_regclass('toban_sides.slot') is not
 		null and exists (select from pg_namespace n where n.nspname = $1 and `+isOwn+`)`, schema)
 	if err != nil || !there {
 		return nil, err
 	}
-	return sql.Column[string](ctx, conn, "look for what is noted of slots", `select slot_name::text
-		from pg_replication_slots join toban_sides.slot on name = slot_name
-		where database = current_database() and plugin = 'pgoutput' and not temporary`)
+	return sql.Column[string](ctx, conn, "look for what is noted of slots", `select r.slot_name::text
+		from pg_replication_slots r where r.database = current_database() and r.plugin = 'pgoutput' and not r.temporary
+		and (`+isMade+` or exists (select from toban_sides.slot where name = r.slot_name))`)
 }
 
 // mustOwn is an error where the schema is somebody else's, or not there, so that somebody else could make it. From then
