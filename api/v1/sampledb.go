@@ -18,7 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,description="The PostgreSQL version that runs"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
 // +kubebuilder:printcolumn:name="Last backup",type=date,JSONPath=`.status.backup.lastBackupAt`,description="When the last complete backup ended"
-// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.update.begins`,description="When a newer minor version is taken over by itself"
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.update.begins`
 // +kubebuilder:printcolumn:name="Up to date",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="UpToDate")].reason`,description="Whether what runs is old, and how"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name must be at most 40 characters, because the names of Pods, Services and Jobs are made from it"
@@ -103,8 +103,8 @@ type SampleDBSpec struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// When the instances move on to a newer minor version of the image: by default once a week, in a quiet hour of the
-	// SampleDB's own. An image that is named by its digest is never updated.
+	// When the instances move on to a newer minor version of the image: by default in a quiet hour once a week.
+	// An image by its digest is never updated.
 	// +optional
 	Update *UpdateSpec `json:"update,omitempty"`
 

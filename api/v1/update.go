@@ -4,8 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // UpdateSpec says when the instances move on to a newer minor version of the image that the spec names.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.mode) || has(self.window) || has(self.timeZone) || has(self.none) || has(self.extensions)",message="spec.update is empty: give window, timeZone, mode or none"
-// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || !has(self.window) && !has(self.none)",message="update.timeZone is that of the quiet hour, which there is without window and none: give update.window.timeZone"
+// +kubebuilder:validation:MinProperties=1
 type UpdateSpec struct {
 	// Who begins an update: Automatic is by itself, as soon as the window opens; OnRequest is only by the annotation
 	// toban.dev/update. By default: Automatic.
@@ -17,18 +16,17 @@ type UpdateSpec struct {
 	// +optional
 	Extensions ExtensionPolicy `json:"extensions,omitempty"`
 
-	// When an update may begin. One that has begun to replace instances goes on to its end. Without it newer minor
-	// versions are taken over in a quiet hour of the SampleDB's own, once a week.
+	// When an update may begin. One that has begun to replace instances goes on to its end.
 	// +optional
 	Window *Window `json:"window,omitempty"`
 
-	// The time zone of the quiet hour, for instance Asia/Tokyo. UTC by default.
+	// The zone of the quiet hour, and of a window without one: UTC by default.
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z]') && self != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be the name of a time zone, such as Asia/Tokyo"
+	// +kubebuilder:validation:XValidation:rule="timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="timeZone must be the name of a time zone, such as Asia/Tokyo"
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// Newer minor versions are taken over on request alone.
+	// Newer minor versions on request alone.
 	// +optional
 	None bool `json:"none,omitempty"`
 }

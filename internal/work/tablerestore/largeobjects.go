@@ -38,7 +38,7 @@ func (l largeObjects) verdict(of string, replace bool) (says string, err error) 
 
 // checkLargeObjects says which large objects the rows of tables of the copy name, before anything is loaded.
 func (r *run) checkLargeObjects(ctx context.Context, tables []uint32, of string, object *Object) error {
-	found, err := r.findLargeObjects(ctx, tables)
+	found, err := findLargeObjects(ctx, r.copy, r.primary, tables)
 	if err != nil {
 		return fmt.Errorf("look for the large objects of %s: %w", of, err)
 	}
@@ -70,20 +70,23 @@ const oidColumns = `
 	where c.oid = any ($1) and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
 		and a.atttypid in (select type from oids) order by 1, 2, 3`
 
-func (r *run) findLargeObjects(ctx context.Context, tables []uint32) (found largeObjects, err error) {
-	there, err := largeObjectsOf(ctx, r.copy)
+// findLargeObjects finds which large objects of a copy the rows of its tables name, and which of them a primary has.
+func findLargeObjects(
+	ctx context.Context, restored, primary *pgx.Conn, tables []uint32,
+) (found largeObjects, err error) {
+	there, err := largeObjectsOf(ctx, restored)
 	if err != nil || len(there) == 0 {
 		return found, err
 	}
 	type place struct{ Schema, Table, Column string }
-	columns, err := pgx.CollectRows(sql.Ask(ctx, r.copy, oidColumns, tables), pgx.RowToStructByPos[place])
+	columns, err := pgx.CollectRows(sql.Ask(ctx, restored, oidColumns, tables), pgx.RowToStructByPos[place])
 	if err != nil || len(columns) == 0 {
 		return found, err
 	}
 	named := &namedOIDs{among: there, seen: map[uint32]bool{}}
 	for _, c := range columns {
 		// COPY of a table plans no query, so nobody's code runs (doc.go).
-		if _, err := r.copy.PgConn().CopyTo(ctx, named,
+		if _, err := restored.PgConn().CopyTo(ctx, named,
 			"copy "+sql.Quote(c.Schema, c.Table)+" ("+sql.Quote(c.Column)+") to stdout"); err != nil {
 			return found, err
 		}
@@ -91,7 +94,7 @@ func (r *run) findLargeObjects(ctx context.Context, tables []uint32) (found larg
 	if found.named = len(named.seen); found.named == 0 {
 		return found, nil
 	}
-	present, err := largeObjectsOf(ctx, r.primary)
+	present, err := largeObjectsOf(ctx, primary)
 	for oid := range named.seen {
 		if !present[oid] {
 			found.gone++

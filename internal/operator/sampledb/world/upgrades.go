@@ -80,7 +80,9 @@ func (s *upgradeFacts) Permission(r Request) (upgrade.Permission, error) {
 	if spec == nil || spec.Window == nil {
 		return p, nil
 	}
-	at, err := ParseWindow(*spec.Window)
+	of := *spec.Window
+	of.TimeZone = cmp.Or(of.TimeZone, spec.TimeZone)
+	at, err := ParseWindow(of)
 	if err != nil {
 		return p, fmt.Errorf("spec.update.window.%w", err)
 	}
