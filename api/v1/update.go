@@ -16,7 +16,7 @@ type UpdateSpec struct {
 	// +optional
 	Extensions ExtensionPolicy `json:"extensions,omitempty"`
 
-	// When an update may begin. One that has begun to replace instances goes on to its end.
+	// When an update may begin. One that has begun to do so goes on to its end.
 	// +optional
 	Window *Window `json:"window,omitempty"`
 
@@ -70,7 +70,7 @@ type UpdateStatus struct {
 	// +optional
 	Left []string `json:"left,omitempty"`
 
-	// Why a node could not get the image the last time.
+	// Why a node could not get the image last.
 	// +optional
 	Failure string `json:"failure,omitempty"`
 
