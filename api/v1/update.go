@@ -28,7 +28,7 @@ type UpdateSpec struct {
 
 	// Newer minor versions on request alone.
 	// +optional
-	None bool `json:"none,omitempty"`
+	None bool `json:"none"` // always written: update is not empty then
 }
 
 // UpdateMode says who begins an update.

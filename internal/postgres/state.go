@@ -51,7 +51,8 @@ select split_part(current_setting('server_version'), ' ', 1),
        case when recovers then pg_last_wal_receive_lsn() end::text,
        case when recovers then pg_last_wal_replay_lsn() end::text,
        coalesce((select status = 'streaming' from pg_stat_wal_receiver), false),
-       coalesce((select status = 'streaming' and wait > '0' and last_msg_receipt_time < clock_timestamp() - wait - '5 s'::interval
+       coalesce((select status = 'streaming' and wait > '0'
+                 and last_msg_receipt_time < clock_timestamp() - wait - '5 s'::interval
             from pg_stat_wal_receiver, (select current_setting('wal_receiver_timeout')::interval as wait) w), false),
        (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text
 from role`

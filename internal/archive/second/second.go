@@ -50,7 +50,7 @@ type Options struct {
 	// Policy is what is kept in the copy. Now is before the stores are listed. Newer is set for the archive of a former
 	// major version: one that the first store does not have any more is only cleaned then.
 	Policy keep.Policy
-	// Listed is a moment before the stores are listed, by the clock of who copies; Policy.Now where it is zero. That one
+	// Listed is a moment before the stores are listed, by the clock of who copies; Policy.Now where it is zero, which
 	// may be earlier: as old as it can be.
 	Listed time.Time
 	// Tell is called with how much was copied, and how much is to be.

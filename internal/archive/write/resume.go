@@ -58,7 +58,8 @@ func (a *Archiver) open(ctx context.Context, flushed wal.LSN) error {
 const reclaimEvery = 10 * time.Minute
 
 // reclaim sees now and then that archive.json is there, and writes it anew where it is lost. That it can't be read does
-// not keep WAL from the archive, which was ours when this began, and the next backup says so; that it is another's does.
+// not keep WAL from the archive, which was ours when this began, and the next backup says so; that it is another's
+// does.
 func (a *Archiver) reclaim(ctx context.Context) error {
 	if a.Now().Sub(a.claimed) < reclaimEvery {
 		return nil

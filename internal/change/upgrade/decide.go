@@ -60,7 +60,7 @@ type Situation struct {
 	// Indexes are those that another library may put out of order, "" for none. Libraries says that the image that was
 	// found has others than run, or that this is not known; "" where it has the same.
 	Indexes, Libraries string
-	// Announced is when the update to the image Awaited begins by itself, as was said before; zero for never.
+	// Announced is when the update to the version Awaited begins by itself, as was said before; zero for never.
 	Announced time.Time
 	Awaited   string
 	// Replacing is the target to which the instances are being brought, nil where they are not; Left says that some
@@ -242,7 +242,7 @@ func (s Situation) begins(target Target) time.Time {
 	daily := *s.Window
 	daily.Days = nil
 	switch {
-	case s.Announced.IsZero() || s.Awaited != target.Image || !daily.Open(s.Announced):
+	case s.Announced.IsZero() || s.Awaited != target.Version || !daily.Open(s.Announced):
 		return s.Window.Next(s.Now.Add(notice))
 	case s.Now.Before(s.Announced.Add(daily.Length)):
 		return s.Announced

@@ -66,10 +66,10 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 	inWindow := func(s *Situation) { s.Asked, s.InWindow = true, true }
 	onRequest := func(s *Situation) { s.Automatic = false }
 	quiet := func(s *Situation) { s.Quiet = true }
-	announced := func(at string) func(*Situation) { // for the image that was found
+	announced := func(at string) func(*Situation) { // for the version that was found
 		return func(s *Situation) {
 			s.Announced, _ = time.Parse(time.RFC3339, at)
-			s.Awaited = image("sha256:12")
+			s.Awaited = "17.12"
 		}
 	}
 	now, ahead := announced("2026-11-23T11:30:00Z"), "begins at 2026-11-24T11:00:00Z"
@@ -106,7 +106,7 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 			"only instance"},
 		"in the hour, and not announced": {[]func(*Situation){open, quiet}, StepWait, WhyOutsideWindow, ahead},
 		"in the hour, and announced":     {[]func(*Situation){open, quiet, now}, StepPull, WhyPulling, ""},
-		"another image was": {[]func(*Situation){open, quiet, now, func(s *Situation) { s.Awaited = "x" }},
+		"another version was": {[]func(*Situation){open, quiet, now, func(s *Situation) { s.Awaited = "17.11" }},
 			StepWait, WhyOutsideWindow, ahead},
 		"the hour was moved": {[]func(*Situation){open, quiet, announced("2026-11-23T10:30:00Z")},
 			StepWait, WhyOutsideWindow, ahead},

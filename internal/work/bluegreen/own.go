@@ -69,7 +69,8 @@ func (s Subscriber) subscribed(ctx context.Context, conn *pgx.Conn) (there bool,
 // slots have no owner, and everybody who may replicate can make one of any name.
 func (p Publisher) ourSlots(ctx context.Context) (ours []string, err error) {
 	named, err := on(ctx, p.Serving, func(conn *pgx.Conn) ([]string, error) {
-		return sql.Column[string](ctx, conn, "look for slots", "select distinct database::text "+slotsOfLink, p.Name)
+		return sql.Column[string](ctx, conn, "look for slots", "select distinct database::text "+slotsOfLink+
+			" and exists (select from pg_database d where d.datname = database and d.datallowconn)", p.Name)
 	})
 	if err != nil {
 		return nil, err
@@ -87,8 +88,8 @@ func (p Publisher) ourSlots(ctx context.Context) (ours []string, err error) {
 	return ours, nil
 }
 
-// isMade says of a replication slot r with a name of ours that a session of the superuser is just making it: its Pod may
-// be gone, before the slot is noted.
+// isMade says of a replication slot r with a name of ours that a session of the superuser is just making it: its Pod
+// may be gone, before the slot is noted.
 const isMade = `(r.slot_name ~ '^(` + nameForward + `|` + nameBack + `)_' and r.confirmed_flush_lsn is null
 	and exists (select from pg_stat_activity a where a.pid = r.active_pid and a.usename = current_user))`
 

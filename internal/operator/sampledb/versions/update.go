@@ -28,9 +28,7 @@ func (s *imageTopic) ApplyUpdate(ctx context.Context) error {
 		return nil
 	}
 	if s.Upgrading() || s.Upgrade.HasSides() || s.HoldsWork() {
-		if s.Update != nil && s.Update.Step != v1.UpdateReplacing {
-			s.Update = nil // what was announced does not come
-		}
+		s.forgetUpdate()
 		return nil
 	}
 	permission, err := s.MinorPermission()
@@ -48,6 +46,15 @@ func (s *imageTopic) ApplyUpdate(ctx context.Context) error {
 		return err
 	}
 	return s.tellUpdate(ctx, d)
+}
+
+// forgetUpdate takes back what was announced and does not come. A database that is stopped may run again by then.
+func (s *imageTopic) forgetUpdate() {
+	u := s.Update
+	ahead := s.HoldsWork() && u != nil && u.Begins != nil && s.Now.Before(u.Begins.Time)
+	if u != nil && u.Step != v1.UpdateReplacing && !ahead {
+		s.Update = nil
+	}
 }
 
 // tellUpdate does what a step of an update does besides the status: it ends a request, and tells.
@@ -84,7 +91,7 @@ func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) 
 	}
 	out.Libraries, out.Indexes = s.all.sortingChange()
 	if u := s.Update; u != nil && u.Begins != nil {
-		out.Announced, out.Awaited = u.Begins.Time, u.Image
+		out.Announced, out.Awaited = u.Begins.Time, u.To
 	}
 	out.Pull, out.Pulled, out.Trouble = PulledSoFar(pulls)
 	switch u := s.Update; {
@@ -103,6 +110,9 @@ func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) 
 // noteUpdate says in the status how far an update is. What waits only because there is nothing newer is none.
 func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 	before := cmp.Or(s.Update, &v1.UpdateStatus{})
+	if d.Why == upgrade.WhyUnknown && before.Begins != nil {
+		return // what an instance runs is not known for a moment: what was announced stays
+	}
 	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.Asks(world.RequestUpdate)
 	if !awaited || d.Step == upgrade.StepAdopt || d.Step == upgrade.StepDone {
 		s.Update = nil
@@ -116,9 +126,7 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 	if d.Step == upgrade.StepReplace {
 		s.Update.From = before.From
 	}
-	if before.Image == s.Update.Image {
-		s.keepOfUpdate(*before, d)
-	}
+	s.keepOfUpdate(*before, d)
 	if d.Step == upgrade.StepFail {
 		s.Update.Failure = d.Says
 	}
@@ -127,17 +135,18 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 	}
 }
 
-// keepOfUpdate keeps what the status said before of the same image: since when a step lasts, why it could not be got the
-// last time, and when it was to begin, while something is in the way.
+// keepOfUpdate keeps what the status said before: of the same image since when a step lasts, and why it could not be
+// got the last time; of the same version when it was to begin, while something is in the way.
 func (s *imageTopic) keepOfUpdate(before v1.UpdateStatus, d upgrade.Decision) {
-	same := before.Step == s.Update.Step
-	if same && d.Step != upgrade.StepFail {
+	image, step := before.Image == s.Update.Image, before.Step == s.Update.Step
+	if image && step && d.Step != upgrade.StepFail {
 		s.Update.Since = before.Since
 	}
-	if same || d.Step == upgrade.StepWait {
+	if image && (step || d.Step == upgrade.StepWait) {
 		s.Update.Failure = before.Failure
 	}
-	if d.Step != upgrade.StepReplace && d.Step != upgrade.StepTake {
+	begun := d.Step == upgrade.StepReplace || d.Step == upgrade.StepTake
+	if before.To == s.Update.To && !begun && d.Why != upgrade.WhyNotAsked {
 		s.Update.Begins = before.Begins
 	}
 }
@@ -145,7 +154,7 @@ func (s *imageTopic) keepOfUpdate(before v1.UpdateStatus, d upgrade.Decision) {
 // announceUpdate says when an update begins by itself, once.
 func (s *imageTopic) announceUpdate(before v1.UpdateStatus, d upgrade.Decision) {
 	s.Update.Begins = &metav1.Time{Time: d.At}
-	if before.Image != s.Update.Image || !s.Update.Begins.Equal(before.Begins) {
+	if before.To != s.Update.To || !s.Update.Begins.Equal(before.Begins) {
 		s.AddEvent(world.EventUpdateAhead, fmt.Sprintf("from %s to %s. %s", s.Update.From, s.Update.To, d.Says))
 	}
 }
