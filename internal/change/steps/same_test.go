@@ -232,7 +232,7 @@ var sums = map[string]string{
 	"minor refuse":       "4b7cce783428",
 	"minor replace":      "25c12d5f3a4e",
 	"minor take":         "48c42fa3df48",
-	"minor wait":         "fd282fbbe861",
+	"minor wait":         "6c92adbda4c0",
 	"rehearsal NotDone":  "fcde1e3f7bf2",
 	"rehearsal Passed":   "58d566882c38",
 	"rehearsal Problems": "255f2a1cdebd",

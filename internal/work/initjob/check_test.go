@@ -21,7 +21,7 @@ func TestCheckPlan(t *testing.T) {
 		"too long in bytes":     {func(p *Plan) { p.Database = strings.Repeat("名", 22) }, "x", "66 bytes long"},
 		"as long as can be":     {func(p *Plan) { p.Database = strings.Repeat("名", 21) }, "x", ""},
 		"an extension, no name": {func(p *Plan) { p.Extensions = []string{""} }, "x", "is empty"},
-		"a name with a NUL":     {func(p *Plan) { p.Owner = "a\x00b" }, "x", "NUL"},
+		"a name with a NUL":     {func(p *Plan) { p.Owner = "a\x00b" }, "x", "control character"},
 		"a name to be quoted":   {func(p *Plan) { p.Owner = `a"; DROP` }, "x", ""},
 	}
 	for name, c := range cases {
