@@ -164,7 +164,7 @@ func TestABackupInAStoreThatKeepsAll(t *testing.T) {
 	a := newArchive(t, source, newKey(t))
 	a.keepsAll = true
 	owner := format.Owner{UID: "uid", Namespace: "test", Name: "db", SystemIdentifier: "1"}
-	must(t, format.Claim(t.Context(), a, owner))
+	must(t, format.Reclaim(t.Context(), a, owner))
 	b := a.take()
 	source.do("insert into t values (2)")
 	a.archiveWAL()
