@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -121,9 +122,18 @@ func TestClientsThatReadGoToTheStandbys(t *testing.T) {
 
 	// A standby that is killed, and that does not come back for a while.
 	leader = c.leader()
-	gone := c.others(leader)[0]
+	gone, left := c.others(leader)[0], c.others(leader)[1]
+	goes := fmt.Sprintf(`"%s","instances":%q`, leaves, left)
+	before := strings.Count(c.logs[readPoolName].String(), goes)
 	c.kill(gone, syscall.SIGKILL)
-	c.awaitServed(sessions, c.others(leader)[1])
+	// Until the pooler knows, it may give a transaction a connection that is broken: that one sees an error.
+	c.until("the pooler leaves it", func() error {
+		if strings.Count(c.logs[readPoolName].String(), goes) == before {
+			return errors.New("it has not said so")
+		}
+		return nil
+	})
+	c.awaitServed(sessions, left)
 	c.startOne(gone)
 	c.awaitServed(sessions, c.others(leader)...)
 }
