@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -665,5 +666,36 @@ func TestAnotherDefaultVersionChangesNoServerThatIsThere(t *testing.T) {
 	w.read("foodb", db)
 	if db.Spec.Version != 16 || db.Spec.Storage.Size != "2Gi" {
 		t.Errorf("the server has version %d, and %s", db.Spec.Version, db.Spec.Storage.Size)
+	}
+}
+
+// What a PostgreSQL says of its server is changed and taken back there too. What the API server adds to a field that is
+// written first is no field that goes with the next write.
+func TestWhatAPostgreSQLSaysOfItsServerIsTakenBack(t *testing.T) {
+	w := newPGWorld(t)
+	pg := w.ready(func(pg *pgv1.PostgreSQL) {
+		pg.Spec.Pooler, pg.Spec.Update = &v1.PoolerSpec{Instances: 1}, &v1.UpdateSpec{TimeZone: "Asia/Tokyo"}
+		pg.Spec.Upgrade = &v1.UpgradeSpec{Backup: v1.UpgradeBackupNone}
+		pg.Spec.Resources = &corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")},
+		}
+	})
+	w.update(pg, func(pg *pgv1.PostgreSQL) { pg.Spec.Pooler.Instances, pg.Spec.Update = 2, &v1.UpdateSpec{None: true} })
+	pg = w.steps(pg, 3)
+	w.wants(pg, pgv1.ReasonReady)
+	db := &v1.SampleDB{}
+	w.read("foodb", db)
+	if db.Spec.Pooler == nil || db.Spec.Pooler.Instances != 2 || !db.Spec.Update.None || db.Spec.Update.TimeZone != "" {
+		t.Errorf("changed, it is %+v, %+v", db.Spec.Pooler, db.Spec.Update)
+	}
+	w.update(pg, func(pg *pgv1.PostgreSQL) {
+		pg.Spec.Pooler, pg.Spec.Update, pg.Spec.Upgrade, pg.Spec.Resources = nil, nil, nil, nil
+	})
+	w.steps(pg, 3)
+	db = &v1.SampleDB{}
+	w.read("foodb", db)
+	if db.Spec.Pooler != nil || db.Spec.Update != nil || db.Spec.Upgrade != nil || len(db.Spec.Resources.Requests) > 0 {
+		t.Errorf("taken back, it is %+v, %+v, %+v, %+v", db.Spec.Pooler, db.Spec.Update, db.Spec.Upgrade,
+			db.Spec.Resources)
 	}
 }

@@ -2,9 +2,12 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
 )
 
 // content is the wanted part of an object: all but the status and what the API server sets.
@@ -19,7 +22,23 @@ func content(object client.Object) (map[string]any, error) {
 		delete(meta, "managedFields")
 		delete(meta, "resourceVersion")
 	}
+	if _, ours := object.(*v1.SampleDB); ours {
+		leaveOutEmpty(out, "spec")
+		leaveOutEmpty(out, "spec", "pooler")
+	}
 	return out, nil
+}
+
+// leaveOutEmpty leaves out what is empty at a path. Where fields in it were written before, and are not any more, the
+// API server makes null of what is empty and was applied, and refuses that.
+func leaveOutEmpty(of map[string]any, path ...string) {
+	for _, name := range path {
+		of, _ = of[name].(map[string]any)
+	}
+	maps.DeleteFunc(of, func(_ string, value any) bool {
+		below, is := value.(map[string]any)
+		return is && len(below) == 0
+	})
 }
 
 // contains says that have has all that want asks for. What want leaves open, a
