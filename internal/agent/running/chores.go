@@ -35,6 +35,7 @@ type chores struct {
 	archives bool      // the slot of the archive was among those that were to be kept then
 	pooler   bool      // poolers were to log in then
 	refused  error     // what the server has refused then, nil for nothing
+	leads    bool      // the server was a primary in the last look
 }
 
 // choreSession is by what they are done: a postgres.Session.
@@ -54,6 +55,7 @@ type choreSession interface {
 // applications out of the database postgres, lets WAL go that is archived, and looks for whom it is kept, and how far
 // back it goes, which is "" where nothing was due. Each is done though others are refused.
 func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest string, err error) {
+	c.as(true)
 	config := c.config()
 	if !c.due(config) {
 		return "", c.afterPromotion(ctx, config, session)
@@ -147,6 +149,7 @@ func (c *chores) reportKeptWAL(ctx context.Context, session choreSession) {
 // ofStandby removes the slots of a former primary, which would keep WAL for ever. Those of a link it keeps until it
 // streams: until then it may be the primary again.
 func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bool) error {
+	c.as(false)
 	config := c.config()
 	if !c.due(config) {
 		return c.refused
@@ -167,6 +170,13 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 			return err
 		},
 	))
+}
+
+// as notes the role of the server. What it has refused in another one says nothing of what it is to do now.
+func (c *chores) as(primary bool) {
+	if c.leads != primary {
+		c.leads, c.refused = primary, nil
+	}
 }
 
 // due says that it is time, or that there is a new archive: until its slot is there, nothing keeps the WAL for it. New

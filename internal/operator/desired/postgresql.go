@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -78,10 +77,6 @@ func Server(pg *pgv1.PostgreSQL, have *v1.SampleDB) *v1.SampleDB {
 	}
 	if pg.Spec.TLS != nil {
 		db.Spec.TLS = *pg.Spec.TLS.DeepCopy()
-	}
-	if p := db.Spec.Pooler; p != nil {
-		// The API server would add it to what is written first, and not to what is applied later.
-		p.Service.Type = cmp.Or(p.Service.Type, corev1.ServiceTypeClusterIP)
 	}
 	db.Spec.DeletionPolicy = pg.Spec.DeletionPolicy
 	again := *pg.Spec.DeepCopy()

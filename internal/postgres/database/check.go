@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
 )
 
 // found is what is there of what is declared.
@@ -83,19 +85,15 @@ func (w *work) findDatabase(ctx context.Context) (databaseFound, error) {
 	return d, err
 }
 
-// maxName is how many bytes of a name PostgreSQL keeps (NAMEDATALEN). It cuts off the rest with a notice: what is
-// looked for by the whole name afterwards is not there, or somebody else's.
-const maxName = 63
-
 func checkNames(d Declared) *Refusal {
 	names := []string{d.Name, d.Owner.Name}
 	for _, role := range d.Roles {
 		names = append(names, role.Name)
 	}
 	for _, name := range names {
-		if len(name) > maxName {
+		if len(name) > sql.MaxName {
 			return refuse(ServerRefused, "the name %q has %d bytes in UTF-8, and PostgreSQL keeps %d of a name: "+
-				"choose a shorter one", name, len(name), maxName)
+				"choose a shorter one", name, len(name), sql.MaxName)
 		}
 	}
 	return nil

@@ -114,3 +114,7 @@ func OptionsVariable(settings map[string]string) string {
 	}
 	return "PGOPTIONS=" + strings.Join(words, " ")
 }
+
+// MaxName is how many bytes PostgreSQL keeps of a name (NAMEDATALEN - 1). It cuts off the rest with no more than a
+// notice: what is looked for by the whole name afterwards is not there, or somebody else's.
+const MaxName = 63

@@ -5,11 +5,8 @@ import (
 	"unicode"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres/sql"
 )
-
-// maxIdentifier is the length in bytes that PostgreSQL keeps of a name; it cuts
-// off the rest with no more than a notice.
-const maxIdentifier = 63
 
 // checkPlan refuses what PostgreSQL would take in another sense than the user's.
 func checkPlan(plan Plan, password string) error {
@@ -43,8 +40,8 @@ func checkName(field, name string) error {
 	switch {
 	case name == "":
 		return refuse("%s is empty", field)
-	case len(name) > maxIdentifier:
-		return refuse("%s %q is %d bytes long in UTF-8: PostgreSQL allows %d", field, name, len(name), maxIdentifier)
+	case len(name) > sql.MaxName:
+		return refuse("%s %q is %d bytes long in UTF-8: PostgreSQL allows %d", field, name, len(name), sql.MaxName)
 	case strings.ContainsFunc(name, unicode.IsControl):
 		// PostgreSQL takes some of them; but with a line break pg_dumpall and pg_upgrade refuse the name, PostgreSQL 19
 		// too, and a password file would have two lines of it.

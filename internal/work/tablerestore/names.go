@@ -12,14 +12,13 @@ import (
 	"toban.dev/internal/postgres/sql"
 )
 
-// longest is how long a name may be (bytes): PostgreSQL cuts longer ones.
-const longest = 63
-
 // suffixes are those that fit into every name, and need no quotes.
 var suffixes = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
 
 // named is the name of what is restored beside something. The name is shortened, the suffix never.
-func named(name, suffix string) string { return shortened(name, longest-len(suffix)-1) + "_" + suffix }
+func named(name, suffix string) string {
+	return shortened(name, sql.MaxName-len(suffix)-1) + "_" + suffix
+}
 
 // shortened cuts a name where a character begins.
 func shortened(name string, most int) string {
@@ -68,7 +67,7 @@ type unique map[string]bool
 func (u unique) named(name, suffix string) string {
 	out := named(name, suffix)
 	for n := 2; u[out]; n++ {
-		out = named(fmt.Sprintf("%s_%d", shortened(name, longest-len(suffix)-6), n), suffix)
+		out = named(fmt.Sprintf("%s_%d", shortened(name, sql.MaxName-len(suffix)-6), n), suffix)
 	}
 	u[out] = true
 	return out
