@@ -2,6 +2,7 @@ package upgrade_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -70,5 +71,36 @@ func TestWhatIsOnlyCalledAsALinkIsNotOurs(t *testing.T) {
 		}
 		s.green.do("shop", "alter subscription toban_to_green set (slot_name = none);\n"+
 			"drop subscription toban_to_green")
+	}
+}
+
+// A Pod may be killed while it waits for its slot, which PostgreSQL makes when the transactions have ended that were
+// under way. Until then nothing is noted of it, and it is nobody else's.
+func TestASlotThatIsBeingMadeIsOurs(t *testing.T) {
+	s := newBlue(t, 17)
+	s.publish()
+	slot := "toban_to_green_" + s.blue.ask("shop", "select oid from pg_database where datname = current_database()")
+	s.blue.do("shop", "select pg_drop_replication_slot('"+slot+"');\ndelete from toban_sides.slot")
+	s.session("shop", "begin", "select txid_current()")
+	making, stop := context.WithCancel(s.ctx)
+	defer stop()
+	session, ended := s.session("shop"), make(chan error, 1)
+	go func() {
+		_, err := session.Exec(making, "select pg_create_logical_replication_slot('"+slot+"', 'pgoutput')")
+		ended <- err
+	}()
+	s.until("the slot is being made", func() bool {
+		return s.blue.ask("shop", "select count(*) from pg_replication_slots where slot_name = '"+slot+"'") == "1"
+	})
+	facts, err := bluegreen.Examine(s.ctx, s.blue.side("blue"))
+	must(t, err)
+	for _, refusal := range change.CheckCarry(facts) {
+		if slices.Contains(refusal.Objects, slot) {
+			t.Errorf("it says %s: %v", refusal.Reason, refusal.Objects)
+		}
+	}
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("it was made though a transaction was under way")
 	}
 }
