@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -70,6 +71,22 @@ func awaitUnready(t *testing.T, words string) {
 	}
 }
 
+// awaitListening waits until the agent takes connections: it begins at the same time as its probes do.
+func awaitListening(t *testing.T) {
+	t.Helper()
+	address := fmt.Sprintf("%s:%d", waitsAt, naming.PortAgent)
+	for limit := time.Now().Add(longDeadline); ; time.Sleep(time.Millisecond) {
+		connection, err := net.Dial("tcp", address) //nolint:noctx // it ends with the test
+		if err == nil {
+			_ = connection.Close() // nothing was said on it
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("nothing listens at %s: %v", address, err)
+		}
+	}
+}
+
 // An agent whose volume is another's touches nothing there and is alive, says so to kubelet and operator, and
 // goes on when it is free.
 func TestAnAgentWaitsForItsVolume(t *testing.T) {
@@ -82,6 +99,7 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	hardState := filepath.Join(volume.StateFolder(folder), "memory.json")
 	a, owned, _ := waiting(t, ours, operators, folder)
 	awaitUnready(t, reasonVolumeInUse+": another agent")
+	awaitListening(t)
 	response, err := http.Get(fmt.Sprintf("http://%s:%d/livez", //nolint:noctx // it ends with the test
 		waitsAt, naming.PortProbe))
 	if err != nil {
