@@ -232,11 +232,7 @@ func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, pat
 		if err := do(ctx, conn, "limit the time", limit); err != nil {
 			return 0, err
 		}
-		// PostgreSQL makes none where the transaction has written before. A note may be left of one that was lost.
-		err = conn.QueryRow(ctx, fmt.Sprintf(`insert into toban_sides.slot
-			select slot_name, lsn from pg_create_logical_replication_slot(%s, 'pgoutput'%s)
-			on conflict (name) do update set lsn = excluded.lsn returning lsn::text`, sql.Literal(p.slot(d)),
-			failover)).Scan(&start)
+		start, err = makeNotedSlot(ctx, conn, p.slot(d), failover)
 	}
 	const canceled = "57014"
 	if sql.Code(err) == canceled && ctx.Err() == nil {
@@ -246,6 +242,25 @@ func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, pat
 		return 0, fmt.Errorf("make a slot: %w", err)
 	}
 	return wal.ParseLSN(start)
+}
+
+// makeNotedSlot makes a slot, and notes it in the same transaction. PostgreSQL makes none where the transaction has
+// written before, and by two statements: what it decodes while it makes one, where others change a schema, leaves the
+// statement with the resource owner of the transaction (pg_create_logical_replication_slot of 17 and 18, which does not
+// restore it as pg_logical_slot_get_changes does). An INSERT that has the slot as its source fails then, and the slot is
+// there without a note. A note may be left of one that was lost.
+func makeNotedSlot(ctx context.Context, conn *pgx.Conn, name, options string) (start string, err error) {
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		made := fmt.Sprintf("select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput'%s)",
+			sql.Literal(name), options)
+		if err := tx.QueryRow(ctx, made).Scan(&start); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into toban_sides.slot values ($1, $2)
+			on conflict (name) do update set lsn = excluded.lsn`, name, start)
+		return err
+	})
+	return start, err
 }
 
 // oldest names the transaction that is under way for the longest time.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	change "toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/work/bluegreen"
 )
@@ -103,4 +105,40 @@ func TestASlotThatIsBeingMadeIsOurs(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("it was made though a transaction was under way")
 	}
+}
+
+// While a slot is made, others change a schema: PostgreSQL 17 and 18 decode that, and leave the statement with another
+// resource owner, by which an INSERT that has the slot as its source fails, behind a slot that nobody has noted.
+func TestASlotIsMadeWhileASchemaChanges(t *testing.T) {
+	s := newBlue(t, 17)
+	waitsFor := func(xid string) {
+		s.until("the slot waits for a transaction", func() bool {
+			return s.blue.ask("postgres", "select count(*) from pg_locks where locktype = 'transactionid' and not granted "+
+				"and transactionid::text = '"+xid+"'") != "0"
+		})
+	}
+	begun := func() (*pgx.Conn, string) {
+		session := s.session("shop", "begin")
+		var xid string
+		must(t, session.QueryRow(s.ctx, "select pg_current_xact_id()::text").Scan(&xid))
+		return session, xid
+	}
+	end := func(session *pgx.Conn) {
+		_, err := session.Exec(s.ctx, "commit")
+		must(t, err)
+	}
+	former, xid := begun()
+	made := make(chan error, 1)
+	go func() {
+		_, err := bluegreen.Forward(s.blue.side("blue"), bluegreen.Side{}, "test").Publisher().Publish(s.ctx, deadline)
+		made <- err
+	}()
+	waitsFor(xid)
+	later, xid := begun()
+	end(former)
+	waitsFor(xid) // from here on catalogs are decoded
+	s.blue.do("postgres", "create table while_it_is_made (id int primary key)")
+	end(later)
+	must(t, <-made)
+	s.publish() // again: each slot is noted
 }
