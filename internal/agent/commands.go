@@ -117,7 +117,7 @@ func (x *commands) kill() error {
 	r.Ending.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.life), fenceDeadline)
 	defer cancel()
-	return r.Process.Kill(ctx)
+	return r.Process.Kill(ctx, r.Standing.Hangs())
 }
 
 // awaitGone waits until nothing of the server is left.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +75,7 @@ func awaitUnready(t *testing.T, words string) {
 // awaitListening waits until the agent takes connections: it begins at the same time as its probes do.
 func awaitListening(t *testing.T) {
 	t.Helper()
-	address := fmt.Sprintf("%s:%d", waitsAt, naming.PortAgent)
+	address := net.JoinHostPort(waitsAt, strconv.Itoa(naming.PortAgent))
 	for limit := time.Now().Add(longDeadline); ; time.Sleep(time.Millisecond) {
 		connection, err := net.Dial("tcp", address) //nolint:noctx // it ends with the test
 		if err == nil {

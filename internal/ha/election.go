@@ -12,10 +12,7 @@ import (
 // LeaderLost says whether the leader of the instance's ballot is lost, by its own
 // word, by that of the network, or by its silence.
 func (v View) LeaderLost() bool {
-	m, limit := v.Local.HardState, v.Local.limits().Silence
-	if v.Async {
-		limit = v.Local.limits().AsyncSilence
-	}
+	m, limit := v.Local.HardState, v.Local.silenceLimit(v.Async)
 	leader, heard := v.Peers[m.Ballot.Leader]
 	switch {
 	case m.Ballot.Leader == "" && m.Ballot.Term == 0:
@@ -23,15 +20,26 @@ func (v View) LeaderLost() bool {
 	case m.Ballot.Leader == v.Self:
 		return !v.leads() || !v.takesWrites()
 	case !slices.Contains(v.Members, m.Ballot.Leader) && !heard:
-		return v.Local.Leaderless > limit+v.Local.Slack
+		return v.Local.Leaderless > limit
 	case heard && leader.Ballot.Term == m.Ballot.Term &&
 		(leader.Resigned || leader.Defeated || leader.Data == DataEmpty):
 		return true
 	case v.Local.Refused > RefusedLimit && !v.Local.Streaming:
 		return true
 	}
-	return v.Local.Silence > limit+v.Local.Slack || v.Local.Idle > v.idleLimit()
+	return v.Local.Silence > limit || v.Local.Idle > v.idleLimit()
 }
+
+// silenceLimit is for how long the leader of the ballot may be silent.
+func (l Local) silenceLimit(async bool) time.Duration {
+	if async {
+		return l.limits().AsyncSilence + l.Slack
+	}
+	return l.limits().Silence + l.Slack
+}
+
+// UntilLost is after how long it will have been silent for too long; not above 0 where it has.
+func (l Local) UntilLost(async bool) time.Duration { return l.silenceLimit(async) + 1 - l.Silence }
 
 // idleLimit is for how long the leader may answer without leading.
 func (v View) idleLimit() time.Duration {

@@ -67,8 +67,11 @@ select greatest((select min_recovery_end_timeline from pg_control_recovery()),
 )
 
 // State asks the server for its state.
-func (s *Session) State(ctx context.Context) (State, error) {
-	state, timeline, err := s.live(ctx)
+func (s *Session) State(ctx context.Context) (State, error) { return s.StateWithin(ctx, ctx) }
+
+// StateWithin does the same, and waits no longer than memory for what the server has in memory: that waits for no disk.
+func (s *Session) StateWithin(ctx, memory context.Context) (State, error) {
+	state, timeline, err := s.live(memory)
 	if err != nil {
 		return State{}, err
 	}

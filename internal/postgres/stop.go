@@ -104,18 +104,19 @@ const fenceGrace = 300 * time.Millisecond
 // is left. Committed data is kept; the next start recovers. An error means that there still are processes,
 // because the kernel does not let them go, when ctx ends.
 func (p *Process) Fence(ctx context.Context) error {
-	if err := p.Kill(ctx); err != nil {
+	if err := p.Kill(ctx, false); err != nil {
 		return err
 	}
 	return p.Gone(ctx)
 }
 
-// Kill is the first part of Fence. When it returns without an error, no process of the server runs its program any
-// more, and so none can answer a client. What is left of it is within the kernel, mostly waiting for a disk, and ends
-// before it comes back from there. Until then it may still write to the data directory what it had begun to write: see
+// Kill is the first part of Fence. One that hangs is not waited for: it would end nothing itself. When it returns
+// without an error, no process of the server runs its program any more, and so none can answer a client. What is left
+// of it is within the kernel, mostly waiting for a disk, and ends before it comes back from there. Until then it may
+// still write to the data directory what it had begun to write: see
 // Gone.
-func (p *Process) Kill(ctx context.Context) error {
-	if !p.fenced.Swap(true) { // it has that time once
+func (p *Process) Kill(ctx context.Context, hangs bool) error {
+	if !p.fenced.Swap(true) && !hangs { // it has that time once
 		_ = p.process.Signal(syscall.SIGQUIT) // it may have ended: then Done tells
 		select {
 		case <-p.done:

@@ -324,7 +324,7 @@ func (p *process) stopInOrder(ctx context.Context) error {
 }
 
 // Kill is postgres.Process's: sessions end at once.
-func (p *process) Kill(ctx context.Context) error {
+func (p *process) Kill(ctx context.Context, _ bool) error {
 	p.w.mutex.Lock()
 	p.stopping = true
 	p.bump()

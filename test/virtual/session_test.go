@@ -73,6 +73,11 @@ func (s *session) State(ctx context.Context) (postgres.State, error) {
 	return state, err
 }
 
+// StateWithin is postgres.Session's: nothing of a state is on a disk here.
+func (s *session) StateWithin(_, memory context.Context) (postgres.State, error) {
+	return s.State(memory)
+}
+
 // EndOfWAL is postgres.Session's.
 func (s *session) EndOfWAL(ctx context.Context) (postgres.End, error) {
 	return ask(ctx, s, func(d *disk) postgres.End {

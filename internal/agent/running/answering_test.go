@@ -36,6 +36,8 @@ type answering struct {
 	// answered, hangs that it takes for ever.
 	refuses, refusesClients, fails error
 	hangs                          bool
+	// stalls says that its disk takes no writes.
+	stalls bool
 	// busy says that it does what its role asks, and is slow with the rest; unwilling why it refuses the rest.
 	busy      bool
 	unwilling error
@@ -73,7 +75,11 @@ func (s *answering) Close()       {}
 func (s *answering) Broken() bool { return s.broken }
 
 func (s *answering) State(ctx context.Context) (postgres.State, error) {
-	return s.state, s.answer(ctx)
+	return s.StateWithin(ctx, ctx)
+}
+
+func (s *answering) StateWithin(_, memory context.Context) (postgres.State, error) {
+	return s.state, s.answer(memory)
 }
 
 func (s *answering) Standbys(ctx context.Context) (names, impostors []string, err error) {
@@ -89,8 +95,14 @@ func (s *answering) KeepLinkSlots(context.Context) (bool, error) { return false,
 func (s *answering) GiveUpLink(context.Context, int64) ([]string, error) {
 	return nil, nil
 }
-func (s *answering) Follows(context.Context) (bool, error)    { return s.follows, nil }
-func (s *answering) ProveWrite(ctx context.Context) error     { return s.answer(ctx) }
+func (s *answering) Follows(context.Context) (bool, error) { return s.follows, nil }
+func (s *answering) ProveWrite(ctx context.Context) error {
+	if s.stalls {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.answer(ctx)
+}
 func (s *answering) EnsureReplication(context.Context) error  { return nil }
 func (s *answering) EnsurePooler(context.Context, bool) error { return nil }
 func (s *answering) KeepMaintenance(context.Context) error {

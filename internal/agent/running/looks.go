@@ -48,10 +48,16 @@ func (l *looks) hang(hangs bool) bool {
 
 // deadline is how long a look may take. On a busy machine one long look is better than several short ones: each that is
 // given up takes its session with it.
-func (l *looks) deadline() time.Duration {
-	deadline, slack := firstDeadline, l.pressure.Slack()
+func (l *looks) deadline() time.Duration { return l.patience(firstDeadline, secondDeadline) }
+
+// answer is how long a primary may take in it for what waits for no disk.
+func (l *looks) answer() time.Duration { return l.patience(firstAnswer, secondAnswer) }
+
+// patience is how long something may take that is to be done in first, or in second where the look before has failed.
+func (l *looks) patience(first, second time.Duration) time.Duration {
+	deadline, slack := first, l.pressure.Slack()
 	if l.failures > 0 {
-		deadline, slack = secondDeadline, slack/2
+		deadline, slack = second, slack/2
 	}
 	if l.pressure.Busy() {
 		return max(deadline+slack, busyDeadline)

@@ -25,7 +25,11 @@ const (
 	standbyLook    = time.Second
 	firstDeadline  = 1200 * time.Millisecond
 	secondDeadline = 800 * time.Millisecond
-	newSessions    = time.Second
+	// firstAnswer and secondAnswer are how long a primary may take for what waits for no disk: the second question goes
+	// to a new session.
+	firstAnswer  = 600 * time.Millisecond
+	secondAnswer = 400 * time.Millisecond
+	newSessions  = time.Second
 	// busyPatience is for how long a server on a busy machine may not answer before it is taken for one that hangs.
 	busyPatience = 15 * time.Second
 	// answerLasts is for how long a standby's answer says that it would answer again.
@@ -188,14 +192,11 @@ func (t *monitor) answersStill() bool {
 // sees to the rest: the chores of its role, how it is, and the config.
 func (t *monitor) observe(ctx context.Context) error {
 	t.looks.proven, t.looks.observed = false, false
-	if err := t.connect(ctx); err != nil {
-		return err
-	}
-	state, err := t.state(ctx)
+	primary := t.standing.IsPrimary()
+	state, err := t.state(ctx, primary)
 	if err != nil {
 		return err
 	}
-	primary := t.standing.IsPrimary()
 	if primary && state.InRecovery {
 		return nil // it is being promoted
 	}
@@ -228,13 +229,22 @@ func (t *monitor) tend(ctx context.Context, state postgres.State, primary bool) 
 	return refused
 }
 
-// state asks the server for its state. Where what waits for no disk takes long, the machine is busy.
-func (t *monitor) state(ctx context.Context) (postgres.State, error) {
-	state, err := t.session.State(ctx)
-	if err == nil {
-		t.looks.pressure.Late(state.Took)
+// state asks the server for its state. Where what waits for no disk takes long, the machine is busy, or a primary hangs.
+func (t *monitor) state(ctx context.Context, primary bool) (postgres.State, error) {
+	memory, cancel := ctx, func() {}
+	if primary {
+		memory, cancel = context.WithTimeout(ctx, t.looks.answer())
 	}
-	return state, err
+	defer cancel()
+	if err := t.connect(memory); err != nil {
+		return postgres.State{}, errors.Join(err, memory.Err())
+	}
+	state, err := t.session.StateWithin(ctx, memory)
+	if err != nil {
+		return postgres.State{}, errors.Join(err, memory.Err())
+	}
+	t.looks.pressure.Late(state.Took)
+	return state, nil
 }
 
 // prove has a primary write to its WAL and take a new session, each now and then. A standby has answered: that is all.

@@ -115,8 +115,11 @@ func TestAServerThatDoesNotAnswerTwiceFails(t *testing.T) {
 					t.Errorf("after the first one the machine is told %+v", w.last(t))
 				}
 				w.observeOnce(t.Context())
-				if seen := w.last(t); seen.Failure == "" || seen.Answers || time.Since(began) > 2*time.Second {
+				if seen := w.last(t); seen.Failure == "" || seen.Answers || time.Since(began) > firstAnswer+secondAnswer {
 					t.Errorf("after %s the machine is told %+v", time.Since(began), seen)
+				}
+				if !w.standing.Hangs() {
+					t.Error("it is waited for when it is ended")
 				}
 				if now := w.board.Get(); now.Ready || now.Reason != ReasonNotAnswering {
 					t.Errorf("it says that it is %+v", now)
@@ -129,6 +132,23 @@ func TestAServerThatDoesNotAnswerTwiceFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that waits for its disk has longer than one that answers nothing from memory.
+func TestAPrimaryThatWaitsForItsDiskHasMoreTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{}, true)
+		w.observeOnce(t.Context())
+		time.Sleep(choreInterval + time.Millisecond)
+		w.server.stalls = true
+		began := time.Now()
+		for range 2 {
+			w.observeOnce(t.Context())
+		}
+		if took := time.Since(began); w.last(t).Failure == "" || took != firstDeadline+secondDeadline {
+			t.Errorf("after %s the machine is told %+v", took, w.last(t))
+		}
+	})
 }
 
 // A server that answers, and refuses, lives. What somebody has written into its catalog is undone while a session is
@@ -672,14 +692,14 @@ func (s *lateState) Connect(ctx context.Context) (Session, error) {
 	return s, err
 }
 
-func (s *lateState) State(ctx context.Context) (postgres.State, error) {
+func (s *lateState) StateWithin(ctx, memory context.Context) (postgres.State, error) {
 	select {
 	case <-time.After(s.takes):
-		state, err := s.answering.State(ctx)
+		state, err := s.answering.StateWithin(ctx, memory)
 		state.Took = s.takes
 		return state, err
-	case <-ctx.Done():
-		return postgres.State{}, ctx.Err()
+	case <-memory.Done():
+		return postgres.State{}, memory.Err()
 	}
 }
 

@@ -68,7 +68,7 @@ type Process interface {
 	MissingTablespace() string
 	Ready(ctx context.Context) error
 	Stop(ctx context.Context, mode postgres.StopMode)
-	Kill(ctx context.Context) error
+	Kill(ctx context.Context, hangs bool) error
 	Gone(ctx context.Context) error
 	Reload() error
 	EndLogins(older time.Duration, notIn func([]int) ([]int, error)) (n int, err error)
@@ -81,6 +81,7 @@ type Session interface {
 	Close()
 	Broken() bool
 	State(ctx context.Context) (postgres.State, error)
+	StateWithin(ctx, memory context.Context) (postgres.State, error)
 	EndOfWAL(ctx context.Context) (postgres.End, error)
 	HastenReplay(ctx context.Context, readers bool) error
 	EndClients(ctx context.Context) (n int, err error)

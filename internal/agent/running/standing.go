@@ -104,6 +104,9 @@ func (s *Standing) SetPromoted() {
 	s.promoted = true
 }
 
+// Hangs says that it was seen last not to answer.
+func (s *Standing) Hangs() bool { return s.lastSeen().failure != "" }
+
 // Open lets clients in.
 func (s *Standing) Open() {
 	s.mutex.Lock()

@@ -151,12 +151,15 @@ func (h *heard) hear(asked, silence, slack time.Duration) {
 	}
 }
 
+// refuses says that nobody listened at its address when it was asked last.
+func (h *heard) refuses() bool { return h.refused != never && h.at <= h.again }
+
 // refusedFor is for how long nobody has listened at its address, 0 where somebody does, or has spoken since by itself.
 // One refusal alone says that of a moment: until the next question, which may be on its way, it is no longer than
 // ha.RefusedLimit.
 func (h *heard) refusedFor(now time.Duration) time.Duration {
 	switch {
-	case h.refused == never, h.at > h.again:
+	case !h.refuses():
 		return 0
 	case h.again-h.refused < ha.HeartbeatInterval*3/4:
 		return min(now-h.refused, ha.RefusedLimit)

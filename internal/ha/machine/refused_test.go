@@ -34,3 +34,43 @@ func TestAnAnnouncementEndsARefusal(t *testing.T) {
 		t.Errorf("it has refused once since, and counts as refusing for %s", v.Local.Refused)
 	}
 }
+
+// Whether the stream has ended of a leader at whose address nobody listens is looked at once, and not at the next look
+// at a standby, which may be a second away.
+func TestAStandbyLooksAtItsStreamWhenTheLeaderRefuses(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.step(ServerSeen{Run: r.server.run, Following: 4, Answers: true, Streaming: true, Received: 100})
+	r.now += ha.RefusedLimit
+	looks := len(wants[ObserveServer](r))
+	r.step(PeerRefused{Name: r.hardState.Ballot.Leader, Asked: r.now})
+	if len(wants[ObserveServer](r)) != looks+1 {
+		t.Fatal("it does not look whether it still streams")
+	}
+	r.step(ServerSeen{Run: r.server.run, Following: 4, Answers: true, Received: 100})
+	looks = len(wants[ObserveServer](r))
+	r.now += time.Millisecond
+	r.step(PeerRefused{Name: r.hardState.Ballot.Leader, Asked: r.now})
+	if len(wants[ObserveServer](r)) != looks {
+		t.Error("it looks again though it knows")
+	}
+}
+
+// An instance wakes up when its leader has been silent for too long, and not up to a tick later.
+func TestAnInstanceWakesWhenItsLeaderIsLost(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.others(func(*ha.Peer) {})
+	if r.Wake() != tickInterval {
+		t.Errorf("while the leader is heard it wakes after %s", r.Wake())
+	}
+	r.now += ha.SilenceLimit - 60*time.Millisecond
+	r.step(Tick{})
+	if wake := r.Wake(); wake < 60*time.Millisecond || wake > 61*time.Millisecond {
+		t.Fatalf("60 ms before the leader is lost it wakes after %s", wake)
+	}
+	r.now += r.Wake()
+	if r.step(Tick{}); !r.View().LeaderLost() {
+		t.Error("it wakes, and the leader is not lost")
+	}
+}

@@ -12,14 +12,30 @@ import (
 const (
 	tickInterval  = 250 * time.Millisecond
 	hurryInterval = 50 * time.Millisecond
+	soonestTick   = 5 * time.Millisecond
 )
 
-// Wake is after how long the next Tick is due at the latest: sooner while a primary may have to be fenced.
+// Wake is after how long the next Tick is due at the latest: sooner while a primary may have to be fenced, and when a
+// leader will have been silent for too long.
 func (i *Instance) Wake() time.Duration {
 	if i.witness.wanted || i.campaign != nil || i.preemption != nil || i.comeback != nil {
 		return hurryInterval
 	}
+	if left := i.untilLost(); left > 0 {
+		return min(tickInterval, max(left, soonestTick))
+	}
 	return tickInterval
+}
+
+// untilLost is after how long the leader of the ballot is lost by its silence if it says nothing any more; 0 where it
+// is not for this instance to wait for that, or it is over.
+func (i *Instance) untilLost() time.Duration {
+	if leader := i.hardState.Ballot.Leader; leader == "" || leader == i.name {
+		return 0
+	}
+	local := ha.Local{Limits: i.limits()}
+	i.viewLeader(&local)
+	return local.UntilLost(i.config.Async)
 }
 
 // advance decides, and begins what was decided. That a server is ended comes before all else, and waits for nothing.

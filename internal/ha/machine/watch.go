@@ -363,7 +363,8 @@ const (
 )
 
 // observeServer wants to know how far the WAL of a standby goes that has lost its leader: what came last may decide who
-// is elected, and the server is looked at too seldom for that while all is well.
+// is elected, and the server is looked at too seldom for that while all is well. So it does where nobody listens at the
+// leader's address any more: whether the stream has ended decides then.
 //
 // One that keeps its replay waiting, because somebody has told it to or reads there, is let do so until that is in the
 // way: nobody else has been elected, and it would stand; or it can't receive what a leader has, which it asks for only
@@ -371,16 +372,23 @@ const (
 func (i *Instance) observeServer(said ha.Peer) {
 	w, patience := &i.watch, ha.CampaignPatience+i.slack.own
 	interval := lookInterval
-	if !said.LeaderLost || i.ago(w.lost) > electionTime {
+	if !said.LeaderLost && !i.refusedWhileStreaming() || i.ago(w.lost) > electionTime {
 		interval = seldomLook
 	}
 	replay := said.Unreplayed > 0 && (i.last.Refusal == ha.RefusedReplaying && i.ago(w.lost) > patience ||
 		!said.Streaming && i.ago(w.stalled.since) > patience)
-	if (said.LeaderLost || replay) && i.server.role == ha.ServerStandby && i.command == nil &&
+	if (said.LeaderLost || replay || i.refusedWhileStreaming()) && i.server.role == ha.ServerStandby && i.command == nil &&
 		i.now-w.looked >= interval {
 		w.looked = i.now
 		i.emit(ObserveServer{Replay: replay})
 	}
+}
+
+// refusedWhileStreaming says that nobody listens at the leader's address, and that this instance was seen to stream from
+// it last: if that has ended, the leader is lost.
+func (i *Instance) refusedWhileStreaming() bool {
+	h := i.news.heard[i.hardState.Ballot.Leader]
+	return h != nil && i.server.seen.Streaming && h.refuses()
 }
 
 // believed are the peers that count, to be changed by the caller.
