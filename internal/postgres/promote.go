@@ -43,7 +43,7 @@ func (s *Session) Promote(ctx context.Context) error {
 		}
 		if time.Since(woken) > wakeInterval {
 			woken = time.Now()
-			_ = s.wakeIdle(ctx) // refused where the promotion is under way: it needs no waking then
+			_ = s.WakeIdle(ctx) // refused where the promotion is under way: it needs no waking then
 		}
 		select {
 		case <-ctx.Done():
@@ -53,8 +53,9 @@ func (s *Session) Promote(ctx context.Context) error {
 	}
 }
 
-// wakeIdle wakes the startup process where it waits for WAL.
-func (s *Session) wakeIdle(ctx context.Context) error {
+// WakeIdle has the startup process of a standby look for WAL at once, where it waits for some, and not only after
+// wal_retrieve_retry_interval.
+func (s *Session) WakeIdle(ctx context.Context) error {
 	const query = "select coalesce((select wait_event from pg_stat_activity where backend_type = 'startup'), '')"
 	wait, err := sql.Value[string](ctx, s.conn, "ask for what the startup process waits", query)
 	if err != nil {

@@ -89,6 +89,9 @@ func (s *session) EndOfWAL(ctx context.Context) (postgres.End, error) {
 	})
 }
 
+// WakeIdle is postgres.Session's. The model's startup process waits for nothing.
+func (s *session) WakeIdle(ctx context.Context) error { return s.query(ctx) }
+
 // HastenReplay is postgres.Session's. The model's readers hold nothing up.
 func (s *session) HastenReplay(ctx context.Context, _ bool) error { return s.query(ctx) }
 

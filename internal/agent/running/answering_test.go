@@ -19,8 +19,10 @@ type answering struct {
 	free     uint64
 	// end is known after looks; readers, and a pause, hold its replay up until they have ended.
 	looks, readers int
-	paused         bool
-	sessions       int
+	// woken is how often its startup process was told to look for WAL.
+	woken    int
+	paused   bool
+	sessions int
 	// letIn is how often it was told to let us in again.
 	letIn  int
 	broken bool
@@ -88,6 +90,11 @@ func (s *answering) Standbys(ctx context.Context) (names, impostors []string, er
 		return nil, nil, ctx.Err()
 	}
 	return s.standbys, nil, s.unwilling
+}
+
+func (s *answering) WakeIdle(context.Context) error {
+	s.woken++
+	return nil
 }
 
 func (s *answering) EnsureSlots(context.Context, []string) error { return s.noSlots }

@@ -390,6 +390,7 @@ func (t *monitor) observeStandby(ctx context.Context, state postgres.State) erro
 		t.reporter.report(true)
 	}
 	t.awaitEnd(ctx, end.Known && end.Unreplayed == 0 || t.standing.following().Leader != "")
+	t.awaitStream(ctx, state.Streaming)
 	return nil
 }
 
@@ -411,6 +412,25 @@ func (t *monitor) awaitEnd(ctx context.Context, known bool) {
 	}
 	t.poke.observe()
 	t.end.pauses.For(ctx)
+}
+
+// streamPatience is for how long a standby that has been told to follow another leader is helped to stream, and
+// streamInterval how soon it is looked at again meanwhile.
+const (
+	streamPatience = 2 * time.Second
+	streamInterval = 25 * time.Millisecond
+)
+
+// awaitStream has a standby that has just been told whom to follow ask for WAL at once, and looks again soon. PostgreSQL
+// ends the stream of the timeline that it had with the new leader first, and asks for the next one only after
+// wal_retrieve_retry_interval; until then it acknowledges nothing, and commits wait for it.
+func (t *monitor) awaitStream(ctx context.Context, streams bool) {
+	if streams || !t.standing.beginsToFollow(streamPatience) {
+		return
+	}
+	_ = t.session.WakeIdle(ctx) // refused where it is promoted meanwhile
+	t.poke.observe()
+	pause.For(ctx, streamInterval)
 }
 
 // observeBounds looks whether what keeps parameters higher than they are asked for

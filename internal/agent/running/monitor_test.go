@@ -442,6 +442,45 @@ func TestAStandbyIsReadyWhenItStreams(t *testing.T) {
 	})
 }
 
+// A standby that has just been told whom to follow is woken until it streams, and looked at again at once. After that,
+// and if it does not come to that for long, it is left alone.
+func TestAStandbyThatBeginsToFollowIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{state: postgres.State{InRecovery: true}}, false)
+		looks := func() (woken int, again bool) {
+			before := w.server.woken
+			w.observeOnce(t.Context())
+			again = len(w.poke) == 1
+			select {
+			case <-w.poke:
+			default:
+			}
+			return w.server.woken - before, again
+		}
+		if woken, again := looks(); woken > 0 || again {
+			t.Errorf("one that follows for long is woken %d times, and looked at again: %v", woken, again)
+		}
+		w.standing.follow(ha.Ballot{Term: 4, Leader: "db-2"})
+		if woken, again := looks(); woken != 1 || !again {
+			t.Errorf("one that begins to follow is woken %d times, and looked at again: %v", woken, again)
+		}
+		w.server.state.Streaming = true
+		if woken, again := looks(); woken > 0 || again || !w.last(t).Streaming {
+			t.Errorf("one that streams is woken %d times, and looked at again: %v", woken, again)
+		}
+		w.server.state.Streaming = false
+		time.Sleep(streamPatience)
+		if woken, again := looks(); woken > 0 || again {
+			t.Errorf("one that has not streamed for long is woken %d times, and looked at again: %v", woken, again)
+		}
+		w.standing.follow(ha.Ballot{})
+		w.server.looks = 0
+		if woken, _ := looks(); woken > 0 {
+			t.Errorf("one that follows nobody is woken %d times", woken)
+		}
+	})
+}
+
 // The end of the WAL is asked for where nothing more can come, and again at once until it is known.
 func TestAStandbyOfNobodyTellsTheEndOfItsWAL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

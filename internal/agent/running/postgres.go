@@ -84,6 +84,7 @@ type Session interface {
 	StateWithin(ctx, memory context.Context) (postgres.State, error)
 	EndOfWAL(ctx context.Context) (postgres.End, error)
 	HastenReplay(ctx context.Context, readers bool) error
+	WakeIdle(ctx context.Context) error
 	EndClients(ctx context.Context) (n int, err error)
 	NotIn(ctx context.Context, pids []int) ([]int, error)
 	Idle(ctx context.Context) (idle time.Duration, known bool, err error)

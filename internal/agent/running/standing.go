@@ -2,6 +2,7 @@ package running
 
 import (
 	"sync"
+	"time"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/wal"
@@ -12,6 +13,7 @@ import (
 type Standing struct {
 	mutex    sync.Mutex
 	upstream ha.Ballot // whom a standby follows, zero for nobody
+	followed time.Time // when a running standby was told so, zero for never
 	primary  bool      // it is configured as primary
 	promoted bool      // it takes writes, by the agent's own doing
 	opened   bool      // it lets clients in: that of a leader that comes back waits for a majority's word
@@ -86,8 +88,15 @@ func (s *Standing) setLeast(least map[string]int) {
 func (s *Standing) follow(upstream ha.Ballot) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.upstream = upstream
+	s.upstream, s.followed = upstream, time.Now()
 	s.seen.Known, s.seen.streaming = false, false
+}
+
+// beginsToFollow says that it was told within some time whom to follow.
+func (s *Standing) beginsToFollow(within time.Duration) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.upstream.Leader != "" && time.Since(s.followed) < within
 }
 
 // bePrimary makes it one that is configured as primary, and follows nobody.
