@@ -71,7 +71,7 @@ func (s *Session) endOfWAL(ctx context.Context) (End, error) {
 	}
 	end := End{LSN: lsn, Known: whole && !receives, Unreplayed: lsn.Since(at.replayed)}
 	if end.Known && end.Unreplayed > 0 && isForWAL(wait) && !at.paused {
-		err = s.wakeStartup(ctx)
+		err = wakeStartup(ctx, s)
 	}
 	return end, err
 }
@@ -181,7 +181,7 @@ func (s *Session) HastenReplay(ctx context.Context, readers bool) error {
 // wakeStartup makes the startup process look for WAL now and not at the end of
 // wal_retrieve_retry_interval: a request to pause wakes it (pg_wal_replay_pause in
 // xlogfuncs.c), and is taken back in the same statement.
-func (s *Session) wakeStartup(ctx context.Context) error {
+func wakeStartup(ctx context.Context, s *Session) error {
 	_, err := s.conn.Exec(ctx, "select pg_wal_replay_pause(), pg_wal_replay_resume()")
 	return err
 }

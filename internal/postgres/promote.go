@@ -64,7 +64,7 @@ func (s *Session) WakeIdle(ctx context.Context) error {
 	if !isForWAL(wait) {
 		return nil
 	}
-	return s.wakeStartup(ctx)
+	return wakeStartup(ctx, s)
 }
 
 // PauseReplay has a standby replay no more WAL, until ResumeReplay, a promotion, or its end. It receives WAL as

@@ -21,7 +21,7 @@ func (i *Instance) Wake() time.Duration {
 	if i.witness.wanted || i.campaign != nil || i.preemption != nil || i.comeback != nil {
 		return hurryInterval
 	}
-	if left := i.untilLost(); left > 0 {
+	if left := untilLost(i); left > 0 {
 		return min(tickInterval, max(left, soonestTick))
 	}
 	return tickInterval
@@ -29,7 +29,7 @@ func (i *Instance) Wake() time.Duration {
 
 // untilLost is after how long the leader of the ballot is lost by its silence if it says nothing any more; 0 where it
 // is not for this instance to wait for that, or it is over.
-func (i *Instance) untilLost() time.Duration {
+func untilLost(i *Instance) time.Duration {
 	if leader := i.hardState.Ballot.Leader; leader == "" || leader == i.name {
 		return 0
 	}

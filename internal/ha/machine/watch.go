@@ -371,22 +371,21 @@ const (
 // when it has replayed what it has.
 func (i *Instance) observeServer(said ha.Peer) {
 	w, patience := &i.watch, ha.CampaignPatience+i.slack.own
-	interval := lookInterval
-	if !said.LeaderLost && !i.refusedWhileStreaming() || i.ago(w.lost) > electionTime {
+	interval, lost := lookInterval, said.LeaderLost || refusedWhileStreaming(i)
+	if !lost || i.ago(w.lost) > electionTime {
 		interval = seldomLook
 	}
 	replay := said.Unreplayed > 0 && (i.last.Refusal == ha.RefusedReplaying && i.ago(w.lost) > patience ||
 		!said.Streaming && i.ago(w.stalled.since) > patience)
-	if (said.LeaderLost || replay || i.refusedWhileStreaming()) && i.server.role == ha.ServerStandby && i.command == nil &&
-		i.now-w.looked >= interval {
+	if (lost || replay) && i.server.role == ha.ServerStandby && i.command == nil && i.now-w.looked >= interval {
 		w.looked = i.now
 		i.emit(ObserveServer{Replay: replay})
 	}
 }
 
-// refusedWhileStreaming says that nobody listens at the leader's address, and that this instance was seen to stream from
-// it last: if that has ended, the leader is lost.
-func (i *Instance) refusedWhileStreaming() bool {
+// refusedWhileStreaming says that nobody listens at the leader's address, and that this instance was seen to stream
+// from it last: if that has ended, the leader is lost.
+func refusedWhileStreaming(i *Instance) bool {
 	h := i.news.heard[i.hardState.Ballot.Leader]
 	return h != nil && i.server.seen.Streaming && h.refuses()
 }

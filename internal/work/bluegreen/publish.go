@@ -247,8 +247,8 @@ func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, pat
 // makeNotedSlot makes a slot, and notes it in the same transaction. PostgreSQL makes none where the transaction has
 // written before, and by two statements: what it decodes while it makes one, where others change a schema, leaves the
 // statement with the resource owner of the transaction (pg_create_logical_replication_slot of 17 and 18, which does not
-// restore it as pg_logical_slot_get_changes does). An INSERT that has the slot as its source fails then, and the slot is
-// there without a note. A note may be left of one that was lost.
+// restore it as pg_logical_slot_get_changes does). An INSERT that has the slot as its source fails then, and the slot
+// is there without a note. A note may be left of one that was lost.
 func makeNotedSlot(ctx context.Context, conn *pgx.Conn, name, options string) (start string, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		made := fmt.Sprintf("select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput'%s)",

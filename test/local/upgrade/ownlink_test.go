@@ -113,8 +113,8 @@ func TestASlotIsMadeWhileASchemaChanges(t *testing.T) {
 	s := newBlue(t, 17)
 	waitsFor := func(xid string) {
 		s.until("the slot waits for a transaction", func() bool {
-			return s.blue.ask("postgres", "select count(*) from pg_locks where locktype = 'transactionid' and not granted "+
-				"and transactionid::text = '"+xid+"'") != "0"
+			return s.blue.ask("postgres", "select count(*) from pg_locks where locktype = 'transactionid' "+
+				"and not granted and transactionid::text = '"+xid+"'") != "0"
 		})
 	}
 	begun := func() (*pgx.Conn, string) {
