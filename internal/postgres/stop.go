@@ -113,8 +113,7 @@ func (p *Process) Fence(ctx context.Context) error {
 // Kill is the first part of Fence. One that hangs is not waited for: it would end nothing itself. When it returns
 // without an error, no process of the server runs its program any more, and so none can answer a client. What is left
 // of it is within the kernel, mostly waiting for a disk, and ends before it comes back from there. Until then it may
-// still write to the data directory what it had begun to write: see
-// Gone.
+// still write to the data directory what it had begun to write: see Gone.
 func (p *Process) Kill(ctx context.Context, hangs bool) error {
 	if !p.fenced.Swap(true) && !hangs { // it has that time once
 		_ = p.process.Signal(syscall.SIGQUIT) // it may have ended: then Done tells
