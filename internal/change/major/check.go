@@ -48,6 +48,8 @@ type DatabaseFacts struct {
 	References []string
 	// Options are options of columns that the new version does not know.
 	Options []string
+	// System are objects of users in PostgreSQL's own schemas.
+	System []string
 }
 
 // Finding is something that is in the way of an upgrade, or is to be known before it.
@@ -64,6 +66,7 @@ const (
 	ClosedDatabases      = "ClosedDatabases"
 	ReferenceColumns     = "ReferenceColumns"
 	ColumnOptions        = "ColumnOptions"
+	SystemSchemas        = "SystemSchemas"
 	ExtensionMissing     = "ExtensionMissing"
 	ExtensionOlder       = "ExtensionOlder"
 	LibraryMissing       = "LibraryMissing"
@@ -111,6 +114,9 @@ func Check(f Facts) (refusals, warnings []Finding) {
 		"Columns refer to objects by numbers that are others in the new data. Change their type to text, or drop them")
 	refuse(ColumnOptions, f.each(func(d DatabaseFacts) []string { return d.Options }),
 		"Columns have options that the new version does not know. Take them away (ALTER TABLE … ALTER COLUMN … RESET)")
+	refuse(SystemSchemas, f.each(func(d DatabaseFacts) []string { return d.System }),
+		"Objects of users are in the schemas pg_catalog or information_schema, of which an upgrade takes over "+
+			"nothing, and no rows. Move them into another schema (ALTER … SET SCHEMA), or drop them")
 	refuse(ExtensionMissing, f.each(f.missing), "The new image lacks extensions. Drop them (DROP EXTENSION), or take "+
 		"an image that has them")
 	refuse(ExtensionOlder, f.each(f.of(isUnknown)), "The new image has older versions of extensions, and does not "+

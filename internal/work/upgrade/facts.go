@@ -47,6 +47,22 @@ const (
 		where c.oid >= 16384 and c.relkind not in ('i', 'I') and a.attnum > 0 and not a.attisdropped
 		and n.nspname !~ '^pg_temp_'
 		and split_part(o, '=', 1) not in ('n_distinct', 'n_distinct_inherited', 'pg_attver') order by 1`
+	// pg_dump leaves out what is in these schemas, but for what belongs to an extension.
+	querySystem = `select format('%s %s', i.type, i.identity) from (
+			select 'pg_class'::regclass as class, oid, relnamespace as schema from pg_class
+				where relkind in ('r', 'p', 'v', 'm', 'S', 'f')
+			union all select 'pg_proc'::regclass, oid, pronamespace from pg_proc
+			union all select 'pg_type'::regclass, oid, typnamespace from pg_type where typtype in ('d', 'e', 'b', 'r')
+				and typcategory <> 'A' or typtype = 'c' and exists (select from pg_class c
+					where c.oid = typrelid and c.relkind = 'c')
+			union all select 'pg_operator'::regclass, oid, oprnamespace from pg_operator
+			union all select 'pg_collation'::regclass, oid, collnamespace from pg_collation
+			union all select 'pg_ts_config'::regclass, oid, cfgnamespace from pg_ts_config
+			union all select 'pg_ts_dict'::regclass, oid, dictnamespace from pg_ts_dict) o
+		cross join lateral pg_identify_object(o.class, o.oid, 0) i
+		where o.oid >= 16384 and o.schema in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+		and not exists (select from pg_depend d where d.classid = o.class and d.objid = o.oid
+			and d.deptype in ('e', 'i')) order by 1`
 	// Relations with numbers below 16384 are those that initdb makes. pg_upgrade takes the file of pg_largeobject over
 	// as it is; the rest of these the new version writes anew.
 	queryRelations = `select count(*), coalesce(sum(pg_total_relation_size(oid)) filter (where relkind in ('r', 'm')
@@ -128,6 +144,9 @@ func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *major.D
 		return err
 	}
 	if d.Options, err = names(ctx, conn, queryOptions); err != nil {
+		return err
+	}
+	if d.System, err = names(ctx, conn, querySystem); err != nil {
 		return err
 	}
 	rows := sql.Ask(ctx, conn, queryExtensions)

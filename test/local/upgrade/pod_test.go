@@ -230,6 +230,8 @@ func TestCheck(t *testing.T) {
 	}
 	i.do("shop", `create extension oldonly;
 create table refers (id int, what regproc);
+create table information_schema.mine (id int primary key);
+create function pg_catalog.mine() returns int language sql as 'select 1';
 set allow_system_table_mods = on;
 update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::regclass and attname = 'id'`)
 	// Before the transaction: a slot waits for all that have begun.
@@ -242,10 +244,17 @@ update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::r
 		reasons = append(reasons, f.Reason)
 	}
 	for _, want := range []string{
-		"PreparedTransactions", "LogicalSlots", "ReferenceColumns", "ColumnOptions", "ExtensionMissing", "TrialFailed",
+		"PreparedTransactions", "LogicalSlots", "ReferenceColumns", "ColumnOptions", "SystemSchemas",
+		"ExtensionMissing", "TrialFailed",
 	} {
 		if !slices.Contains(reasons, want) {
 			t.Errorf("it does not say %s: %v", want, reasons)
+		}
+	}
+	if i := slices.Index(reasons, "SystemSchemas"); i >= 0 {
+		want := []string{"shop: function pg_catalog.mine()", "shop: table information_schema.mine"}
+		if got := r.Refusals[i].Objects; !slices.Equal(got, want) {
+			t.Errorf("in PostgreSQL's own schemas are %q", got)
 		}
 	}
 }
