@@ -77,40 +77,7 @@ func setSequences(ctx context.Context, conn *pgx.Conn, all []sequence) error {
 // ownRoles are Toban's, which differ from side to side. All others are users', whatever they are called.
 const ownRoles = `('toban_replication', 'toban_backup', 'toban_link', 'toban_metrics', 'toban_pooler')`
 
-// queryShared is what a server has besides its databases, by names, each with a hash of what it is.
-const queryShared = `
-	select 'role ' || rolname, md5(row(rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication,
-		rolconnlimit, rolpassword, rolvaliduntil, rolbypassrls)::text)
-	from pg_authid where oid >= 16384 and rolname not in ` + ownRoles + `
-	union all
-	select format('membership of %s in %s', m.rolname, r.rolname),
-		md5(string_agg(row(a.admin_option, a.inherit_option, a.set_option, g.rolname)::text, ',' order by g.rolname))
-	from pg_auth_members a join pg_authid r on r.oid = a.roleid join pg_authid m on m.oid = a.member
-	join pg_authid g on g.oid = a.grantor
-	where m.rolname !~ '^pg_' and m.rolname not in ` + ownRoles + ` and r.rolname not in ` + ownRoles + `
-	group by m.rolname, r.rolname
-	union all
-	select 'database ' || datname, md5(row(pg_get_userbyid(datdba), pg_encoding_to_char(encoding), datcollate, datctype,
-		datconnlimit, array(select format('%s %s %s %s', pg_get_userbyid(grantor),
-			case grantee when 0 then 'public' else pg_get_userbyid(grantee) end, privilege_type, is_grantable)
-			from aclexplode(datacl) left join pg_authid g on g.oid = grantee
-			where coalesce(g.rolname, '') not in ` + ownRoles + ` order by 1))::text)
-	from pg_database where datallowconn and not datistemplate
-	union all
-	select format('settings of %s in %s', coalesce(r.rolname, 'all roles'), coalesce(d.datname, 'all databases')),
-		md5(array(select unnest(setconfig) order by 1)::text)
-	from pg_db_role_setting s left join pg_authid r on r.oid = s.setrole
-	left join pg_database d on d.oid = s.setdatabase
-	where coalesce(r.rolname, '') not in ` + ownRoles + `
-	union all
-	select 'rights to the parameter ' || parname, md5(string_agg(format('%s %s %s %s', pg_get_userbyid(a.grantor),
-		case a.grantee when 0 then 'public' else pg_get_userbyid(a.grantee) end, a.privilege_type, a.is_grantable),
-		',' order by pg_get_userbyid(a.grantor), pg_get_userbyid(a.grantee), a.privilege_type))
-	from pg_parameter_acl, aclexplode(paracl) a left join pg_authid g on g.oid = a.grantee
-	where coalesce(g.rolname, '') not in ` + ownRoles + ` group by parname`
-
-// SharedDiffers names the roles, memberships, databases, settings and rights to parameters that are not the same on
-// both sides.
+// SharedDiffers names what is not the same on both sides of what a server has besides its databases.
 func (l Link) SharedDiffers(ctx context.Context) ([]string, error) {
 	serving, err := shared(ctx, l.Serving)
 	if err != nil {
@@ -120,19 +87,7 @@ func (l Link) SharedDiffers(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var differ []string
-	for name, hash := range serving {
-		if following[name] != hash {
-			differ = append(differ, name)
-		}
-	}
-	for name := range following {
-		if _, there := serving[name]; !there {
-			differ = append(differ, name)
-		}
-	}
-	slices.Sort(differ)
-	return differ, nil
+	return unlike(serving, following), nil
 }
 
 func shared(ctx context.Context, side Side) (map[string]string, error) {
@@ -141,10 +96,8 @@ func shared(ctx context.Context, side Side) (map[string]string, error) {
 		return nil, err
 	}
 	defer sql.HangUp(conn)
-	rows := sql.Ask(ctx, conn, queryShared)
-	all := map[string]string{}
-	var name, hash string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &hash}, func() error { all[name] = hash; return nil }); err != nil {
+	all, err := pairs(ctx, conn, queryShared)
+	if err != nil {
 		return nil, fmt.Errorf("ask %s for its roles: %w", side.Name, err)
 	}
 	return all, nil

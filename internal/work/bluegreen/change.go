@@ -27,8 +27,17 @@ const (
 	LinkBackLost  = "LinkBackLost"
 )
 
-// Look says what is in the way of a change of sides: what is not carried, looked for once more.
+// Look says what is in the way of a change of sides: what is not carried, looked for once more, and what is not the
+// same on both sides.
 func (l Link) Look(ctx context.Context) error {
+	if err := l.lookAgain(ctx); err != nil {
+		return err
+	}
+	return l.sameDefinitions(ctx)
+}
+
+// lookAgain is what Look says and a pause has time for.
+func (l Link) lookAgain(ctx context.Context) error {
 	noted, err := Noted(ctx, l.Serving)
 	if err != nil {
 		return err
@@ -71,7 +80,7 @@ func (l Link) Prepare(ctx context.Context, back Link, patience time.Duration) er
 func (l Link) Hand(ctx context.Context) (done Handed, err error) {
 	at := time.Now()
 	lap := func(d *time.Duration) { *d, at = *d+time.Since(at), time.Now() }
-	if err := l.Look(ctx); err != nil {
+	if err := l.lookAgain(ctx); err != nil {
 		return done, err
 	}
 	lap(&done.Look)

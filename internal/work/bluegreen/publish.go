@@ -72,6 +72,10 @@ begin
 				and not (ours and coalesce(object_identity, '') ~ kept);
 	end if;
 	get diagnostics n = row_count;
+	if n = 0 and tg_event = 'ddl_command_end' and tg_tag = 'DROP OWNED' and not ours then
+		insert into toban_sides.noted (tag, object) values (tg_tag, 'by a role'); -- it lists no policy
+		n := 1;
+	end if;
 	%s
 end $function$`
 

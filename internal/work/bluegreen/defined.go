@@ -1,0 +1,181 @@
+package bluegreen
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres/sql"
+)
+
+// DefinitionsDiffer is where a thing of a database is not the same on both sides, and no table.
+const DefinitionsDiffer = "DefinitionsDiffer"
+
+// sameDefinitions says as an error what of each database is not defined in the same way on both sides, template1 among
+// them. Notes tell what is changed meanwhile; this finds what nobody has noted, and what the copy has not brought
+// along. It takes a second for some thousand tables: it is for before a pause.
+func (l Link) sameDefinitions(ctx context.Context) error {
+	look, err := l.looks(ctx)
+	if err != nil {
+		return err
+	}
+	differ, err := gather(ctx, l.Serving, func(conn *pgx.Conn, d database) ([]string, error) {
+		return in(ctx, l.Following, d, func(follower *pgx.Conn, _ database) ([]string, error) {
+			return l.definitionsDiffer(ctx, look, conn, follower)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	template, err := l.templateDiffers(ctx, look)
+	if err != nil {
+		return err
+	}
+	all := append(slices.Concat(differ...), template...)
+	if len(all) == 0 {
+		return nil
+	}
+	return InTheWay{DefinitionsDiffer, "this differs between the sides, and no note says why: " + some(all) +
+		". Undo what was changed, or cancel the upgrade and begin anew"}
+}
+
+// some are names, not too many.
+func some(names []string) string {
+	if more := len(names) - most; more > 0 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, "; ")
+}
+
+func (l Link) looks(ctx context.Context) (looks, error) {
+	var majors [2]int
+	for i, side := range []Side{l.Serving, l.Following} {
+		var err error
+		if majors[i], err = on(ctx, side, func(conn *pgx.Conn) (int, error) { return majorOf(ctx, conn) }); err != nil {
+			return looks{}, err
+		}
+	}
+	return looksOf(majors[0], majors[1]), nil
+}
+
+// templateDiffers is about template1, where that is a template: it is in no list of databases then.
+func (l Link) templateDiffers(ctx context.Context, look looks) ([]string, error) {
+	for _, side := range []Side{l.Serving, l.Following} {
+		is, err := on(ctx, side, func(conn *pgx.Conn) (bool, error) {
+			return sql.Value[bool](ctx, conn, "look whether template1 is a template", queryTemplate)
+		})
+		if err != nil || !is { // another one is told by the databases, or nobody gets in
+			return nil, err
+		}
+	}
+	template := database{Name: "template1"}
+	return in(ctx, l.Serving, template, func(conn *pgx.Conn, _ database) ([]string, error) {
+		return in(ctx, l.Following, template, func(follower *pgx.Conn, _ database) ([]string, error) {
+			return l.definitionsDiffer(ctx, look, conn, follower)
+		})
+	})
+}
+
+// definitionsDiffer names what is not the same in one database. Sums are compared first, by sorts.
+func (l Link) definitionsDiffer(ctx context.Context, look looks, serving, following *pgx.Conn) (differ []string,
+	err error,
+) {
+	here, there, err := both(func() (map[string]string, error) { return sums(ctx, serving, look) },
+		func() (map[string]string, error) { return sums(ctx, following, look) })
+	if err != nil {
+		return nil, err
+	}
+	for _, sort := range unlike(here, there) {
+		one, err := named(ctx, serving, look, sort)
+		if err != nil {
+			return nil, err
+		}
+		other, err := named(ctx, following, look, sort)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range unlike(one, other) {
+			differ = append(differ, fmt.Sprintf("%s: %s %s%s", serving.Config().Database, sort, name,
+				l.where(one[name], other[name])))
+		}
+	}
+	return differ, nil
+}
+
+// where says on which side alone something is, by its hash on both.
+func (l Link) where(serving, following string) string {
+	switch {
+	case following == "":
+		return " (only on " + l.Serving.Name + ")"
+	case serving == "":
+		return " (only on " + l.Following.Name + ")"
+	}
+	return ""
+}
+
+// unlike are the names that do not have the same in both.
+func unlike(one, other map[string]string) (names []string) {
+	for name, value := range one {
+		if other[name] != value {
+			names = append(names, name)
+		}
+	}
+	for name := range other {
+		if _, there := one[name]; !there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sums are those of what all objects of a database are, by sorts, in whatever order they come.
+func sums(ctx context.Context, conn *pgx.Conn, look looks) (map[string]string, error) {
+	var queries []string
+	for _, d := range look.definitions() {
+		queries = append(queries, fmt.Sprintf("select %s as sort, name, text from (%s) d", sql.Literal(d.sort),
+			d.query))
+	}
+	// Sixty bits of a hash each, which no version writes otherwise.
+	return pairs(ctx, conn, fmt.Sprintf(`select sort, count(*) || ' ' || sum(('x' || left(md5(coalesce(name, '')
+		|| ' ' || coalesce(text, '')), 15))::bit(60)::bigint) from (%s) d group by sort`,
+		strings.Join(queries, " union all ")))
+}
+
+// named are the objects of one sort, each with a hash of what it is.
+func named(ctx context.Context, conn *pgx.Conn, look looks, sort string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, d := range look.definitions() {
+		if d.sort != sort {
+			continue
+		}
+		found, err := pairs(ctx, conn,
+			"select name, md5(coalesce(text, '')) from ("+d.query+") d where name is not null")
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, found)
+	}
+	return all, nil
+}
+
+// pairs are those that a query returns.
+func pairs(ctx context.Context, conn *pgx.Conn, query string) (map[string]string, error) {
+	if err := do(ctx, conn, "compile no query", "set jit = off"); err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	var name, value string
+	_, err := pgx.ForEachRow(sql.Ask(ctx, conn, query), []any{&name, &value}, func() error {
+		all[name] = value
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look at what is defined: %w", err)
+	}
+	return all, nil
+}

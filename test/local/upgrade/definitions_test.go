@@ -1,0 +1,161 @@
+package upgrade_test
+
+import (
+	"fmt"
+	"testing"
+
+	"toban.dev/internal/work/bluegreen"
+)
+
+// manyDefinitions are objects of as many sorts as there may be in a database, for the superuser to make.
+const manyDefinitions = `create role watcher;
+create role leaver;
+grant watcher to app with admin option;
+create schema more authorization app;
+grant usage on schema more to watcher;
+set role app;
+create table more.base (a int primary key default 1 check (a > 0), b text collate "C" unique);
+create table more.kid (c int, primary key (a)) inherits (more.base);
+create table more.cut (a int primary key, b int, c int);
+alter table more.cut drop column b;
+create table more.refers (n int, day date, primary key (n, day), foreign key (n, day) references app.parts);
+create type more.mood as enum ('b', 'a');
+create type more.pair as (n int, text text);
+create type more.span as range (subtype = float8);
+create domain more.positive as int check (value > 0) not null default 3;
+create view more.v with (security_barrier) as select id, n + 1 as m from app.orders where n in (1, 2);
+create rule ignored as on delete to more.v do instead nothing;
+create function more.f(a int, b text default 'x') returns int language plpgsql set search_path = more stable
+	as 'begin return 1; end';
+create function more.standard(a int) returns int language sql begin atomic select a + 1; end;
+create procedure more.p(inout x int) language sql as 'select 1';
+create function more.trigger() returns trigger language plpgsql as 'begin return new; end';
+create function more.event() returns event_trigger language plpgsql as 'begin end';
+create trigger t before update of item on app.orders for each row when (new.n > 3) execute function more.trigger();
+create trigger t after insert on app.parts for each row execute function more.trigger();
+create aggregate more.summed (int) (sfunc = int4pl, stype = int, initcond = '0');
+create function more.equal(more.pair, more.pair) returns bool language sql as 'select true';
+create operator more.=== (leftarg = more.pair, rightarg = more.pair, function = more.equal);
+alter table more.base enable row level security;
+create policy seen on more.base for select to watcher, leaver using (a > 0);
+create index on app.orders (lower(item) text_pattern_ops desc, n) include (f) where n > 5;
+create statistics more.st (dependencies) on n, f from app.orders;
+create sequence more.small as int increment 7 cycle owned by more.cut.a;
+grant select (a), update (b) on more.base to watcher with grant option;
+grant all on more.kid to watcher;
+revoke execute on function more.standard from public;
+alter default privileges in schema more grant select on tables to watcher;
+comment on table more.base is 'x';
+comment on column more.base.a is 'y';
+alter table more.base alter a set statistics 55, set (fillfactor = 70);
+create collation more.c (locale = 'C', provider = libc);
+create text search dictionary more.d (template = simple, stopwords = english);
+create text search configuration more.conf (copy = english);
+create publication mine for table more.kid (a);
+reset role;
+create publication every for all tables;
+create cast (more.pair as text) with inout as assignment;
+create access method other type table handler heap_tableam_handler;
+create conversion more.conv for 'LATIN1' to 'UTF8' from iso8859_1_to_utf8;
+create foreign data wrapper w options (a 'b');
+create server elsewhere foreign data wrapper w options (host 'x');
+create user mapping for app server elsewhere options (password 'p');
+create foreign table more.far (a int) server elsewhere options (t 'q');
+create extension hstore;
+create event trigger quiet on ddl_command_end when tag in ('CREATE CAST') execute function more.event();
+grant execute on function pg_read_file(text) to app;
+grant select (subconninfo) on pg_subscription to app;
+revoke usage on language plpgsql from public;
+grant create on schema public to app;
+create table more.left_behind (n int primary key);
+alter table more.left_behind owner to leaver;
+comment on role app is 'the application';
+comment on database shop is 'the shop'`
+
+// hidden is what somebody does of which no note tells, and how it is undone. Where nothing undoes it, it stays.
+type hidden struct{ database, make, undo, reason, names string }
+
+const unnoticed = "set event_triggers = off;\n"
+
+var hiddenChanges = []hidden{
+	{"shop", "create event trigger more on ddl_command_end execute function more.event()", "drop event trigger more",
+		bluegreen.DefinitionsDiffer, "shop: event trigger more (only on blue)"},
+	{"shop", "alter event trigger quiet disable", "alter event trigger quiet enable", bluegreen.DefinitionsDiffer,
+		"shop: event trigger quiet"},
+	{"shop", unnoticed + "alter table app.orders owner to leaver", unnoticed + "alter table app.orders owner to app",
+		bluegreen.DefinitionsDiffer, "shop: relation app.orders"},
+	{"shop", unnoticed + "grant insert on app.orders to watcher", unnoticed + "revoke all on app.orders from watcher",
+		bluegreen.DefinitionsDiffer, "shop: relation app.orders"},
+	{"shop", unnoticed + "alter function more.f cost 7", unnoticed + "alter function more.f cost 100",
+		bluegreen.DefinitionsDiffer, "shop: function more.f(integer,text)"},
+	{"shop", unnoticed + "revoke execute on function pg_sleep(float8) from public",
+		unnoticed + "grant execute on function pg_sleep(float8) to public", bluegreen.DefinitionsDiffer,
+		"shop: rights to PostgreSQL's own pg_sleep(double precision)"},
+	{"shop", unnoticed + "alter default privileges for role app in schema more grant insert on tables to watcher",
+		unnoticed + "alter default privileges for role app in schema more revoke insert on tables from watcher",
+		bluegreen.DefinitionsDiffer, "shop: default privileges of app in more"},
+	// No event trigger is told of it.
+	{"shop", "reassign owned by leaver to app", unnoticed + "alter table more.left_behind owner to leaver",
+		bluegreen.DefinitionsDiffer, "shop: relation more.left_behind"},
+	{"shop", unnoticed + "alter policy seen on more.base to watcher",
+		unnoticed + "alter policy seen on more.base to watcher, leaver", bluegreen.DefinitionsDiffer,
+		"shop: policy seen on more.base"},
+	{"shop", unnoticed + "alter user mapping for app server elsewhere options (set password 'q')",
+		unnoticed + "alter user mapping for app server elsewhere options (set password 'p')",
+		bluegreen.DefinitionsDiffer, "shop: user mapping of app on elsewhere"},
+	{"shop", unnoticed + "drop index app.orders_lower_n_f_idx", unnoticed + "create index on app.orders (lower(item) " +
+		"text_pattern_ops desc, n) include (f) where n > 5", bluegreen.DefinitionsDiffer,
+		"shop: index app.orders_lower_n_f_idx (only on green)"},
+	{"template1", "create function public.made() returns int language sql as 'select 1'",
+		"drop function public.made()", bluegreen.DefinitionsDiffer, "template1: function public.made() (only on blue)"},
+	{"shop", "comment on role app is 'another'", "comment on role app is 'the application'", bluegreen.RolesDiffer,
+		"comment on role app"},
+	{"shop", "grant app to pg_monitor", "revoke app from pg_monitor", bluegreen.RolesDiffer,
+		"membership of pg_monitor in app"},
+	{"shop", "revoke connect on database template1 from public", "grant connect on database template1 to public",
+		bluegreen.RolesDiffer, "database template1"},
+	{"shop", "grant create on tablespace pg_default to app", "revoke create on tablespace pg_default from app",
+		bluegreen.RolesDiffer, "tablespace pg_default"},
+}
+
+// What the copy has brought along is the same on both sides, also of another version; and what nobody has noted of what
+// is changed later stops the change.
+func TestWhatNobodyHasNotedStopsTheChange(t *testing.T) {
+	for _, major := range []int{17, 18} {
+		t.Run(fmt.Sprintf("to PostgreSQL %d", major), func(t *testing.T) {
+			s := newBlue(t, 17)
+			s.blue.do("shop", manyDefinitions)
+			position := s.publish()
+			s.copyTo(position, major)
+			s.follow(position)
+			must(t, s.forward.CatchUp(s.ctx))
+			must(t, s.forward.Look(s.ctx))
+			s.hiddenChangesAreFound(hiddenChanges)
+			if major == 17 { // else the view is written in another way
+				s.hiddenChangesAreFound([]hidden{{"shop", unnoticed + "create or replace view more.v with " +
+					"(security_barrier) as select id, n + 2 as m from app.orders where n in (1, 2)", unnoticed +
+					"create or replace view more.v with (security_barrier) as select id, n + 1 as m from app.orders " +
+					"where n in (1, 2)", bluegreen.DefinitionsDiffer, "shop: rule \"_RETURN\" on more.v"}})
+			}
+			s.hiddenChangesAreFound([]hidden{{"shop", unnoticed + "alter table more.left_behind owner to app;\n" +
+				"set event_triggers = on;\ndrop owned by leaver", "", bluegreen.SchemaChanged, "DROP OWNED by a role"}})
+		})
+	}
+}
+
+func (s *sides) hiddenChangesAreFound(all []hidden) {
+	s.Helper()
+	for _, c := range all {
+		s.blue.do(c.database, c.make)
+		if err := s.forward.Look(s.ctx); !inTheWay(err, c.reason, c.names) {
+			s.Errorf("after %q it says %v, want %s of %s", c.make, err, c.reason, c.names)
+		}
+		if c.undo == "" {
+			continue
+		}
+		s.blue.do(c.database, c.undo)
+		if err := s.forward.Look(s.ctx); err != nil {
+			s.Errorf("after %q it says %v", c.undo, err)
+		}
+	}
+}
