@@ -33,6 +33,7 @@ var navigation = []group{
 		{"docs/backupjobs.md", "Jobs of backups and restores"},
 		{"docs/upgradesteps.md", "Updates, upgrades: the steps"},
 		{"docs/sides.md", "Blue/green: the two sides"},
+		{"docs/bluegreencatalog.md", "Blue/green: every system catalog"},
 		{"docs/trust.md", "Rights, keys, certificates"},
 	}},
 	{"How-to", "手順", []entry{
