@@ -56,7 +56,7 @@ create database shop owner app`)
 func (i *instance) backUp(to, wal string) {
 	i.Helper()
 	out, err := exec.Command(filepath.Join(i.Programs.Dir, "pg_basebackup"), "-h", i.Server.Run, "-U", "postgres",
-		"-p", "5432", "-D", to, "-X", wal, "--no-sync", "-c", "fast").CombinedOutput()
+		"-p", strconv.Itoa(i.Port), "-D", to, "-X", wal, "--no-sync", "-c", "fast").CombinedOutput()
 	if err != nil {
 		i.Fatalf("pg_basebackup: %v\n%s", err, out)
 	}
@@ -131,6 +131,13 @@ func (s *sides) publish() wal.LSN {
 // copyTo makes green: a copy of blue up to a position, moved to another version where that is wanted.
 func (s *sides) copyTo(position wal.LSN, major int) {
 	s.Helper()
+	s.copyOf(position)
+	s.copyMoves(major)
+}
+
+// copyOf makes a copy of blue up to a position, which runs.
+func (s *sides) copyOf(position wal.LSN) {
+	s.Helper()
 	last := filepath.Join(s.archive, s.blue.ask("postgres", "select pg_walfile_name(pg_current_wal_insert_lsn())"))
 	s.blue.ask("postgres", "select pg_switch_wal()")
 	s.until("the WAL is archived", func() bool { _, err := os.Stat(last); return err == nil })
@@ -140,20 +147,24 @@ func (s *sides) copyTo(position wal.LSN, major int) {
 		"recovery_target_inclusive = off\nrecovery_target_action = promote\nrecovery_target_timeline = current\n",
 		s.archive, position))
 	must(s, os.WriteFile(filepath.Join(s.green.Data.Path(), "recovery.signal"), nil, 0o600))
-	stop := s.green.start(s.green.Programs, s.green.Data.Path())
+	s.stopGreen = s.green.start(s.green.Programs, s.green.Data.Path())
 	s.until("the copy is at its position", func() bool {
 		return s.green.ask("postgres", "pg_is_in_recovery()") == "false"
 	})
+}
+
+// copyMoves moves the copy to another version, where that is wanted.
+func (s *sides) copyMoves(major int) {
+	s.Helper()
 	if major != s.blue.Programs.Major {
 		s.green.forgetVersions()
-		stop(syscall.SIGINT)
+		s.stopGreen(syscall.SIGINT)
 		o, _ := s.green.process(major, protocol.MethodLink, "", false)
 		if o.Error != "<nil>" {
 			s.Fatal(o.Error)
 		}
-		stop = s.green.start(programs(s.T, major), filepath.Join(s.green.Data.Volume, "restore", "data"))
+		s.stopGreen = s.green.start(programs(s.T, major), filepath.Join(s.green.Data.Volume, "restore", "data"))
 	}
-	s.stopGreen = stop
 	s.forward = bluegreen.Forward(s.blue.side("blue"), s.green.side("green"), "test")
 	s.back = bluegreen.Back(s.blue.side("blue"), s.green.side("green"), "test")
 }
@@ -162,7 +173,8 @@ func (s *sides) copyTo(position wal.LSN, major int) {
 func (i *instance) forgetVersions() {
 	i.Helper()
 	for _, database := range []string{"postgres", "shop", "template1"} {
-		i.do(database, `set allow_system_table_mods = on;
+		i.do(database, `set default_transaction_read_only = off;
+set allow_system_table_mods = on;
 update pg_attribute set attoptions = null where attoptions::text ~ 'pg_attver'`)
 	}
 }

@@ -64,9 +64,9 @@ func freePort(t *testing.T) int {
 	return address.Port
 }
 
-// serve has the server of a side take the Pods, as its agent would have it. It trusts clients of an authority, and
-// shows a certificate of blue's.
-func (p *pods) serve(i *instance, address string, clients *pki.Authority, lines string) {
+// dress gives the server of a side its address and its certificates. It trusts clients of an authority, and shows a
+// certificate of blue's.
+func (p *pods) dress(i *instance, address string, clients *pki.Authority) {
 	p.Helper()
 	leaf, err := p.house.authority.Issue(naming.IdentityInstance, []string{address}, time.Now())
 	must(p, err)
@@ -77,6 +77,12 @@ func (p *pods) serve(i *instance, address string, clients *pki.Authority, lines 
 		must(p, os.WriteFile(filepath.Join(i.Server.Run, file), content, 0o600))
 	}
 	i.Listen, i.Port = address, p.port
+}
+
+// serve has the server of a side take the Pods, as its agent would have it.
+func (p *pods) serve(i *instance, address string, clients *pki.Authority, lines string) {
+	p.Helper()
+	p.dress(i, address, clients)
 	must(p, i.Configure(postgres.Settings{Name: "db-0",
 		Parameters: map[string]string{"max_prepared_transactions": "5"}}))
 	i.configure("fsync = off\n" + lines)
@@ -99,11 +105,17 @@ func (p *pods) options(step protocol.SidesWork, fromGreen bool) bluegreen.SidesO
 			Termination: filepath.Join(p.house.folder, "result.json")}}
 }
 
+// try runs a Pod, and returns the result that it leaves.
+func (p *pods) try(ctx context.Context, step protocol.SidesWork, fromGreen bool) (protocol.SidesResult, error) {
+	p.Helper()
+	err := bluegreen.Sides(ctx, p.options(step, fromGreen))
+	return read[protocol.SidesResult](p.house), err
+}
+
 // ends runs a Pod, and returns its result.
 func (p *pods) ends(step protocol.SidesWork, fromGreen bool) protocol.SidesResult {
 	p.Helper()
-	err := bluegreen.Sides(p.ctx, p.options(step, fromGreen))
-	r := read[protocol.SidesResult](p.house)
+	r, err := p.try(p.ctx, step, fromGreen)
 	if err != nil || r.Error != "" {
 		p.Fatalf("%s: %v: %+v", step, err, r)
 	}
@@ -130,8 +142,15 @@ func (p *pods) does(step protocol.SidesWork, fromGreen bool) (r protocol.SidesRe
 	return r
 }
 
-// changes runs the Pod that changes sides, and is the operator that tells it to begin.
-func (p *pods) changes(fromGreen bool) {
+// handing is a Pod that changes sides, with the operator that tells it to begin.
+type handing struct {
+	*pods
+	operator *protocol.Client
+	ended    chan error
+}
+
+// handOver runs the Pod that changes sides.
+func (p *pods) handOver(ctx context.Context, fromGreen bool) *handing {
 	p.Helper()
 	o := p.options(protocol.SidesChange, fromGreen)
 	leaf, err := p.house.operator.Issue(naming.IdentityOperator, nil, time.Now())
@@ -142,26 +161,58 @@ func (p *pods) changes(fromGreen bool) {
 	must(p, err)
 	number, err := strconv.Atoi(port)
 	must(p, err)
-	operator := protocol.NewClient(pki.ClientTLS(leaf.TLS, roots, naming.IdentitySides), number)
-	ended := make(chan error, 1)
-	go func() { ended <- bluegreen.Sides(p.ctx, o) }()
-	p.until("the Pod waits", func() bool {
-		found, err := operator.Backup(p.ctx, "127.0.0.1")
-		return len(ended) > 0 || err == nil && found.Step == protocol.StepAwaitsBegin
+	h := &handing{p, protocol.NewClient(pki.ClientTLS(leaf.TLS, roots, naming.IdentitySides), number),
+		make(chan error, 1)}
+	go func() { h.ended <- bluegreen.Sides(ctx, o) }()
+	return h
+}
+
+// waits says that the Pod waits to be told to begin. Else it has ended.
+func (h *handing) waits() (waits bool) {
+	h.Helper()
+	h.until("the Pod waits", func() bool {
+		found, err := h.operator.Backup(h.ctx, "127.0.0.1")
+		waits = err == nil && found.Step == protocol.StepAwaitsBegin
+		return waits || len(h.ended) > 0
 	})
-	if _, err := operator.Begin(p.ctx, "127.0.0.1", protocol.UpgradeBegin{ID: "another"}); err == nil {
-		p.Error("it begins for another upgrade")
+	return waits
+}
+
+func (h *handing) begin(upgrade string) error {
+	_, err := h.operator.Begin(h.ctx, "127.0.0.1", protocol.UpgradeBegin{ID: upgrade})
+	return err
+}
+
+// goes waits until the Pod has ended, however it does.
+func (h *handing) goes() {
+	if err := <-h.ended; err != nil {
+		h.Logf("the Pod that hands over: %v", err)
 	}
-	_, err = operator.Begin(p.ctx, "127.0.0.1", protocol.UpgradeBegin{ID: id})
-	must(p, err)
-	var told *protocol.SidesResult
-	p.until("the Pod tells its result", func() bool {
-		if found, err := operator.Backup(p.ctx, "127.0.0.1"); err == nil {
+}
+
+// told is the result that the Pod tells, nil where it has ended without.
+func (h *handing) told() (told *protocol.SidesResult) {
+	h.Helper()
+	h.until("the Pod tells its result", func() bool {
+		if found, err := h.operator.Backup(h.ctx, "127.0.0.1"); err == nil {
 			told = found.Sides
 		}
-		return told != nil || len(ended) > 0
+		return told != nil || len(h.ended) > 0
 	})
-	must(p, <-ended)
+	return told
+}
+
+// changes runs the Pod that changes sides, and is the operator that tells it to begin.
+func (p *pods) changes(fromGreen bool) {
+	p.Helper()
+	h := p.handOver(p.ctx, fromGreen)
+	h.waits()
+	if err := h.begin("another"); err == nil {
+		p.Error("it begins for another upgrade")
+	}
+	must(p, h.begin(id))
+	told := h.told()
+	must(p, <-h.ended)
 	r := read[protocol.SidesResult](p.house)
 	p.Logf("changed: %+v", r)
 	if told == nil || !told.Done || !r.Done || r.Seconds <= 0 {
