@@ -27,7 +27,7 @@ var walkFor = flag.Duration("walk", 2*time.Minute, "for how long TestLongSidesWa
 // walksFound are seeds of walks in which something was found. A seed decides what is done, and what is killed after how
 // long; it does not decide how far anything is by then.
 var walksFound = []uint64{
-	7, // a slot that was made while a table was emptied was noted by nobody, so that each upgrade was refused from then on
+	7, // a slot that was made while a table was emptied was noted by nobody, and each upgrade was refused from then on
 }
 
 // A database whose clients use what PostgreSQL has goes through upgrades that are begun, cancelled, gone on with, taken

@@ -38,7 +38,8 @@ var factQueries = []string{
 	left join pg_attrdef d on adrelid = attrelid and adnum = attnum
 	where ` + ofNobodyElse + ` and relkind in ('r', 'p') and attnum > 0 and not attisdropped`,
 	// What is not null is a constraint from PostgreSQL 18 on.
-	`select format('constraint %s of %s', conname, conrelid::regclass), concat_ws(' ', pg_get_constraintdef(o.oid), convalidated)
+	`select format('constraint %s of %s', conname, conrelid::regclass), concat_ws(' ', pg_get_constraintdef(o.oid),
+		convalidated)
 	from pg_constraint o join pg_namespace n on n.oid = connamespace where ` + ofNobodyElse + ` and contype <> 'n'`,
 	`select 'index ' || indexrelid::regclass, concat_ws(' ', pg_get_indexdef(indexrelid), indisvalid, indisreplident)
 	from pg_index join pg_class c on c.oid = indexrelid join pg_namespace n on n.oid = relnamespace
