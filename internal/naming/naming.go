@@ -222,6 +222,8 @@ const (
 	FlagSnapshot = "snapshot"
 	// FlagAsked tells a Pod that removes parts of an archive when its Job was made.
 	FlagAsked = "asked-at"
+	// FlagWithin tells it after how long Kubernetes ends the Job, and so how long it may have waited at most.
+	FlagWithin = "ended-after"
 	// FileVerified on the scratch volume is what a verification has found before SQL is run: for
 	// the container that runs it.
 	FileVerified = "verified.json"

@@ -223,12 +223,12 @@ func (t *taking) policy() (policy keep.Policy, former []protocol.FormerArchive, 
 const ownClock = "the clock of the Pod that applies retention"
 
 // Clocks are those that a Pod which removes something asks besides its own (keep.Policy.ByClocks): those of stores, and
-// the operator's. Of the latter it knows when the Job was made, and a Job has a day at most to begin.
+// the operator's. Of the latter it knows when the Job was made, and a Pod of it begins before the Job's deadline.
 func Clocks(p *pod.Pod, stores ...*bucket.Clock) (clocks []keep.Clock) {
 	for _, c := range stores {
 		clocks = append(clocks, keep.Clock{Whose: "that of the store", Now: c.Now()})
 	}
-	return append(clocks, keep.Clock{Whose: "that of the operator", Now: p.ByOperator(), Behind: 24 * time.Hour})
+	return append(clocks, keep.Clock{Whose: "that of the operator", Now: p.ByOperator(), Behind: p.Within})
 }
 
 // Policy is what is kept by the settings, but for the snapshots of volumes. Now is by the clock of this machine.

@@ -19,6 +19,25 @@ import (
 	"toban.dev/internal/work/pod"
 )
 
+// What a Pod has waited for its node, or for the one before it, is no difference between clocks.
+func TestAPodThatHasWaitedTakesNoClockForWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		waited, within time.Duration
+		said           bool
+	}{
+		"it has waited a moment":               {time.Minute, 24 * time.Hour, false},
+		"it has waited most of a day":          {23 * time.Hour, 24 * time.Hour, false},
+		"its Job may take many days":           {200 * time.Hour, 300 * time.Hour, false},
+		"its Job would have been ended before": {26 * time.Hour, 24 * time.Hour, true},
+	} {
+		p := pod.New(pod.Options{Asked: time.Now().Add(-c.waited), Within: c.within})
+		_, differ := Policy(protocol.Retention{Days: 7}).ByClocks(ownClock, Clocks(&p)...)
+		if (differ != "") != c.said {
+			t.Errorf("%s: %q", name, differ)
+		}
+	}
+}
+
 // small is a bucket with room for so many bytes.
 type small struct {
 	bucket.Bucket
@@ -171,7 +190,7 @@ func TestRetentionBelievesNoClockAlone(t *testing.T) {
 			folder, now := bucket.OpenFolder(t.TempDir()), time.Now()
 			fillAt(t, folder, 10, now.Add(-c.written))
 			settings := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 5, Days: 2}})
-			options := pod.Options{Settings: settings}
+			options := pod.Options{Settings: settings, Within: day}
 			if c.operator != none {
 				options.Asked = now.Add(-c.operator)
 			}

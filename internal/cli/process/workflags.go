@@ -34,6 +34,7 @@ func archiveFlags(f *pflag.FlagSet, o *pod.Options) {
 	podFlags(f, o, filepath.Join(naming.PathBackup, naming.KeyBackup))
 	f.TimeVar(&o.Asked, naming.FlagAsked, time.Time{}, []string{time.RFC3339},
 		"when the Job was made, by the operator's clock")
+	f.DurationVar(&o.Within, naming.FlagWithin, 0, "after how long Kubernetes ends the Job")
 }
 
 func keysFlags(f *pflag.FlagSet, o *work.KeysOptions) {

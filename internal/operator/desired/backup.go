@@ -158,10 +158,12 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 }
 
 // AskedAt tells the Pod of a Job that removes parts of an archive what time it is by the operator's clock: it must not
-// believe that of its own machine alone.
+// believe that of its own machine alone. The Job must have a deadline: the Pod may begin at any time before that.
 func AskedAt(job *batchv1.Job, now time.Time) *batchv1.Job {
 	c := &job.Spec.Template.Spec.Containers[0]
-	c.Command = append(slices.Clone(c.Command), "--"+naming.FlagAsked, now.UTC().Format(time.RFC3339))
+	within := time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second
+	c.Command = append(slices.Clone(c.Command), "--"+naming.FlagAsked, now.UTC().Format(time.RFC3339),
+		"--"+naming.FlagWithin, within.String())
 	return job
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -479,6 +480,27 @@ func TestWhoSeesWhichKeysThereAre(t *testing.T) {
 	plain := BackupJob(sampleDB("x", onVolume), asked, settings, time.Hour).Spec.Template.Spec
 	if len(plain.InitContainers) != 1 {
 		t.Errorf("without encryption there are %d init containers", len(plain.InitContainers))
+	}
+}
+
+// The Pod of a Job that removes something may wait until the Job's deadline: it knows that its moment may be as old.
+func TestWhoRemovesSomethingKnowsHowLongItMayHaveWaited(t *testing.T) {
+	db, now := sampleDB("x", inS3), time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)
+	backup := &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	for name, c := range map[string]struct {
+		job  *batchv1.Job
+		want time.Duration
+	}{
+		"retention":             {RetentionJob(db, settings, now), 24 * time.Hour},
+		"the second store":      {AskedAt(CopyJob(db, settings), now), 24 * time.Hour},
+		"a backup of many days": {AskedAt(BackupJob(db, backup, settings, 300*time.Hour), now), 300 * time.Hour},
+	} {
+		deadline := time.Duration(*c.job.Spec.ActiveDeadlineSeconds) * time.Second
+		command := strings.Join(c.job.Spec.Template.Spec.Containers[0].Command, " ")
+		want := " --asked-at 2026-11-30T03:00:00Z --ended-after " + c.want.String()
+		if deadline != c.want || !strings.HasSuffix(command, want) {
+			t.Errorf("%s is ended after %s, and runs %s", name, deadline, command)
+		}
 	}
 }
 

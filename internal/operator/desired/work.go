@@ -39,8 +39,9 @@ var (
 	// workImage looks into an image or pulls it: the pull counts.
 	workImage = Work{Deadline: 10 * time.Minute}
 
-	workBackup    = Work{Retries: 3, Kept: 24 * time.Hour, OneAfterAnother: true}
-	workRetention = Work{Kept: 10 * time.Minute}
+	workBackup = Work{Retries: 3, Kept: 24 * time.Hour, OneAfterAnother: true}
+	// workRetention is ended where no node takes it, or where it hangs: the next one knows what time it is.
+	workRetention = Work{Deadline: 24 * time.Hour, Kept: 10 * time.Minute}
 	// workVerify finds what it finds, once.
 	workVerify  = Work{Kept: 10 * time.Minute}
 	workRestore = Work{Retries: 3, Kept: 24 * time.Hour, OneAfterAnother: true, Refuses: true,

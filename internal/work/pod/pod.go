@@ -32,6 +32,8 @@ type Options struct {
 	Termination string
 	// Asked is when the operator has made the Job, by its clock; zero where it does not say.
 	Asked time.Time
+	// Within is after how long Kubernetes ends the Job: the Pod may have waited for so long at most.
+	Within time.Duration
 }
 
 // Pod is such a process at work.

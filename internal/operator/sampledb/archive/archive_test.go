@@ -1,13 +1,16 @@
 package archive
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/sampledb/world"
 )
 
@@ -78,6 +81,22 @@ func TestARetentionThatCannotBeginSaysWhy(t *testing.T) {
 	s.retentionWaits = "Job x-retention can't begin: no node"
 	if got := s.RetentionApplied(status); got.Reason != v1.ReasonRetentionFailing || got.Message != s.retentionWaits {
 		t.Errorf("it says %+v", got)
+	}
+}
+
+// A Job that no node has taken for a day is ended by its deadline: its Pod is gone then, and with it what it waited for.
+func TestARetentionThatWasEndedByItsDeadlineSaysSo(t *testing.T) {
+	s := topicsOf(world.Core{DB: &v1.SampleDB{}})
+	day := int64(24 * 60 * 60)
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x-retention"},
+		Spec: batchv1.JobSpec{ActiveDeadlineSeconds: &day}}
+	if got := s.whyNoRetention(jobs.Of(job, nil)); got != "" {
+		t.Errorf("one that runs: %q", got)
+	}
+	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue,
+		Reason: batchv1.JobReasonDeadlineExceeded}}
+	if got := s.whyNoRetention(jobs.Of(job, nil)); !strings.Contains(got, "Job x-retention was ended after 24h0m0s") {
+		t.Errorf("one that was ended: %q", got)
 	}
 }
 

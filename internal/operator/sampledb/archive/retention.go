@@ -31,9 +31,7 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 	}
 	if job := s.retentionJob(); job != nil {
 		run := jobs.Of(job, s.Seen.BackupPods)
-		if t := pods.TroubleOf(run.Newest()); t != nil && s.waitsForLong(job) {
-			s.retentionWaits = fmt.Sprintf("Job %s can't begin: %s", job.Name, t.Message)
-		}
+		s.retentionWaits = s.whyNoRetention(run)
 		if said := jobs.Result[protocol.BackupResult](run.Last(naming.ContainerBackup)); said != nil {
 			if said.Store != "" && !desired.OpensStore(s.DB, said.Store) {
 				return nil // it ran in the store before
@@ -57,6 +55,19 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 		s.AddEvent(world.EventMakingRoom, "the store is full: what spec.backup.retention does not keep is removed")
 	}
 	return nil
+}
+
+// whyNoRetention says why a Job has not begun for long, or that it was ended by its deadline, and tried again; "" where
+// all is well.
+func (s *archiveTopic) whyNoRetention(run jobs.Run) string {
+	if run.State() == jobs.Late {
+		return fmt.Sprintf("Job %s was ended after %s without a result, and is made again: see why its Pod could not run, "+
+			"or took so long", run.Job.Name, time.Duration(*run.Job.Spec.ActiveDeadlineSeconds)*time.Second)
+	}
+	if t := pods.TroubleOf(run.Newest()); t != nil && s.waitsForLong(run.Job) {
+		return fmt.Sprintf("Job %s can't begin: %s", run.Job.Name, t.Message)
+	}
+	return ""
 }
 
 // retentionPatience is how long the Pod of retention may wait to begin before that is said: a node is often made for
