@@ -188,6 +188,27 @@ func TestOrdinal(t *testing.T) {
 	}
 }
 
+// Where archive.json is lost, the folder's name says whose an archive is.
+func TestWhoseAnArchiveIsByItsFolder(t *testing.T) {
+	first := ArchivePath("shop", "main-pg17", "1a2b3c4d-5e6f")
+	for path, want := range map[string]string{
+		first:                       "shop main-pg17 1a2b3c4d",
+		MajorArchivePath(first, 18): "shop main-pg17 1a2b3c4d",
+		"shop/main":                 "",
+		"shop/main-1a2b3c4":         "",
+		"shop/main-logs4you":        "",
+		"shop/-1a2b3c4d":            "",
+		"/main-1a2b3c4d":            "",
+		"main-1a2b3c4d":             "",
+		"all/shop/main-1a2b3c4d":    "",
+	} {
+		namespace, db, uid, ok := OfArchivePath(path)
+		if got := namespace + " " + db + " " + uid; ok != (want != "") || ok && got != want {
+			t.Errorf("%s is of %q, %t", path, got, ok)
+		}
+	}
+}
+
 func TestArchivesOfMajorVersions(t *testing.T) {
 	first := ArchivePath("shop", "main-pg17", "1a2b3c4d-5e6f")
 	for path, want := range map[string]int{

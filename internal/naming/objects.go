@@ -89,8 +89,11 @@ func VerifyJob(backup, hash string) string { return backup[:min(len(backup), 40)
 // ArchivePath is the folder of a SampleDB's archive in its store (docs/archive.md). The UID
 // tells it from that of another SampleDB of the same name.
 func ArchivePath(namespace, db, uid string) string {
-	return fmt.Sprintf("%s/%s-%s", namespace, db, uid[:min(len(uid), 8)])
+	return fmt.Sprintf("%s/%s-%s", namespace, db, uid[:min(len(uid), shortUID)])
 }
+
+// shortUID is how much of a UID is in names: enough to tell objects of the same name apart.
+const shortUID = 8
 
 // MajorArchivePath is the folder of the archive after an upgrade to another major version of PostgreSQL than the one
 // that the SampleDB has begun with, whose folder is first. So WAL and backups of two major versions never mix.
@@ -115,6 +118,21 @@ func FirstArchivePath(path string) (first string, major int) {
 	return path[:i], major
 }
 
+// OfArchivePath is whose archive is in a folder, by the folder's name alone: of the UID it has the first characters. It
+// is not ok where no archive has that name.
+func OfArchivePath(path string) (namespace, db, uid string, ok bool) {
+	first, _ := FirstArchivePath(path)
+	namespace, name, inOne := strings.Cut(first, "/")
+	i := strings.LastIndex(name, "-")
+	if !inOne || i < 0 {
+		return "", "", "", false
+	}
+	db, uid = name[:i], name[i+1:]
+	ok = namespace != "" && db != "" && !strings.Contains(db, "/") && len(uid) == shortUID &&
+		strings.Trim(uid, "0123456789abcdef") == ""
+	return namespace, db, uid, ok
+}
+
 // ScheduledBackup is the name of the DatabaseBackup that is due at a time, so that it is made only once.
 func ScheduledBackup(db string, due time.Time) string {
 	return db + "-" + due.UTC().Format("20060102-150405")
@@ -132,7 +150,7 @@ func request(db string, at time.Time) string {
 }
 
 // FinalBackup is the name of the last DatabaseBackup of a SampleDB, which is taken when it is deleted.
-func FinalBackup(db, uid string) string { return db + "-final-" + uid[:min(len(uid), 8)] }
+func FinalBackup(db, uid string) string { return db + "-final-" + uid[:min(len(uid), shortUID)] }
 
 // VolumeSnapshot is the name of the VolumeSnapshot of a DatabaseBackup that was cut in the session of an id.
 func VolumeSnapshot(backup, session string) string { return backup + "-" + strings.ToLower(session) }

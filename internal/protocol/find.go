@@ -31,6 +31,8 @@ type FoundBackup struct {
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
 	Path      string `json:"path"`
+	// ByFolder says that archive.json is lost, and that whose the archive is goes by the name of its folder.
+	ByFolder bool `json:"byFolder,omitempty"`
 	// ID is the backup's name in the archive, Trigger why it was taken.
 	ID      string `json:"id"`
 	Trigger string `json:"trigger,omitempty"`

@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/archive/bucket"
 	"toban.dev/internal/archive/format"
+	"toban.dev/internal/naming"
 )
 
 // sampleDBLimit is how large the manifest of a SampleDB may be, in bytes: more than what Kubernetes keeps of an object.
@@ -16,9 +17,11 @@ const sampleDBLimit = 4 << 20
 
 // Found is a backup in a bucket of which nothing else is known.
 type Found struct {
-	// Path is the folder of its archive, Owner whose that is.
-	Path  string
-	Owner format.Owner
+	// Path is the folder of its archive, Owner whose that is. ByFolder says that archive.json is lost: then the name of
+	// the folder says whose it is, and of the UID only how it begins.
+	Path     string
+	Owner    format.Owner
+	ByFolder bool
 	// Backup is what its backup.json says, without the pieces.
 	Backup format.Backup
 	// SampleDB is the manifest of what was backed up, nil where it is not known, and Problem why not.
@@ -86,10 +89,13 @@ type finder struct {
 
 func (f finder) archive(ctx context.Context) error {
 	owner, err := format.ReadOwner(ctx, f.in)
-	if errors.Is(err, bucket.ErrNotExist) {
-		return nil // nobody's
-	}
-	if err != nil {
+	lost := format.OwnerLost(err)
+	if lost {
+		var ok bool
+		if owner, ok = byFolder(f.path); !ok {
+			return nil // nobody's
+		}
+	} else if err != nil {
 		return err
 	}
 	ids, err := subfolders(ctx, f.in, format.FolderBase)
@@ -104,13 +110,19 @@ func (f finder) archive(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		one := Found{Path: f.path, Owner: owner}
+		one := Found{Path: f.path, Owner: owner, ByFolder: lost}
 		f.read(ctx, id, text, &one)
 		if err := f.found(one); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// byFolder is whose an archive is by the name of its folder, as Toban names them.
+func byFolder(path string) (owner format.Owner, ok bool) {
+	owner.Namespace, owner.Name, owner.UID, ok = naming.OfArchivePath(path)
+	return owner, ok
 }
 
 // read fills in what a backup.json says, and the manifest.

@@ -149,6 +149,41 @@ func TestBackupsAreFoundWhereNothingButTheStoreIsLeft(t *testing.T) {
 	}
 }
 
+// A store may lose archive.json, or its content. The backups are there, and a restore needs nothing else.
+func TestBackupsAreFoundWhereArchiveJSONIsLost(t *testing.T) {
+	encoder, decoder := coderOf(t, "")
+	for name, c := range map[string]struct {
+		owner  string // "" for none
+		folder string
+		want   string
+	}{
+		"it is there":            {ownerFile, "main-0a1b2c3d", "main 0a1b2c3d-0 false"},
+		"it is missing":          {"", "main-0a1b2c3d", "main 0a1b2c3d true"},
+		"after a major upgrade":  {"", "main-0a1b2c3d-pg18", "main 0a1b2c3d true"},
+		"it is empty":            {"\n", "main-0a1b2c3d", "main 0a1b2c3d true"},
+		"it is garbled":          {"\x00\x00", "main-0a1b2c3d", "main 0a1b2c3d true"},
+		"it is nobody's archive": {"", "base-files", ""},
+	} {
+		all := buckettest.NewMemory()
+		archive := bucket.Sub(all, "shop/"+c.folder)
+		storedBackup(t, archive, encoder, "one", []byte(`{"n":1}`))
+		if c.owner != "" {
+			putAll(t, archive, map[string]string{format.FileArchive: c.owner})
+		}
+		got := ""
+		err := Find(t.Context(), all, "shop", decoder, func(f Found) error {
+			got += fmt.Sprintf("%s %s %t", f.Owner.Name, f.Owner.UID, f.ByFolder)
+			if f.Owner.Namespace != "shop" || string(f.SampleDB) != `{"n":1}` {
+				t.Errorf("%s: %+v", name, f)
+			}
+			return nil
+		})
+		if err != nil || got != c.want {
+			t.Errorf("%s: found %q, %v", name, got, err)
+		}
+	}
+}
+
 func TestWhatCannotBeDecryptedIsFoundWithItsProblem(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {

@@ -145,6 +145,14 @@ func ReadOwner(ctx context.Context, b bucket.Bucket) (Owner, error) {
 	return ParseOwner(text)
 }
 
+// OwnerLost says of an error of ReadOwner that archive.json is missing, or has nothing that anybody can understand.
+func OwnerLost(err error) bool {
+	return errors.Is(err, bucket.ErrNotExist) || errors.Is(err, errEmpty) || errors.Is(err, errGarbled)
+}
+
+// errGarbled says that archive.json has a content, and that it is none.
+var errGarbled = errors.New("it can't be understood")
+
 // ParseOwner reads archive.json, or copy.json, which says the same.
 func ParseOwner(text []byte) (Owner, error) {
 	var owner Owner
@@ -152,7 +160,7 @@ func ParseOwner(text []byte) (Owner, error) {
 		return owner, err
 	}
 	if err := json.Unmarshal(text, &owner); err != nil {
-		return owner, fmt.Errorf("%s: %w", FileArchive, err)
+		return owner, fmt.Errorf("%s: %w: %w", FileArchive, errGarbled, err)
 	}
 	if owner.Format != Version {
 		return owner, fmt.Errorf("%s: the layout has version %d, and this program knows %d",

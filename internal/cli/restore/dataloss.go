@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	v1 "toban.dev/api/v1"
@@ -104,7 +105,18 @@ func (l lost) noteFor(named bool) string {
 	if _, err := desired.ReadManifest(l.backup.Status.Manifest.Raw); err != nil {
 		return fmt.Sprintf("its manifest is refused: %v: %s", err, l.otherWay(l.name))
 	}
-	return l.lacks()
+	return l.warnings()
+}
+
+// warnings are what to know before it is brought back: how it is known whose it is, if not by its archive, and what may
+// be missing.
+func (l lost) warnings() string {
+	words := l.lacks()
+	c := meta.FindStatusCondition(l.backup.Status.Conditions, v1.ConditionComplete)
+	if l.backup.UID != "" || c == nil || c.Message == "" {
+		return words
+	}
+	return strings.TrimSuffix(c.Message+"; "+words, "; ")
 }
 
 // lacks says what may be missing in the backup, because the other side of a blue/green upgrade has served, or may have.
@@ -197,7 +209,7 @@ func choose(all []lost, name, backup string) (lost, error) {
 				continue
 			}
 			l.backup = l.all[i]
-			l.note = l.lacks()
+			l.note = l.warnings()
 		}
 		if l.backup.Status.Manifest == nil {
 			return l, fmt.Errorf("the spec of %s is not known, because its backup is of an older Toban: %s", name,

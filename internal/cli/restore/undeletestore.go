@@ -2,6 +2,7 @@ package restore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/archive/format"
 	"toban.dev/internal/cli/root"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
@@ -156,6 +158,15 @@ func readFound(text []byte) (found []protocol.FoundBackup, err error) {
 	return nil, fmt.Errorf("%w: %w", errCut, io.ErrUnexpectedEOF)
 }
 
+// byFolder says how it is known whose a backup is, where its archive does not say so; else "".
+func byFolder(f protocol.FoundBackup) string {
+	if !f.ByFolder {
+		return ""
+	}
+	return fmt.Sprintf("%s of its archive is lost: that it is %s's says the name of the folder %s",
+		format.FileArchive, f.Name, f.Path)
+}
+
 // databaseBackups are DatabaseBackups as they were before they were lost with their namespace, as far as the store
 // knows. Their names are those of the backups in the archive.
 func databaseBackups(found []protocol.FoundBackup, of *v1.BackupSpec) []v1.DatabaseBackup {
@@ -178,7 +189,7 @@ func databaseBackups(found []protocol.FoundBackup, of *v1.BackupSpec) []v1.Datab
 			b.Status.CompletedAt = &stopped
 			meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
 				Type: v1.ConditionComplete, Status: metav1.ConditionTrue,
-				Reason: v1.ReasonCompleted, Message: f.Problem,
+				Reason: v1.ReasonCompleted, Message: cmp.Or(f.Problem, byFolder(f)),
 			})
 		}
 		if f.SampleDB != nil {

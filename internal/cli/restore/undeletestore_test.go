@@ -96,6 +96,23 @@ func TestWhatTheStoreHasIsBroughtBack(t *testing.T) {
 	}
 }
 
+// A person sees by what it is known whose an archive is, before its backup is brought back.
+func TestWhoseAnArchiveIsIsSaidWhereItDoesNotSaySo(t *testing.T) {
+	text := strings.ReplaceAll(foundLines, `"path":"shop/main-0a1b2c3d"`, `"path":"shop/main-0a1b2c3d","byFolder":true`)
+	found, err := readFound([]byte(strings.ReplaceAll(text, "0a1b2c3d-4e5f", "0a1b2c3d") + `{"end":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "archive.json of its archive is lost: that it is main's says the name of the folder shop/main-0a1b2c3d"
+	all := findLost(databaseBackups(found, &v1.BackupSpec{}), nil)
+	for _, backup := range []string{"", "one"} {
+		from, err := choose(all, "main", backup)
+		if err != nil || from.note != want || backup == "" && from.backup.Name != "main-final-0a1b2c3d" {
+			t.Errorf("%q: %+v, %v", backup, from, err)
+		}
+	}
+}
+
 // A Pod that ended too early has not found all, so that nothing of it counts.
 func TestAStoreThatWasNotReadToItsEndIsAnError(t *testing.T) {
 	for text, words := range map[string]string{
