@@ -70,7 +70,7 @@ type UpdateStatus struct {
 	// +optional
 	Left []string `json:"left,omitempty"`
 
-	// Why a node could not get the image last.
+	// Why it did not begin the last time.
 	// +optional
 	Failure string `json:"failure,omitempty"`
 

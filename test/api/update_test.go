@@ -272,7 +272,7 @@ func TestAnUpdateInTheQuietHour(t *testing.T) {
 	w.must(err)
 	w.drainEvents()
 	db = w.findsNewer(db)
-	w.step(db, v1.UpdateWaiting, "Sorting") // nobody knows which indexes there are
+	w.step(db, v1.UpdateWaiting, "SortingUnsaid") // nobody knows yet which indexes there are
 	db = w.reconcile(w.sorts(db, &maintenance.Report{}))
 	begins := quiet.Next(w.now.Add(12 * time.Hour))
 	u := w.step(db, v1.UpdateWaiting, "OutsideWindow")

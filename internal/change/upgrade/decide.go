@@ -60,9 +60,13 @@ type Situation struct {
 	// Indexes are those that another library may put out of order, "" for none. Libraries says that the image that was
 	// found has others than run, or that this is not known; "" where it has the same.
 	Indexes, Libraries string
-	// Announced is when the update to the version Awaited begins by itself, as was said before; zero for never.
+	// Unsaid is why it is not known yet whether there are such indexes, "" where it is known.
+	Unsaid string
+	// Announced is when the update to the version Awaited begins by itself, as was said before; zero for never. Missed is
+	// a sentence about why it did not in the last quiet hour, "" where none was missed.
 	Announced time.Time
 	Awaited   string
+	Missed    string
 	// Replacing is the target to which the instances are being brought, nil where they are not; Left says that some
 	// instance does not run it yet.
 	Replacing *Target
@@ -106,6 +110,7 @@ const (
 	WhyPullFailed    Why = "PullFailed"           // a node can't get the image
 	WhyNotAsked      Why = "NotAsked"             // it is only done on request
 	WhySorting       Why = "Sorting"              // indexes may be out of order after it, so somebody is to ask
+	WhySortingUnsaid Why = "SortingUnsaid"        // whether they may is not known yet
 	WhyOutsideWindow     = steps.WhyOutsideWindow // the window is closed
 	WhyNotReady      Why = "NotReady"             // the SampleDB is not
 	WhyBusy          Why = "Busy"                 // what is under way would be cut off
@@ -173,7 +178,7 @@ func (s Situation) Steps(target Target) steps.Table {
 	t := steps.Table{Now: s.Now, Rows: []steps.Row{
 		{Phase: StepWait, Waits: s.waitsForPerson(target)},
 		{Phase: StepWait, Waits: []steps.Reason{
-			{Is: quiet && s.Now.Before(begins), Why: WhyOutsideWindow, At: begins, Says: s.announcement(begins)},
+			{Is: quiet && s.Now.Before(begins), Why: WhyOutsideWindow, At: begins, Says: s.announcement(target, begins)},
 		}},
 		{Phase: StepWait, Window: "It is taken over in the next window, which opens at %s", Waits: []steps.Reason{
 			{Is: !s.Ready, Why: WhyNotReady, Says: "It is taken over when the SampleDB is Ready"},
@@ -199,7 +204,7 @@ func (s Situation) waitsForPerson(target Target) []steps.Reason {
 	if s.Quiet {
 		after = retryQuiet
 	}
-	retry, sorting := s.FailedAt.Add(after), s.sorting(target)
+	retry, libraries, sorting := s.FailedAt.Add(after), s.libraries(target), s.sorting(target)
 	return []steps.Reason{
 		{
 			Is: failed && !automatic, Why: WhyPullFailed, Says: "Nothing has been touched, because " +
@@ -214,19 +219,29 @@ func (s Situation) waitsForPerson(target Target) []steps.Reason {
 				sorting + ". Ask for it with the annotation toban.dev/update=now, or give spec.update.window",
 		},
 		{
+			Is: !s.Asked && s.Quiet && libraries != "" && s.Unsaid != "", Why: WhySortingUnsaid,
+			Says: fmt.Sprintf("It is not known yet whether indexes may be out of order after it: %s, and %s. To have "+
+				"it taken over all the same, ask for it with the annotation toban.dev/update=now", libraries, s.Unsaid),
+		},
+		{
 			Is: failed && s.Now.Before(retry), Why: WhyPullFailed, At: retry, Says: fmt.Sprintf(
 				"Nothing has been touched, because %s. It is tried again from %s on", s.Failure, stamp(retry)),
 		},
 	}
 }
 
-// sorting is why a person should decide on an update, "" where no index is in danger. Of an image that was not looked
-// into it is not known which libraries it has.
-func (s Situation) sorting(target Target) string {
-	libraries := s.Libraries
+// libraries says that an image has other libraries than run, or that this is not known, as of one that was not looked
+// into; "" where it has the same.
+func (s Situation) libraries(target Target) string {
 	if target.Digest != s.Image.Digest {
-		libraries = "it is not known which libraries it has"
+		return "it is not known which libraries it has"
 	}
+	return s.Libraries
+}
+
+// sorting is why a person should decide on an update, "" where no index is in danger.
+func (s Situation) sorting(target Target) string {
+	libraries := s.libraries(target)
 	if libraries == "" || s.Indexes == "" {
 		return ""
 	}
@@ -250,15 +265,29 @@ func (s Situation) begins(target Target) time.Time {
 	return daily.Next(s.Now.Add(notice))
 }
 
+// Missed is a sentence about a quiet hour that is over, and in which an announced update did not begin. The reason and
+// its words are what was said last in that hour.
+func Missed(began time.Time, why Why, says string) string {
+	if why == WhyOutsideWindow || why == WhyUnknown || says == "" { // in that hour nothing was said
+		says = "the operator did not run, or some instance did not say what it runs"
+		why = WhyUnknown
+	}
+	return fmt.Sprintf("In the quiet hour that began at %s it was not taken over (%s): %s", stamp(began), why, says)
+}
+
 // announcement says when an update begins, what that means for clients, and how to prevent it: nobody has chosen the
-// time.
-func (s Situation) announcement(begins time.Time) string {
+// time. If it should have begun before, it says why it did not.
+func (s Situation) announcement(target Target, begins time.Time) string {
+	missed := ""
+	if s.Missed != "" && s.Awaited == target.Version {
+		missed = ". " + s.Missed
+	}
 	what := "standbys restart first, then the primary hands over"
 	if len(s.Instances) == 1 {
 		what = "the only instance restarts"
 	}
 	return fmt.Sprintf("It is taken over in the quiet hour that begins at %s: %s. spec.update chooses another time, "+
-		"or none", stamp(begins), what)
+		"or none%s", stamp(begins), what, missed)
 }
 
 // common is the image that all instances run, of those made from the image that the spec names now; false where one

@@ -75,6 +75,8 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 	now, ahead := announced("2026-11-23T11:30:00Z"), "begins at 2026-11-24T11:00:00Z"
 	libraries := func(s *Situation) { s.Libraries = "it has glibc 2.41 instead of 2.36" }
 	sorting := func(s *Situation) { libraries(s); s.Indexes = "3 indexes" }
+	unsaid := func(s *Situation) { libraries(s); s.Unsaid = "the primary has not said" }
+	missed := func(s *Situation) { s.Missed = Missed(s.Announced, WhyBusy, "Job x-backup") }
 	differ := func(s *Situation) { // so the target is the image that the newer one of the two runs
 		s.Image.Reference, s.Image.Digest, s.Image.Version = "", "", ""
 		s.Instances[1], s.Indexes = instance("x-1", "17.12", "sha256:13"), "3 indexes"
@@ -114,6 +116,9 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 			StepWait, WhyOutsideWindow, ahead},
 		"it was missed a week ago, of the week": {[]func(*Situation){open, quiet, announced("2026-11-16T11:30:00Z"),
 			func(s *Situation) { s.Window.Days = []time.Weekday{time.Monday} }}, StepWait, WhyOutsideWindow, ahead},
+		"it was missed yesterday, and why": {[]func(*Situation){open, quiet, announced("2026-11-22T11:30:00Z"), missed},
+			StepWait, WhyOutsideWindow, "In the quiet hour that began at 2026-11-22T11:30:00Z it was not taken over (Busy): " +
+				"Job x-backup"},
 		"none in the quiet hour":   {[]func(*Situation){open, quiet, now, onRequest}, StepWait, WhyNotAsked, ""},
 		"asked for the quiet hour": {[]func(*Situation){closed, quiet, inWindow}, StepWait, WhyOutsideWindow, ""},
 		"asked for, and it is":     {[]func(*Situation){open, quiet, inWindow}, StepPull, WhyPulling, ""},
@@ -126,6 +131,10 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 			StepPull, WhyPulling, ""},
 		"it would sort otherwise": {[]func(*Situation){open, quiet, now, sorting}, StepWait, WhySorting,
 			"glibc 2.41"},
+		"it is not known yet whether": {[]func(*Situation){open, quiet, now, unsaid}, StepWait, WhySortingUnsaid,
+			"It is not known yet whether indexes may be out of order"},
+		"not known, in the window":   {[]func(*Situation){open, unsaid}, StepPull, WhyPulling, ""},
+		"not known, and is wanted":   {[]func(*Situation){open, quiet, unsaid, asked}, StepPull, WhyPulling, ""},
 		"no index is by that":        {[]func(*Situation){open, quiet, now, libraries}, StepPull, WhyPulling, ""},
 		"it may sort otherwise":      {[]func(*Situation){open, quiet, now, differ}, StepWait, WhySorting, "not known"},
 		"so it would in the window":  {[]func(*Situation){open, sorting}, StepPull, WhyPulling, ""},
@@ -151,6 +160,26 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 		"another one than that failed": {[]func(*Situation){open, failed(0), ofAnother}, StepPull, WhyPulling, ""},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, Decide(situation(c.modify...)), c.step, c.why, c.says) })
+	}
+}
+
+// What was missed of one version says nothing of another, and where nothing was said in the hour, nothing is made up.
+func TestWhyAQuietHourWasMissed(t *testing.T) {
+	quiet := func(s *Situation) {
+		s.Quiet, s.Missed, s.Awaited = true, "In the quiet hour", "17.11"
+		s.Announced = s.Now.Add(-24 * time.Hour)
+	}
+	if d := Decide(situation(automatic(13), quiet)); strings.Contains(d.Says, "In the quiet hour") {
+		t.Errorf("of another version: %s", d.Says)
+	}
+	at := time.Date(2026, time.November, 23, 3, 0, 0, 0, time.UTC)
+	for why, says := range map[Why]string{
+		WhyNotReady: "(NotReady): it says so", WhyOutsideWindow: "(Unknown): the operator did not run",
+		WhyUnknown: "(Unknown): the operator did not run", WhyPullFailed: "(PullFailed): it says so",
+	} {
+		if got := Missed(at, why, "it says so"); !strings.Contains(got, says) {
+			t.Errorf("%s: %s", why, got)
+		}
 	}
 }
 

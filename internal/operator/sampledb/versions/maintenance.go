@@ -320,8 +320,8 @@ func (s *maintenanceTopic) sortingAhead() string {
 }
 
 // sortingChange is what a person should know who decides on that update: that the image has other libraries than run,
-// or that this is not known, and which indexes are by them.
-func (s *maintenanceTopic) sortingChange() (libraries, indexes string) {
+// or that this is not known, and which indexes are by them, or why that is not known yet.
+func (s *maintenanceTopic) sortingChange() (libraries, indexes, unsaid string) {
 	i := s.Image
 	switch others := s.otherLibraries(); {
 	case others != "":
@@ -329,7 +329,11 @@ func (s *maintenanceTopic) sortingChange() (libraries, indexes string) {
 	case i.RunsCLibrary == "" || i.CLibrary == "" || (i.RunsICU == "") != (i.ICU == ""):
 		libraries = "it is not known whether it has the C library and the ICU that run"
 	}
-	return libraries, s.sorted()
+	if s.Collations() == nil {
+		return libraries, "", "the primary has not said which indexes depend on them (its agent may be of an earlier " +
+			"release)"
+	}
+	return libraries, s.sorted(), ""
 }
 
 // otherLibraries are those of the image that was looked into, and instead of what they are, where it has others than

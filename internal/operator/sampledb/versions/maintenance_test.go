@@ -12,6 +12,17 @@ import (
 	"toban.dev/internal/work/maintenance"
 )
 
+// primarySays is what is known where the primary has found this about the order of texts, nil for nothing yet.
+func primarySays(found *maintenance.Report) world.Core {
+	return world.Core{
+		DB:     &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+		Config: protocol.Config{Members: []protocol.Member{{Name: "x-0"}}},
+		Seen: world.Observed{Answers: map[string]protocol.Status{"x-0": {
+			Name: "x-0", Role: protocol.RolePrimary, Ready: true, ServerVersion: "17.7", Collations: found,
+		}}},
+	}
+}
+
 // Which change of the library was made by an act, so that a rebuild is due at once.
 func TestWhatMakesARebuildDue(t *testing.T) {
 	started := time.Unix(1e9, 0)
@@ -38,16 +49,11 @@ func TestWhatMakesARebuildDue(t *testing.T) {
 		"nobody has looked":   {sortedBy: "old"},
 	} {
 		at := metav1.NewTime(started)
-		s := topicsOf(world.Core{
-			DB: &v1.SampleDB{Spec: v1.SampleDBSpec{RestoreFrom: c.restored}}, Now: started.Add(c.after),
-			Config: protocol.Config{Members: []protocol.Member{{Name: "x-0"}}},
-			Seen: world.Observed{Answers: map[string]protocol.Status{"x-0": {
-				Name: "x-0", Role: protocol.RolePrimary, Ready: true, ServerVersion: "17.7", Collations: c.found,
-			}}},
-			Outcomes: world.Outcomes{InitializedAt: &at},
-		})
+		core := primarySays(c.found)
+		core.DB.Spec.RestoreFrom, core.Now = c.restored, started.Add(c.after)
+		core.Outcomes = world.Outcomes{InitializedAt: &at}
+		s := topicsOf(core)
 		s.SortedBy, s.Finish = c.sortedBy, c.before
-		s.DB.Name = "x"
 		s.noteSorting()
 		due := ""
 		if s.finishDue() {

@@ -36,9 +36,10 @@ func (s *imageTopic) ApplyUpdate(ctx context.Context) error {
 		return &world.Problem{Reason: v1.ReasonInvalidSpec, Message: err.Error(), Wait: world.WaitUser}
 	}
 	pulls := s.nodes.Of(func(version string) bool { return s.Update != nil && version == s.Update.To })
-	d := upgrade.Decide(s.situation(permission, pulls))
+	situation := s.situation(permission, pulls)
+	d := upgrade.Decide(situation)
 	s.UpdateNext = d.At
-	s.noteUpdate(d, pulls)
+	s.noteUpdate(d, pulls, situation.Missed)
 	if d.Why == upgrade.WhyPulling {
 		return s.nodes.Start(ctx, d.Target.Image, desired.Major(s.DB), pulls)
 	}
@@ -89,9 +90,9 @@ func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) 
 		View: s.versions(), Permission: permission, Runs: s.Image.Runs, Looking: s.lookStale(),
 		Ready: s.others.Readiness().Status == metav1.ConditionTrue, Busy: s.BusyForStop(),
 	}
-	out.Libraries, out.Indexes = s.all.sortingChange()
+	out.Libraries, out.Indexes, out.Unsaid = s.all.sortingChange()
 	if u := s.Update; u != nil && u.Begins != nil {
-		out.Announced, out.Awaited = u.Begins.Time, u.To
+		out.Announced, out.Awaited, out.Missed = u.Begins.Time, u.To, missedHour(*u, permission, s.Now)
 	}
 	out.Pull, out.Pulled, out.Trouble = PulledSoFar(pulls)
 	switch u := s.Update; {
@@ -107,11 +108,26 @@ func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) 
 	return out
 }
 
+// missedHour is why what was announced did not begin in the last quiet hour, "" where none was missed: in the one that is
+// over since what was said last, or in one before that, as long as the next is not over.
+func missedHour(u v1.UpdateStatus, p upgrade.Permission, now time.Time) string {
+	switch {
+	case !p.Quiet:
+		return ""
+	case now.Before(u.Begins.Add(p.Window.Length)):
+		return u.Failure
+	case u.Step == v1.UpdateFailed:
+		return upgrade.Missed(u.Begins.Time, upgrade.Why(u.Reason), u.Failure)
+	}
+	return upgrade.Missed(u.Begins.Time, upgrade.Why(u.Reason), u.Message)
+}
+
 // noteUpdate says in the status how far an update is. What waits only because there is nothing newer is none.
-func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
+func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull, missed string) {
 	before := cmp.Or(s.Update, &v1.UpdateStatus{})
-	if d.Why == upgrade.WhyUnknown && before.Begins != nil {
-		return // what an instance runs is not known for a moment: what was announced stays
+	unsaid := d.Why == upgrade.WhySortingUnsaid && before.Begins != nil && s.Now.Before(before.Begins.Time)
+	if unsaid || d.Why == upgrade.WhyUnknown && before.Begins != nil {
+		return // what an instance runs, or sorts by, is not known for a moment: what was announced stays
 	}
 	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.Asks(world.RequestUpdate)
 	if !awaited || d.Step == upgrade.StepAdopt || d.Step == upgrade.StepDone {
@@ -131,7 +147,7 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull) {
 		s.Update.Failure = d.Says
 	}
 	if d.Why == upgrade.WhyOutsideWindow {
-		s.announceUpdate(*before, d)
+		s.announceUpdate(*before, d, missed)
 	}
 }
 
@@ -151,8 +167,11 @@ func (s *imageTopic) keepOfUpdate(before v1.UpdateStatus, d upgrade.Decision) {
 	}
 }
 
-// announceUpdate says when an update begins by itself, once.
-func (s *imageTopic) announceUpdate(before v1.UpdateStatus, d upgrade.Decision) {
+// announceUpdate says when an update begins by itself, once, and keeps why it did not in the last quiet hour.
+func (s *imageTopic) announceUpdate(before v1.UpdateStatus, d upgrade.Decision, missed string) {
+	if before.To == s.Update.To && missed != "" {
+		s.Update.Failure = missed
+	}
 	s.Update.Begins = &metav1.Time{Time: d.At}
 	if before.To != s.Update.To || !s.Update.Begins.Equal(before.Begins) {
 		s.AddEvent(world.EventUpdateAhead, fmt.Sprintf("from %s to %s. %s", s.Update.From, s.Update.To, d.Says))
