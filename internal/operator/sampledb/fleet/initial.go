@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,12 +115,10 @@ func (s *fleetTopic) readSources(ctx context.Context, db *v1.SampleDB) (hash, mi
 func progress(run jobs.Run) world.Verdict {
 	failed := run.Failure() != nil
 	if t := pods.TroubleOf(run.Newest()); t != nil && t.Cause == pods.Unschedulable && !failed {
-		return world.No(v1.ReasonUnschedulable, t.Message) // nothing has failed: it has not begun
+		return waiting(t.Message, run.Pods[:len(run.Pods)-1])
 	}
-	for _, pod := range slices.Backward(run.Pods) {
-		if text := said(&pod); text != "" {
-			return failure(text, failed)
-		}
+	if text := lastSaid(run.Pods); text != "" {
+		return failure(text, failed)
 	}
 	if failed {
 		return world.No(v1.ReasonInitFailed,
@@ -127,6 +126,28 @@ func progress(run jobs.Run) world.Verdict {
 	}
 	return world.No(v1.ReasonInitRunning, "the init Job waits for the primary")
 }
+
+// waiting is the verdict on a Pod that no node takes. It has not begun, so nothing of it has failed; but why there is one
+// more is what one before it has said, if there was any.
+func waiting(message string, before []corev1.Pod) world.Verdict {
+	if text := lastSaid(before); text != "" {
+		message += ". The Pod before it has failed: " + strings.TrimSuffix(failure(text, false).Message, tried)
+	}
+	return world.No(v1.ReasonUnschedulable, message)
+}
+
+// lastSaid is what the newest of some Pods said that said anything, "" where none has.
+func lastSaid(all []corev1.Pod) string {
+	for _, pod := range slices.Backward(all) {
+		if text := said(&pod); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// tried is the end of a message about what is tried again.
+const tried = " (it will be tried again)"
 
 // said is what the init container of a Pod left or what keeps it from running,
 // "" where that is nothing.
@@ -157,7 +178,7 @@ func failure(text string, final bool) world.Verdict {
 		message = result.Step + ", which spec.init.sql names, does not exist: create it or correct spec.init"
 	}
 	if !final {
-		message += " (it will be tried again)"
+		message += tried
 	}
 	return world.No(reason, message)
 }

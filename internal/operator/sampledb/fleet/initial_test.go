@@ -44,3 +44,29 @@ func TestWhatKeepsTheInitJobFromBeginningIsTold(t *testing.T) {
 		}
 	}
 }
+
+// What has failed is not forgotten while the next Pod waits for a node.
+func TestWhatTheInitPodBeforeHasSaidStaysWhileTheNextOneWaits(t *testing.T) {
+	yes := true
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x-init", UID: "u"}}
+	pod := func(name string, status corev1.PodStatus) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{
+			{Kind: "Job", Name: "x-init", UID: "u", Controller: &yes},
+		}}, Status: status}
+	}
+	failed := pod("x-init-a", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: 1, Message: `{"step":"schema.sql","message":"syntax error"}`,
+		}},
+	}}})
+	waits := pod("x-init-b", corev1.PodStatus{Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/3 nodes",
+	}}})
+	got := progress(jobs.Of(job, []corev1.Pod{failed, waits}))
+	if want := "x-init-b fits on no node: 0/3 nodes"; got.Reason != v1.ReasonUnschedulable ||
+		!strings.Contains(got.Message, want) ||
+		!strings.HasSuffix(got.Message, ". The Pod before it has failed: schema.sql: syntax error") {
+		t.Errorf("it says %+v", got)
+	}
+}
