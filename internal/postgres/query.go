@@ -123,6 +123,9 @@ func RefusesUs(err error) bool {
 	return sql.InClass(sql.Code(err), "28", "3D", "55")
 }
 
+// CanBeLetIn says that LetUsIn may undo why a server RefusesUs. A database that is gone it does not bring back.
+func CanBeLetIn(err error) bool { return sql.InClass(sql.Code(err), "28", "55") }
+
 // RefusesBesides says that a server which does what its role asks has refused something else: it lives. It is none
 // where it can't read its files (58030, XX001 and XX002). Of several errors each must be one: another one may say that
 // the server does not answer any more.

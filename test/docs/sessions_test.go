@@ -57,7 +57,7 @@ var unpinned = map[string]string{
 		"and connects to nothing",
 	"internal/cli/process/pooler.go Pooler: pgbouncer": "PgBouncer's sessions are those of clients, by their own " +
 		"logins, and of a role without rights that runs one query in the database postgres",
-	"internal/postgres/single.go LetUsIn: --single": "it is no session that somebody has settings for, and its two " +
+	"internal/postgres/single.go letUsIn: --single": "it is no session that somebody has settings for, and its two " +
 		"statements name no object by a path",
 	"internal/work/former/collect.go var: pg_dump":    collects,
 	"internal/work/former/collect.go var: pg_dumpall": collects,

@@ -70,7 +70,7 @@ func (l *Launcher) Start(ctx context.Context, c machine.Command) error {
 		return err
 	}
 	_, err = r.Control.Connect(ctx)
-	if primary && postgres.RefusesUs(err) {
+	if primary && postgres.CanBeLetIn(err) {
 		if err := l.letUsIn(ctx, r, err); err != nil {
 			r.end()
 			l.Current.CompareAndSwap(r, nil)
@@ -78,7 +78,11 @@ func (l *Launcher) Start(ctx context.Context, c machine.Command) error {
 		}
 		_, err = r.Control.Connect(ctx)
 	}
-	if err != nil {
+	switch {
+	case primary && postgres.RefusesUs(err) && !postgres.CanBeLetIn(err):
+		l.Log.Warn("the database postgres is gone, in which the agent works: run CREATE DATABASE postgres in another "+
+			"database, as a superuser", "error", err.Error())
+	case err != nil:
 		l.Log.Info("no session yet", "error", err.Error())
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -28,7 +30,8 @@ type startable struct {
 	started  int
 	fails    error // how a start ends
 	// ends says that it ends with settings that it was started with, nil for never.
-	ends func(postgres.Settings) bool
+	ends    func(postgres.Settings) bool
+	singles int // how often it was told to let us in while it does not run
 	// missing are folders of tablespaces that it ends for while they are not there.
 	missing []string
 }
@@ -62,6 +65,11 @@ func (s *startable) Ready(context.Context) error {
 	return nil
 }
 func (s *startable) Stop(context.Context, postgres.StopMode) {}
+func (s *startable) LetUsIn(context.Context) error {
+	s.singles++
+	return nil
+}
+
 func (s *startable) Start(context.Context, io.Writer) (Process, error) {
 	s.started++
 	s.done = make(chan struct{})
@@ -99,6 +107,28 @@ func TestAServerThatEndsWithItsConfigurationIsStartedWithoutIt(t *testing.T) {
 	if now := l.Status.Get(); err != nil || server.started != 3 || now.ConfigRevision != revisionDefaults ||
 		now.RejectedRevision != "2" || !strings.Contains(now.ConfigError, "out of memory") {
 		t.Errorf("it was started %d times, and says %+v: %v", server.started, now, err)
+	}
+}
+
+// A primary is stopped again, and told to let its agent in, only where that may help.
+func TestOnlyWhatCanBeUndoneIsUndoneInSingleUserMode(t *testing.T) {
+	for name, c := range map[string]struct {
+		code    string
+		kind    machine.Kind
+		singles int
+	}{
+		"the role may not log in":             {"28000", machine.StartPrimary, 1},
+		"the database takes no sessions":      {"55000", machine.StartPrimary, 1},
+		"the database is gone":                {"3D000", machine.StartPrimary, 0},
+		"a standby, which has it from others": {"28000", machine.StartStandby, 0},
+		"it has too many clients":             {"53300", machine.StartPrimary, 0},
+	} {
+		server := &startable{}
+		server.refuses = &pgconn.PgError{Code: c.code}
+		err := launch(t, server).Start(t.Context(), machine.Command{Kind: c.kind})
+		if err != nil || server.singles != c.singles || server.started != 1+c.singles {
+			t.Errorf("%s: told %d times, started %d times: %v", name, server.singles, server.started, err)
+		}
 	}
 }
 
