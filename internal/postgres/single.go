@@ -18,8 +18,8 @@ const letUsIn = "alter role postgres login\nalter database postgres allow_connec
 // It is given up after singleDeadline.
 func (s *Server) LetUsIn(ctx context.Context) error { return s.letUsIn(ctx, singleDeadline) }
 
-// singleDeadline is how long PostgreSQL's single-user mode may take: it replays what a server has left that was ended at
-// once. Nobody leads meanwhile, and a disk that hangs must not hold the start up for ever.
+// singleDeadline is how long PostgreSQL's single-user mode may take: it replays what a server has left that was ended
+// at once. Nobody leads meanwhile, and a disk that hangs must not hold the start up for ever.
 const singleDeadline = 30 * time.Second
 
 func (s *Server) letUsIn(ctx context.Context, within time.Duration) error {

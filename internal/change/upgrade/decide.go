@@ -62,8 +62,8 @@ type Situation struct {
 	Indexes, Libraries string
 	// Unsaid is why it is not known yet whether there are such indexes, "" where it is known.
 	Unsaid string
-	// Announced is when the update to the version Awaited begins by itself, as was said before; zero for never. Missed is
-	// a sentence about why it did not in the last quiet hour, "" where none was missed.
+	// Announced is when the update to the version Awaited begins by itself, as was said before; zero for never. Missed
+	// is a sentence about why it did not in the last quiet hour, "" where none was missed.
 	Announced time.Time
 	Awaited   string
 	Missed    string
@@ -178,7 +178,8 @@ func (s Situation) Steps(target Target) steps.Table {
 	t := steps.Table{Now: s.Now, Rows: []steps.Row{
 		{Phase: StepWait, Waits: s.waitsForPerson(target)},
 		{Phase: StepWait, Waits: []steps.Reason{
-			{Is: quiet && s.Now.Before(begins), Why: WhyOutsideWindow, At: begins, Says: s.announcement(target, begins)},
+			{Is: quiet && s.Now.Before(begins), Why: WhyOutsideWindow, At: begins,
+				Says: s.announcement(target, begins)},
 		}},
 		{Phase: StepWait, Window: "It is taken over in the next window, which opens at %s", Waits: []steps.Reason{
 			{Is: !s.Ready, Why: WhyNotReady, Says: "It is taken over when the SampleDB is Ready"},

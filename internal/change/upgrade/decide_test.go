@@ -117,8 +117,8 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 		"it was missed a week ago, of the week": {[]func(*Situation){open, quiet, announced("2026-11-16T11:30:00Z"),
 			func(s *Situation) { s.Window.Days = []time.Weekday{time.Monday} }}, StepWait, WhyOutsideWindow, ahead},
 		"it was missed yesterday, and why": {[]func(*Situation){open, quiet, announced("2026-11-22T11:30:00Z"), missed},
-			StepWait, WhyOutsideWindow, "In the quiet hour that began at 2026-11-22T11:30:00Z it was not taken over (Busy): " +
-				"Job x-backup"},
+			StepWait, WhyOutsideWindow, "In the quiet hour that began at 2026-11-22T11:30:00Z it was not taken over " +
+				"(Busy): Job x-backup"},
 		"none in the quiet hour":   {[]func(*Situation){open, quiet, now, onRequest}, StepWait, WhyNotAsked, ""},
 		"asked for the quiet hour": {[]func(*Situation){closed, quiet, inWindow}, StepWait, WhyOutsideWindow, ""},
 		"asked for, and it is":     {[]func(*Situation){open, quiet, inWindow}, StepPull, WhyPulling, ""},

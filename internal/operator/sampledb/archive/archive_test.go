@@ -84,7 +84,8 @@ func TestARetentionThatCannotBeginSaysWhy(t *testing.T) {
 	}
 }
 
-// A Job that no node has taken for a day is ended by its deadline: its Pod is gone then, and with it what it waited for.
+// A Job that no node has taken for a day is ended by its deadline: its Pod is gone then, and with it what it has
+// waited for.
 func TestARetentionThatWasEndedByItsDeadlineSaysSo(t *testing.T) {
 	s := topicsOf(world.Core{DB: &v1.SampleDB{}})
 	day := int64(24 * 60 * 60)

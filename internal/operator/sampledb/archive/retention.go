@@ -61,8 +61,8 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 // all is well.
 func (s *archiveTopic) whyNoRetention(run jobs.Run) string {
 	if run.State() == jobs.Late {
-		return fmt.Sprintf("Job %s was ended after %s without a result, and is made again: see why its Pod could not run, "+
-			"or took so long", run.Job.Name, time.Duration(*run.Job.Spec.ActiveDeadlineSeconds)*time.Second)
+		return fmt.Sprintf("Job %s was ended after %s without a result, and is made again: see why its Pod could not "+
+			"run, or took so long", run.Job.Name, time.Duration(*run.Job.Spec.ActiveDeadlineSeconds)*time.Second)
 	}
 	if t := pods.TroubleOf(run.Newest()); t != nil && s.waitsForLong(run.Job) {
 		return fmt.Sprintf("Job %s can't begin: %s", run.Job.Name, t.Message)

@@ -127,8 +127,8 @@ func progress(run jobs.Run) world.Verdict {
 	return world.No(v1.ReasonInitRunning, "the init Job waits for the primary")
 }
 
-// waiting is the verdict on a Pod that no node takes. It has not begun, so nothing of it has failed; but why there is one
-// more is what one before it has said, if there was any.
+// waiting is the verdict on a Pod that no node takes. It has not begun, so nothing of it has failed; but why there is
+// one more is what one before it has said, if there was any.
 func waiting(message string, before []corev1.Pod) world.Verdict {
 	if text := lastSaid(before); text != "" {
 		message += ". The Pod before it has failed: " + strings.TrimSuffix(failure(text, false).Message, tried)

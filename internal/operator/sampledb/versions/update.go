@@ -108,8 +108,8 @@ func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) 
 	return out
 }
 
-// missedHour is why what was announced did not begin in the last quiet hour, "" where none was missed: in the one that is
-// over since what was said last, or in one before that, as long as the next is not over.
+// missedHour is why what was announced did not begin in the last quiet hour, "" where none was missed: in the one that
+// is over since what was said last, or in one before that, as long as the next is not over.
 func missedHour(u v1.UpdateStatus, p upgrade.Permission, now time.Time) string {
 	switch {
 	case !p.Quiet:

@@ -22,7 +22,8 @@ var (
 // announced is an update that was to begin in the quiet hour, as the status had it last.
 func announced(step string, why upgrade.Why, message, failure string) v1.UpdateStatus {
 	at := metav1.NewTime(hour)
-	return v1.UpdateStatus{Step: step, Reason: string(why), Message: message, Failure: failure, To: "17.12", Begins: &at}
+	return v1.UpdateStatus{Step: step, Reason: string(why), Message: message, Failure: failure, To: "17.12",
+		Begins: &at}
 }
 
 // Why a quiet hour was missed is what was said last in it, and stays until the next one is over.
@@ -36,7 +37,7 @@ func TestWhatWasInTheWayInTheQuietHour(t *testing.T) {
 		now    time.Time
 		want   string // "" for nothing
 	}{
-		"it was busy":                     {busy, after, "2026-11-23T03:00:00Z it was not taken over (Busy): It is taken over when"},
+		"it was busy":                     {busy, after, "2026-11-23T03:00:00Z it was not taken over (Busy): It is taken"},
 		"it is busy, in the hour":         {busy, hour, ""},
 		"a node could not get it":         {failed, after, "(PullFailed): no such host"},
 		"nothing was said in the hour":    {silent, after, "(Unknown): the operator did not run"},
