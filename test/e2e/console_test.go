@@ -234,9 +234,14 @@ func (p *browser) takesAMoment() {
 	p.click("[data-key=way-beside]")
 }
 
-// takesABackup asks for one, which takes its name. The page has news between the press and the release of the button.
+// takesABackup asks for one, which takes its name. The page has news between the press and the release of the button,
+// and the browser gives its first question up, as it does when an interface of the machine comes or goes.
 func (p *browser) takesABackup() {
 	p.Helper()
+	p.does(`{
+		const real = fetch;
+		window.fetch = () => { window.fetch = real; return Promise.reject(new TypeError('Failed to fetch')); };
+	}`)
 	p.clickSlowly("[data-key=do-backup]", func() {
 		p.run("delete", "pod", p.value("document.querySelector('.node.follower').dataset.node"))
 		p.ready("shop")

@@ -53,6 +53,36 @@ func podLabels(object client.Object) map[string]string {
 	return nil
 }
 
+// openToOurs calls each with every port that the policy opens to Pods of the same SampleDB.
+func openToOurs(policy *networkingv1.NetworkPolicy, each func(port int)) {
+	for _, rule := range policy.Spec.Ingress {
+		for _, from := range rule.From {
+			if from.PodSelector == nil || from.PodSelector.MatchLabels[naming.LabelSampleDB] == "" {
+				continue
+			}
+			for _, p := range rule.Ports {
+				each(p.Port.IntValue())
+			}
+		}
+	}
+}
+
+// leadsToOurs are the ports on which the example lets its Pods reach each other.
+func leadsToOurs(policy networkingv1.NetworkPolicy) map[int]bool {
+	out := map[int]bool{}
+	for _, rule := range policy.Spec.Egress {
+		for _, to := range rule.To {
+			if to.PodSelector == nil || to.PodSelector.String() != policy.Spec.PodSelector.String() {
+				continue
+			}
+			for _, p := range rule.Ports {
+				out[p.Port.IntValue()] = true
+			}
+		}
+	}
+	return out
+}
+
 // The example of the page is for all Pods of a SampleDB, and lets them reach each other on each port that their own
 // policies open to them.
 func TestTheExampleOfEgressAllowsWhatOurPodsReach(t *testing.T) {
@@ -62,17 +92,7 @@ func TestTheExampleOfEgressAllowsWhatOurPodsReach(t *testing.T) {
 		db.Spec.Service.Route = v1.RouteRelay
 		db.Spec.Pooler = &v1.PoolerSpec{Instances: 2}
 	})
-	allowed := map[int]bool{}
-	for _, rule := range policy.Spec.Egress {
-		for _, to := range rule.To {
-			if to.PodSelector == nil || to.PodSelector.String() != policy.Spec.PodSelector.String() {
-				continue
-			}
-			for _, p := range rule.Ports {
-				allowed[p.Port.IntValue()] = true
-			}
-		}
-	}
+	allowed := leadsToOurs(policy)
 	pods, ports := 0, 0
 	for _, object := range append(objects(t, db), objects(t, sampleDB("x", onVolume))...) {
 		if of := podLabels(object); of != nil && of[naming.LabelComponent] != naming.ComponentFind {
@@ -85,19 +105,12 @@ func TestTheExampleOfEgressAllowsWhatOurPodsReach(t *testing.T) {
 		if !is {
 			continue
 		}
-		for _, rule := range own.Spec.Ingress {
-			for _, from := range rule.From {
-				if from.PodSelector == nil || from.PodSelector.MatchLabels[naming.LabelSampleDB] == "" {
-					continue
-				}
-				for _, p := range rule.Ports {
-					ports++
-					if !allowed[p.Port.IntValue()] {
-						t.Errorf("NetworkPolicy %s lets our Pods in on %s, and the example not out", own.Name, p.Port)
-					}
-				}
+		openToOurs(own, func(port int) {
+			ports++
+			if !allowed[port] {
+				t.Errorf("NetworkPolicy %s lets our Pods in on %d, and the example not out", own.Name, port)
 			}
-		}
+		})
 	}
 	if pods < 5 || ports < 4 {
 		t.Errorf("only %d Pods and %d ports were looked at", pods, ports)

@@ -1,13 +1,29 @@
 // What the page asks the program. All paths are below the token's.
 
-// ask is an answer of the program, or an error with a sentence.
+// A browser gives up what it just connects for when an interface of the machine comes or goes (ERR_NETWORK_CHANGED of
+// Chromium), also to the machine itself. What only reads is asked again, after these milliseconds.
+const pauses = [100, 500, 2000];
+
+async function reach(url) {
+  for (const pause of pauses) {
+    try {
+      return await fetch(url);
+    } catch {
+      await new Promise((resolve) => { setTimeout(resolve, pause); });
+    }
+  }
+  return fetch(url);
+}
+
+// ask is an answer of the program, or an error with a sentence. Whether a change was made that the program has not
+// answered is not known.
 export async function ask(path, query, body) {
   const url = `api/${path}${query ? `?${new URLSearchParams(query)}` : ''}`;
   let response;
   try {
-    response = await fetch(url, body && { method: 'POST', body: JSON.stringify(body) });
+    response = await (body ? fetch(url, { method: 'POST', body: JSON.stringify(body) }) : reach(url));
   } catch {
-    throw { kind: 'ended' };
+    throw { kind: body ? 'unknown' : 'ended' };
   }
   const answer = await response.json().catch(() => ({ kind: 'failed', message: response.statusText }));
   if (!response.ok) throw answer;

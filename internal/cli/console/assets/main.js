@@ -11,7 +11,7 @@ import { language, otherLanguage, setLanguage, t } from './words.js';
 const main = document.getElementById('page');
 const themes = ['auto', 'light', 'dark'];
 let theme = localStorage.getItem('theme') ?? 'auto';
-let page, view, connected = true, pressed = false;
+let page, view, connected = true, pressed = false, presses = 0;
 
 const notices = new Part(document.getElementById('notices'), (troubles) => together(troubles).map(troubleBox));
 const bar = new Part(document.getElementById('top'), header);
@@ -102,14 +102,18 @@ function begin() {
 // element.
 function press({ target }) {
   pressed = Boolean(target.closest?.('a, button, summary, label, tr, g'));
+  presses++;
 }
 
-// The click comes after the release.
-const release = () => setTimeout(() => {
-  if (!pressed) return;
-  pressed = false;
-  render();
-});
+// The click comes after the release, and before it is over something else may be pressed.
+function release() {
+  const released = presses;
+  setTimeout(() => {
+    if (!pressed || presses !== released) return;
+    pressed = false;
+    render();
+  });
+}
 
 function render() {
   if (pressed) return;

@@ -56,6 +56,7 @@ export function troubleText(trouble) {
       : t('trouble.refused');
     case 'away': return t('trouble.away');
     case 'ended': return t('trouble.ended');
+    case 'unknown': return t('trouble.unknown');
     default: return t('trouble.failed');
   }
 }

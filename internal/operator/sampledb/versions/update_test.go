@@ -37,7 +37,7 @@ func TestWhatWasInTheWayInTheQuietHour(t *testing.T) {
 		now    time.Time
 		want   string // "" for nothing
 	}{
-		"it was busy":                     {busy, after, "2026-11-23T03:00:00Z it was not taken over (Busy): It is taken"},
+		"it was busy":                     {busy, after, "2026-11-23T03:00:00Z it was not taken over (Busy): It is"},
 		"it is busy, in the hour":         {busy, hour, ""},
 		"a node could not get it":         {failed, after, "(PullFailed): no such host"},
 		"nothing was said in the hour":    {silent, after, "(Unknown): the operator did not run"},
