@@ -84,7 +84,7 @@ func (e *elections) run(ctx context.Context) (machine.Ending, error) {
 		e.moved()
 		e.first()
 		e.first = func() {}
-		timer.Reset(pause.Until(e.machine.Wake()))
+		timer.Reset(e.machine.Wake(pause.Until))
 	}
 	e.log.Info("nobody needs the instance any more", "reason", string(ending))
 	return ending, nil

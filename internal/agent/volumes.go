@@ -42,6 +42,7 @@ func (a *Agent) watchVolumes() (actors []func(context.Context) error) {
 			v.writes.Lock()
 			defer v.writes.Unlock()
 			seen.unwritten = unwritten
+			a.flags.Slow.Store(v.unwritten() > 0)
 			a.post(machine.VolumeSeen{Unwritten: v.unwritten()})
 		}, log)
 		watch := volume.NewRoomWatch(path, a.options.Allocate, func(s volume.Shortage) {

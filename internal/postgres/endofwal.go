@@ -178,11 +178,12 @@ func (s *Session) HastenReplay(ctx context.Context, readers bool) error {
 	return err
 }
 
-// wakeStartup makes the startup process look for WAL now and not at the end of
-// wal_retrieve_retry_interval: a request to pause wakes it (pg_wal_replay_pause in
-// xlogfuncs.c), and is taken back in the same statement.
+// wake makes the startup process look for WAL now and not at the end of wal_retrieve_retry_interval: a request to pause
+// wakes it (pg_wal_replay_pause in xlogfuncs.c), and is taken back in the same statement.
+const wake = "select pg_wal_replay_pause(), pg_wal_replay_resume()"
+
 func wakeStartup(ctx context.Context, s *Session) error {
-	_, err := s.conn.Exec(ctx, "select pg_wal_replay_pause(), pg_wal_replay_resume()")
+	_, err := s.conn.Exec(ctx, wake)
 	return err
 }
 

@@ -54,17 +54,12 @@ func (s *Session) Promote(ctx context.Context) error {
 }
 
 // WakeIdle has the startup process of a standby look for WAL at once, where it waits for some, and not only after
-// wal_retrieve_retry_interval.
+// wal_retrieve_retry_interval. A pause that somebody wants stays: it is looked for in the statement that would end it.
 func (s *Session) WakeIdle(ctx context.Context) error {
-	const query = "select coalesce((select wait_event from pg_stat_activity where backend_type = 'startup'), '')"
-	wait, err := sql.Value[string](ctx, s.conn, "ask for what the startup process waits", query)
-	if err != nil {
-		return err
-	}
-	if !isForWAL(wait) {
-		return nil
-	}
-	return wakeStartup(ctx, s)
+	const statement = wake + ` where not pg_is_wal_replay_paused() and exists (select from pg_stat_activity
+		where backend_type = 'startup' and wait_event = any (string_to_array($1, ' ')))`
+	_, err := s.conn.Exec(ctx, statement, waitsForWAL)
+	return err
 }
 
 // PauseReplay has a standby replay no more WAL, until ResumeReplay, a promotion, or its end. It receives WAL as

@@ -45,6 +45,12 @@ type Gauge struct {
 	// Stalled is for how long, in all, tasks have waited for what the machine lacks; nil for what the kernel says.
 	Stalled func() time.Duration
 
+	// kernel is Stalled, or what the kernel says; its mutex is held while it is asked.
+	kernel struct {
+		sync.Mutex
+		stalled func() time.Duration
+	}
+
 	mutex sync.Mutex
 	// late is what came late, as long as it confirms others, the latest in time last.
 	late []lateness
@@ -67,10 +73,6 @@ type lateness struct {
 
 // Run looks until ctx ends. seen is called after each look.
 func (g *Gauge) Run(ctx context.Context, seen func()) error {
-	stalled := g.Stalled
-	if stalled == nil {
-		stalled = kernelStalls()
-	}
 	for looks := 0; ; looks++ {
 		wait := pause.Until(interval)
 		began := time.Now()
@@ -79,18 +81,52 @@ func (g *Gauge) Run(ctx context.Context, seen func()) error {
 		}
 		by, waited := time.Since(began)-wait, false
 		if looks%4 == 0 || by >= least {
-			waited = g.look(time.Now(), stalled())
+			waited = g.look(time.Now(), g.waitedInAll())
 		}
 		g.note(by, waited)
 		seen()
 	}
 }
 
-// LateAtLeast notes that something was given up after a time, which says that it came late only where tasks were lately
-// seen to wait: else it may have hung.
-func (g *Gauge) LateAtLeast(by time.Duration) {
-	if g.waits() {
-		g.note(by, true)
+// waitedInAll is for how long tasks have waited in all.
+func (g *Gauge) waitedInAll() time.Duration {
+	g.kernel.Lock()
+	defer g.kernel.Unlock()
+	if g.kernel.stalled == nil {
+		if g.kernel.stalled = g.Stalled; g.Stalled == nil {
+			g.kernel.stalled = kernelStalls()
+		}
+	}
+	return g.kernel.stalled()
+}
+
+// Mark is a moment, and for how long tasks had waited in all until then.
+type Mark struct {
+	at     time.Time
+	waited time.Duration
+}
+
+// Since is how long ago it was.
+func (m Mark) Since() time.Duration { return time.Since(m.at) }
+
+// Mark is where something begins that may be given up.
+func (g *Gauge) Mark() Mark {
+	if g == nil {
+		return Mark{at: time.Now()}
+	}
+	return Mark{time.Now(), g.waitedInAll()}
+}
+
+// GivenUp notes that something was given up that began at a mark. That says that it came late only where tasks were
+// lately seen to wait, or have waited for most of that very time: else it may have hung. What is given up sooner than
+// Run looks again would else come before the first word of the kernel about a machine that has just become busy.
+func (g *Gauge) GivenUp(began Mark) {
+	if g == nil {
+		return
+	}
+	took := began.Since()
+	if g.waits() || float64(g.waitedInAll()-began.waited) >= stalledShare*float64(took) {
+		g.note(took, true)
 	}
 }
 

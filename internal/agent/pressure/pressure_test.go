@@ -87,10 +87,18 @@ func TestAPauseOnANodeThatIsWellUsedIsNoSlack(t *testing.T) {
 // What was given up tells that it came late only where tasks wait: else it may have hung.
 func TestWhatIsGivenUpIsLateWhereTasksWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g Gauge
-		for range 3 {
+		waits, share := time.Duration(0), 0.0
+		g := Gauge{Stalled: func() time.Duration { return waits }}
+		gaveUp := func() {
+			began := g.Mark()
+			time.Sleep(1200 * time.Millisecond)
+			waits += time.Duration(share * float64(1200*time.Millisecond))
+			g.GivenUp(began)
 			time.Sleep(2 * apart)
-			g.LateAtLeast(1200 * time.Millisecond)
+		}
+		for n := range 8 {
+			share = float64(n) / 10
+			gaveUp()
 		}
 		if g.Slack() != 0 {
 			t.Errorf("a server that hangs on a calm machine makes a slack of %s", g.Slack())
@@ -98,8 +106,22 @@ func TestWhatIsGivenUpIsLateWhereTasksWait(t *testing.T) {
 		g.look(time.Now(), 0)
 		time.Sleep(time.Second)
 		g.look(time.Now(), time.Second)
-		if g.LateAtLeast(1200 * time.Millisecond); g.Slack() != 4*time.Second {
+		if g.GivenUp(Mark{at: time.Now().Add(-1200 * time.Millisecond)}); g.Slack() != 4*time.Second {
 			t.Errorf("where tasks wait the slack is %s", g.Slack())
+		}
+	})
+}
+
+// A machine that becomes busy at the moment at which something begins is busy before the kernel is asked the next time.
+func TestWhatBeginsWithAStallIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waits := time.Duration(0)
+		g := Gauge{Stalled: func() time.Duration { return waits }}
+		began := g.Mark()
+		time.Sleep(600 * time.Millisecond)
+		waits = 500 * time.Millisecond
+		if g.GivenUp(began); !g.Busy() || g.Slack() != 2*time.Second {
+			t.Errorf("busy %t, and a slack of %s", g.Busy(), g.Slack())
 		}
 	})
 }
@@ -190,6 +212,7 @@ func TestWhatTheKernelSays(t *testing.T) {
 		t.Error("less than nothing")
 	}
 	var nobody *Gauge
+	nobody.GivenUp(nobody.Mark())
 	if nobody.Late(time.Hour); nobody.Slack() != 0 || nobody.Busy() {
 		t.Error("nil sees something")
 	}

@@ -118,7 +118,7 @@ func (l *Launcher) prepare(ctx context.Context, run uint64, s *Standing) *Server
 		server: l.Server, standing: s, reporter: reporter, config: r.Config, wanted: l.Wanted, status: l.Status,
 		flags: l.Flags, term: func() uint64 { return l.HardState().Won }, publish: l.Publish, poke: r.poke,
 		ending: &r.Ending, checkpoint: func() { r.tending.Go(func() { r.checkpoint(r.life) }) }, log: l.Log,
-		idle: l.Idle, looks: looks{pressure: l.Pressure},
+		idle: l.Idle, looks: looks{pressure: l.Pressure, slow: &l.Flags.Slow},
 		presented: &presented{
 			want: l.Identity, presents: l.Server.Presents, reload: func() { l.Flags.Renewed.Store(true) },
 			status: l.Status, log: l.Log,

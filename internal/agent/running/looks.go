@@ -2,6 +2,7 @@ package running
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"toban.dev/internal/agent/pressure"
@@ -13,8 +14,11 @@ import (
 type looks struct {
 	// pressure sees how busy the machine is.
 	pressure *pressure.Gauge
-	// failures are those in a row.
+	// slow says that a write to the volume has not come back for a while; nil for never.
+	slow *atomic.Bool
+	// failures are those in a row, silent says that in the last one a primary did not say what it has in memory.
 	failures int
+	silent   bool
 	// proven says that in this look the server has done what its role asks, tended when the rest was last done too,
 	// answered when it has last done so.
 	proven           bool
@@ -47,16 +51,28 @@ func (l *looks) hang(hangs bool) bool {
 }
 
 // deadline is how long a look may take. On a busy machine one long look is better than several short ones: each that is
-// given up takes its session with it.
-func (l *looks) deadline() time.Duration { return l.patience(firstDeadline, secondDeadline) }
+// given up takes its session with it. Where the one before has failed the next has less time; but not where two have,
+// and the server is given up: then it may come back.
+func (l *looks) deadline() time.Duration {
+	return l.patience(firstDeadline, secondDeadline, l.failures == 1 && !l.volumeSlow())
+}
 
-// answer is how long a primary may take in it for what waits for no disk.
-func (l *looks) answer() time.Duration { return l.patience(firstAnswer, secondAnswer) }
+// answer is how long a primary may take in it for what it has in memory. That waits for no disk as a rule. But who
+// takes a snapshot, or begins a session, may wait for one who is given the number of a transaction and has to write a
+// page for it (PostgreSQL 17, ProcArrayAdd and ExtendCLOG): so where the volume is slow it has all of the look.
+func (l *looks) answer() time.Duration {
+	if l.volumeSlow() {
+		return l.deadline()
+	}
+	return l.patience(firstAnswer, secondAnswer, l.failures == 1 && l.silent)
+}
 
-// patience is how long something may take that is to be done in first, or in second where the look before has failed.
-func (l *looks) patience(first, second time.Duration) time.Duration {
+func (l *looks) volumeSlow() bool { return l.slow != nil && l.slow.Load() }
+
+// patience is how long something may take that is to be done in first, or in second where it is tried again.
+func (l *looks) patience(first, second time.Duration, again bool) time.Duration {
 	deadline, slack := first, l.pressure.Slack()
-	if l.failures > 0 {
+	if again {
 		deadline, slack = second, slack/2
 	}
 	if l.pressure.Busy() {
@@ -65,9 +81,16 @@ func (l *looks) patience(first, second time.Duration) time.Duration {
 	return deadline + slack
 }
 
-// failed notes that a look has failed, and says whether that is one of two in a row: late says that it took too long.
-func (l *looks) failed(late bool) (twice bool) {
-	if l.failures++; late && l.busy() {
+// succeeded notes that a look has not failed.
+func (l *looks) succeeded() { l.failures, l.silent = 0, false }
+
+// failed notes that a look has failed, and says whether that is one of two in a row: late says that it took too long,
+// silent that the server did not say what it has in memory. That is asked twice, whatever has failed before: a session
+// that somebody has ended says nothing of the server.
+func (l *looks) failed(late, silent bool) (twice bool) {
+	first := silent && !l.silent && l.failures == 1
+	l.silent = silent
+	if l.failures++; first || late && l.busy() {
 		l.failures = 1
 	}
 	return l.failures >= 2

@@ -25,7 +25,7 @@ const (
 	standbyLook    = time.Second
 	firstDeadline  = 1200 * time.Millisecond
 	secondDeadline = 800 * time.Millisecond
-	// firstAnswer and secondAnswer are how long a primary may take for what waits for no disk: the second question goes
+	// firstAnswer and secondAnswer are how long a primary may take for what it has in memory: the second question goes
 	// to a new session.
 	firstAnswer  = 600 * time.Millisecond
 	secondAnswer = 400 * time.Millisecond
@@ -80,9 +80,10 @@ type monitor struct {
 	looks looks
 	log   *slog.Logger
 
-	session Session
-	end     end
-	entered time.Time // when a new session was last tried
+	session   Session
+	end       end
+	beginning beginning
+	entered   time.Time // when a new session was last tried
 	// spared is since when the server runs as one whose volume gets full, zero while it does not.
 	spared time.Time
 }
@@ -98,9 +99,10 @@ type end struct {
 
 // Flags are what is known of an instance whichever server runs.
 type Flags struct {
-	// full says whether the volume has no room for WAL, Stale whether a standby has not streamed for long that should,
-	// Renewed that there is a certificate which the server has not read yet.
-	full, Stale, Renewed atomic.Bool
+	// full says whether the volume has no room for WAL, Slow that a write to it has not come back for a while, Stale
+	// whether a standby has not streamed for long that should, Renewed that there is a certificate which the server has
+	// not read yet.
+	full, Slow, Stale, Renewed atomic.Bool
 	// linked says that a standby has slots of a link that come along: only from the primary it learns that they are
 	// gone.
 	linked atomic.Bool
@@ -144,10 +146,10 @@ func (t *monitor) run(ctx context.Context) {
 
 // observeOnce sees to everything that is to be done with the server, and reports how it is.
 func (t *monitor) observeOnce(ctx context.Context) {
-	began := time.Now()
+	began := t.looks.pressure.Mark()
 	query, cancel := context.WithTimeout(ctx, t.looks.deadline())
 	defer cancel()
-	err := t.observe(query)
+	silent, err := t.observe(query)
 	if ctx.Err() != nil || Ended(t.process) {
 		return // told to stop, or it has stopped: what the last query said does not matter
 	}
@@ -159,23 +161,23 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	}
 	refused := t.reportLook(err)
 	if err == nil || refused || postgres.TooManyClients(err) {
-		t.looks.failures = 0
-		t.standing.See(func(s *Seen) { s.failure = "" })
+		t.looks.succeeded()
+		t.standing.See(func(s *Seen) { s.failure, s.hangs = "", false })
 		t.reporter.report(err == nil || refused && t.looks.proven || t.answersStill())
 		return
 	}
 	t.disconnect()
 	late := query.Err() != nil || errors.Is(err, context.DeadlineExceeded) // else it has answered, and refused
 	if late {
-		t.looks.pressure.LateAtLeast(time.Since(began))
+		t.looks.pressure.GivenUp(began)
 	}
-	twice := t.looks.failed(late)
-	t.log.Warn("the server does not do what its role asks", "error", err.Error(), "took", time.Since(began).String())
+	twice := t.looks.failed(late, silent)
+	t.log.Warn("the server does not do what its role asks", "error", err.Error(), "took", began.Since().String())
 	if !twice {
 		t.poke.observe()
 		return
 	}
-	t.standing.See(func(s *Seen) { s.failure = "the server does not answer: " + err.Error() })
+	t.standing.See(func(s *Seen) { s.failure, s.hangs = "the server does not answer: "+err.Error(), late })
 	t.status.Change(func(s *protocol.Status) {
 		s.Ready, s.Streaming, s.Reason, s.Message = false, false, ReasonNotAnswering, err.Error()
 	})
@@ -188,15 +190,20 @@ func (t *monitor) answersStill() bool {
 	return !t.standing.IsPrimary() && time.Since(t.looks.answered) < answerLasts
 }
 
-// observe connects if need be, asks the server for its state, has it prove that it does what its role asks, and then
-// sees to the rest: the chores of its role, how it is, and the config.
-func (t *monitor) observe(ctx context.Context) error {
+// observe asks the server for its state, and sees to it. It says whether a primary did not say what it has in memory.
+func (t *monitor) observe(ctx context.Context) (silent bool, err error) {
 	t.looks.proven, t.looks.observed = false, false
-	primary := t.standing.IsPrimary()
-	state, err := t.state(ctx, primary)
+	state, silent, err := t.state(ctx)
 	if err != nil {
-		return err
+		return silent, err
 	}
+	return false, t.observeState(ctx, state)
+}
+
+// observeState has the server prove that it does what its role asks, and then sees to the rest: the chores of its role,
+// how it is, and the config.
+func (t *monitor) observeState(ctx context.Context, state postgres.State) error {
+	primary := t.standing.IsPrimary() // by now: it may have been made one while it was asked
 	if primary && state.InRecovery {
 		return nil // it is being promoted
 	}
@@ -229,23 +236,24 @@ func (t *monitor) tend(ctx context.Context, state postgres.State, primary bool) 
 	return refused
 }
 
-// state asks the server for its state. Where what waits for no disk takes long, the machine is busy, or a primary
-// hangs.
-func (t *monitor) state(ctx context.Context, primary bool) (postgres.State, error) {
+// state connects if need be, and asks the server for its state. Where that takes long, the machine is busy, or the
+// server hangs: a primary is silent then.
+func (t *monitor) state(ctx context.Context) (state postgres.State, silent bool, err error) {
+	primary := t.standing.IsPrimary()
 	memory, cancel := ctx, func() {}
 	if primary {
 		memory, cancel = context.WithTimeout(ctx, t.looks.answer())
 	}
 	defer cancel()
-	if err := t.connect(memory); err != nil {
-		return postgres.State{}, errors.Join(err, memory.Err())
+	if err = t.connect(memory); err == nil {
+		state, err = t.session.StateWithin(ctx, memory)
 	}
-	state, err := t.session.StateWithin(ctx, memory)
 	if err != nil {
-		return postgres.State{}, errors.Join(err, memory.Err())
+		late := memory.Err()
+		return postgres.State{}, primary && errors.Is(late, context.DeadlineExceeded), errors.Join(err, late)
 	}
 	t.looks.pressure.Late(state.Took)
-	return state, nil
+	return state, false, nil
 }
 
 // prove has a primary write to its WAL and take a new session, each now and then. A standby has answered: that is all.

@@ -119,8 +119,8 @@ func TestAServerThatDoesNotAnswerTwiceFails(t *testing.T) {
 				if seen := w.last(t); seen.Failure == "" || seen.Answers || took > firstAnswer+secondAnswer {
 					t.Errorf("after %s the machine is told %+v", took, seen)
 				}
-				if !w.standing.Hangs() {
-					t.Error("it is waited for when it is ended")
+				if w.standing.Hangs() != w.server.hangs {
+					t.Errorf("when it is ended it is taken for one that hangs: %t", w.standing.Hangs())
 				}
 				if now := w.board.Get(); now.Ready || now.Reason != ReasonNotAnswering {
 					t.Errorf("it says that it is %+v", now)
@@ -374,6 +374,9 @@ func TestAPrimaryThatIsBusyIsNotEnded(t *testing.T) {
 			}
 		}
 		w.server.hangs = true
+		if w.observeOnce(t.Context()); w.last(t).Failure != "" {
+			t.Errorf("it has not answered once, and the machine is told %+v", w.last(t))
+		}
 		w.observeOnce(t.Context())
 		if seen := w.last(t); seen.Failure == "" {
 			t.Errorf("it hangs, and the machine is told %+v", seen)
@@ -448,36 +451,34 @@ func TestAStandbyIsReadyWhenItStreams(t *testing.T) {
 func TestAStandbyThatBeginsToFollowIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, &answering{state: postgres.State{InRecovery: true}}, false)
-		looks := func() (woken int, again bool) {
+		looks := func(at string, streams bool, wantWoken int, wantAgain bool) {
+			t.Helper()
 			before := w.server.woken
+			w.server.looks, w.server.state.Streaming = 0, streams
 			w.observeOnce(t.Context())
-			again = len(w.poke) == 1
+			if woken := w.server.woken - before; woken != wantWoken || len(w.poke) == 1 != wantAgain {
+				t.Errorf("%s is woken %d times, and looked at again: %v", at, woken, len(w.poke) == 1)
+			}
 			select {
 			case <-w.poke:
 			default:
 			}
-			return w.server.woken - before, again
 		}
-		if woken, again := looks(); woken > 0 || again {
-			t.Errorf("one that follows for long is woken %d times, and looked at again: %v", woken, again)
-		}
+		looks("one that follows for long", false, 0, false)
 		w.standing.follow(ha.Ballot{Term: 4, Leader: "db-2"})
-		if woken, again := looks(); woken != 1 || !again {
-			t.Errorf("one that begins to follow is woken %d times, and looked at again: %v", woken, again)
-		}
-		w.server.state.Streaming = true
-		if woken, again := looks(); woken > 0 || again || !w.last(t).Streaming {
-			t.Errorf("one that streams is woken %d times, and looked at again: %v", woken, again)
-		}
-		w.server.state.Streaming = false
+		looks("one that begins to follow", false, 1, true)
+		looks("one that seems to stream", true, 0, true)
+		looks("one whose former timeline has ended", false, 1, true)
+		looks("one that seems to stream again", true, 0, true)
+		looks("one that streams", true, 0, false)
+		w.standing.follow(ha.Ballot{Term: 5, Leader: "db-1"})
+		looks("one that has streamed from the former leader", true, 0, true)
 		time.Sleep(streamPatience)
-		if woken, again := looks(); woken > 0 || again {
-			t.Errorf("one that has not streamed for long is woken %d times, and looked at again: %v", woken, again)
-		}
+		looks("one that has not streamed for long", false, 0, false)
 		w.standing.follow(ha.Ballot{})
-		w.server.looks = 0
-		if woken, _ := looks(); woken > 0 {
-			t.Errorf("one that follows nobody is woken %d times", woken)
+		w.observeOnce(t.Context())
+		if woken := w.server.woken; woken != 2 {
+			t.Errorf("with one that follows nobody it was woken %d times", woken)
 		}
 	})
 }
@@ -676,8 +677,14 @@ func TestWritersAreEndedThoughTheConfigurationIsRefused(t *testing.T) {
 func onABusyMachine(t *testing.T, server *answering) *watched {
 	t.Helper()
 	began := time.Now()
+	return underPressure(t, server, func() time.Duration { return time.Since(began) })
+}
+
+// underPressure watches the server of a primary where tasks have waited for so long in all, by the kernel's word.
+func underPressure(t *testing.T, server *answering, stalled func() time.Duration) *watched {
+	t.Helper()
 	w := watch(t, server, true)
-	w.monitor.looks.pressure = &pressure.Gauge{Stalled: func() time.Duration { return time.Since(began) }}
+	w.monitor.looks.pressure = &pressure.Gauge{Stalled: stalled}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() { _ = w.monitor.looks.pressure.Run(ctx, func() {}) }()
 	t.Cleanup(func() {
@@ -740,6 +747,134 @@ func (s *lateState) StateWithin(ctx, memory context.Context) (postgres.State, er
 		return state, err
 	case <-memory.Done():
 		return postgres.State{}, memory.Err()
+	}
+}
+
+// One whose session somebody has ended is asked twice before it is given up, as any other. Whether an error or silence
+// came first does not matter: three looks are enough.
+func TestASessionThatWasEndedIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{}, true)
+		w.observeOnce(t.Context())
+		w.server.fails = errors.New("terminating connection due to administrator command")
+		w.observeOnce(t.Context())
+		w.server.fails, w.server.hangs = nil, true
+		began := time.Now()
+		if w.observeOnce(t.Context()); w.last(t).Failure != "" || time.Since(began) != firstAnswer {
+			t.Errorf("after one question, which took %s, the machine is told %+v", time.Since(began), w.last(t))
+		}
+		if w.observeOnce(t.Context()); w.last(t).Failure == "" {
+			t.Errorf("after %s the machine is told %+v", time.Since(began), w.last(t))
+		}
+		w.server.hangs = false
+		w.observeOnce(t.Context())
+		w.server.hangs = true
+		w.observeOnce(t.Context())
+		w.server.hangs, w.server.fails = false, errors.New("terminating connection due to administrator command")
+		if w.observeOnce(t.Context()); w.last(t).Failure == "" {
+			t.Error("silence and then an error are not two looks in a row that have failed")
+		}
+	})
+}
+
+// A server that was given up, and that nobody could replace, comes back also where each question takes a while.
+func TestOneThatWasGivenUpComesBackSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{}
+		w := watch(t, server, true)
+		w.observeOnce(t.Context())
+		w.server.hangs = true
+		for range 5 {
+			w.observeOnce(t.Context())
+		}
+		w.server.hangs = false
+		w.monitor.server = &lateState{server, secondAnswer + 100*time.Millisecond}
+		if w.observeOnce(t.Context()); w.last(t).Failure != "" {
+			t.Errorf("the machine is told %+v", w.last(t))
+		}
+	})
+}
+
+// Where a write to the volume does not come back, what a server has in memory may wait for it.
+func TestOnASlowVolumeAPrimaryHasTheTimeOfALook(t *testing.T) {
+	for name, slow := range map[string]struct {
+		from time.Duration // after the question
+		took time.Duration
+	}{
+		"before":     {-1, firstDeadline + firstDeadline},
+		"meanwhile":  {firstAnswer / 2, firstAnswer + firstDeadline},
+		"not at all": {time.Hour, firstAnswer + secondAnswer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t, &answering{}, true)
+				w.monitor.looks.slow = &w.flags.Slow
+				w.observeOnce(t.Context())
+				w.server.hangs = true
+				timer := time.AfterFunc(slow.from, func() { w.flags.Slow.Store(true) })
+				defer timer.Stop()
+				synctest.Wait()
+				began := time.Now()
+				for range 2 {
+					w.observeOnce(t.Context())
+				}
+				if took := time.Since(began); w.last(t).Failure == "" || took != slow.took {
+					t.Errorf("after %s the machine is told %+v, want it after %s", took, w.last(t), slow.took)
+				}
+			})
+		})
+	}
+}
+
+// promoting is a server that is promoted by its agent while it is asked.
+type promoting struct {
+	*answering
+	promote func()
+}
+
+func (s promoting) StateWithin(ctx, memory context.Context) (postgres.State, error) {
+	s.promote()
+	return s.answering.StateWithin(ctx, memory)
+}
+
+// One that was made the primary while it was asked is one, and not promoted by somebody else.
+func TestOneThatIsMadeThePrimaryMeanwhileIsElected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{}, false)
+		w.monitor.session = promoting{w.server, w.standing.bePrimary}
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Unelected || !seen.Answers || !w.board.Get().Ready {
+			t.Errorf("the machine is told %+v", seen)
+		}
+	})
+}
+
+// Where a machine becomes busy at the moment of the question, the kernel says so of the time that it took: it was asked
+// last before that.
+func TestALateServerIsNoneThatHangsWhereTasksBeginToWait(t *testing.T) {
+	for _, takes := range []time.Duration{700 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second} {
+		for _, later := range []time.Duration{0, 300 * time.Millisecond, 900 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				server := &answering{}
+				var from time.Time // from which on tasks wait
+				w := underPressure(t, server, func() time.Duration {
+					if from.IsZero() {
+						return 0
+					}
+					return time.Since(from)
+				})
+				w.observeOnce(t.Context())
+				w.monitor.session, w.monitor.server = nil, &lateState{server, takes}
+				time.Sleep(10*time.Second + later)
+				from = time.Now()
+				for range 10 {
+					if w.observeOnce(t.Context()); w.last(t).Failure != "" {
+						t.Errorf("one that takes %s hangs, %s after a look: %s", takes, later, w.last(t).Failure)
+						break
+					}
+				}
+			})
+		}
 	}
 }
 

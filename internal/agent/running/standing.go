@@ -34,8 +34,10 @@ type Seen struct {
 	// where its oldest WAL begins.
 	standbys        []ha.Voter
 	written, oldest wal.LSN
-	// failure says why the server does not serve, empty while it does.
+	// failure says why the server does not serve, empty while it does; hangs that it has not answered in time, and not
+	// with an error.
 	failure string
+	hangs   bool
 	// unelected says that it takes writes, though it is run as a standby.
 	unelected bool
 }
@@ -92,11 +94,11 @@ func (s *Standing) follow(upstream ha.Ballot) {
 	s.seen.Known, s.seen.streaming = false, false
 }
 
-// beginsToFollow says that it was told within some time whom to follow.
-func (s *Standing) beginsToFollow(within time.Duration) bool {
+// beginsToFollow says that it was told within some time whom to follow, and when.
+func (s *Standing) beginsToFollow(within time.Duration) (since time.Time, begins bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.upstream.Leader != "" && time.Since(s.followed) < within
+	return s.followed, s.upstream.Leader != "" && time.Since(s.followed) < within
 }
 
 // bePrimary makes it one that is configured as primary, and follows nobody.
@@ -113,8 +115,8 @@ func (s *Standing) SetPromoted() {
 	s.promoted = true
 }
 
-// Hangs says that it was seen last not to answer.
-func (s *Standing) Hangs() bool { return s.lastSeen().failure != "" }
+// Hangs says that it was seen last not to answer in time.
+func (s *Standing) Hangs() bool { return s.lastSeen().hangs }
 
 // Open lets clients in.
 func (s *Standing) Open() {

@@ -99,11 +99,14 @@ func (r *rig) carryOut(effect Effect) {
 	}
 }
 
+// exactly is when what is done again after an interval is due, where nothing aligns it.
+func exactly(interval time.Duration) time.Duration { return interval }
+
 // pass has time pass.
 func (r *rig) pass(d time.Duration) {
 	r.Helper()
 	for end := r.now + d; r.now < end; {
-		r.now = min(r.now+r.Wake(), end)
+		r.now = min(r.now+r.Wake(exactly), end)
 		r.step(Tick{})
 	}
 }

@@ -16,15 +16,16 @@ const (
 )
 
 // Wake is after how long the next Tick is due at the latest: sooner while a primary may have to be fenced, and when a
-// leader will have been silent for too long.
-func (i *Instance) Wake() time.Duration {
+// leader will have been silent for too long. until is after how long what is done again after an interval is due.
+func (i *Instance) Wake(until func(interval time.Duration) time.Duration) time.Duration {
 	if i.witness.wanted || i.campaign != nil || i.preemption != nil || i.comeback != nil {
-		return hurryInterval
+		return until(hurryInterval)
 	}
+	due := until(tickInterval)
 	if left := untilLost(i); left > 0 {
-		return min(tickInterval, max(left, soonestTick))
+		return min(due, max(left, soonestTick))
 	}
-	return tickInterval
+	return due
 }
 
 // untilLost is after how long the leader of the ballot is lost by its silence if it says nothing any more; 0 where it

@@ -124,7 +124,7 @@ func (n *node) tick() {
 		n.checkIsolation()
 	}
 	n.keepAlive()
-	wake := n.machine.Wake()
+	wake := n.machine.Wake(func(interval time.Duration) time.Duration { return interval })
 	n.later(n.w.between(wake*4/5, wake*7/5), n.tick)
 }
 
