@@ -232,3 +232,26 @@ func TestAServerThatWasStoppedInOrderIsPromotedWithoutLoss(t *testing.T) {
 		t.Error("the last commit before an orderly stop is missing")
 	}
 }
+
+// A standby that would ask for WAL again after an hour asks at once when it is woken; and a pause of its replay that
+// somebody wants stays.
+func TestAStandbyIsWoken(t *testing.T) {
+	primary, standbys := pair(t, 1)
+	standby := standbys[0]
+	standby.patient = true
+	standby.follow(primary, 1)
+	s := standby.session()
+	defer s.Close()
+	standby.eventually("it waits", func() bool { // it does where two receivers have ended one after the other
+		primary.do("select pg_terminate_backend(pid) from pg_stat_replication")
+		return standby.ask("select wait_event from pg_stat_activity where backend_type = 'startup'") ==
+			"RecoveryRetrieveRetryInterval"
+	})
+	must(t, s.WakeIdle(t.Context()))
+	standby.streams()
+	standby.do("select pg_wal_replay_pause()")
+	must(t, s.WakeIdle(t.Context()))
+	if standby.ask("select pg_is_wal_replay_paused()") != "true" {
+		t.Error("the pause has ended")
+	}
+}
