@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"toban.dev/internal/postgres/sql"
 	"toban.dev/internal/wal"
@@ -14,9 +13,6 @@ import (
 // while it takes a receiver for running or about to. It comes
 // to either only after it has read pg_wal to its end once.
 const waitsForWAL = "RecoveryRetrieveRetryInterval RecoveryWalStream"
-
-// isForWAL says that a wait of the startup process is one for WAL.
-func isForWAL(wait string) bool { return wait != "" && strings.Contains(waitsForWAL, wait) }
 
 // End is how far the WAL goes that a server has.
 type End struct {
@@ -49,11 +45,9 @@ func (s *Session) EndOfWAL(ctx context.Context) (End, error) {
 }
 
 func (s *Session) endOfWAL(ctx context.Context) (End, error) {
-	const look = `select pg_is_in_recovery(), exists (select from pg_stat_activity where backend_type = 'walreceiver'),
-		coalesce((select wait_event from pg_stat_activity where backend_type = 'startup'), '')`
+	const look = `select pg_is_in_recovery(), exists (select from pg_stat_activity where backend_type = 'walreceiver')`
 	var recovers, receives bool
-	var wait string
-	if err := s.conn.QueryRow(ctx, look).Scan(&recovers, &receives, &wait); err != nil {
+	if err := s.conn.QueryRow(ctx, look).Scan(&recovers, &receives); err != nil {
 		return End{}, err
 	}
 	if !recovers {
@@ -70,8 +64,8 @@ func (s *Session) endOfWAL(ctx context.Context) (End, error) {
 		return End{}, err
 	}
 	end := End{LSN: lsn, Known: whole && !receives, Unreplayed: lsn.Since(at.replayed)}
-	if end.Known && end.Unreplayed > 0 && isForWAL(wait) && !at.paused {
-		err = wakeStartup(ctx, s)
+	if end.Known && end.Unreplayed > 0 {
+		err = s.WakeIdle(ctx)
 	}
 	return end, err
 }
@@ -79,18 +73,17 @@ func (s *Session) endOfWAL(ctx context.Context) (End, error) {
 // tail is where a standby's replay is in the WAL that it has.
 type tail struct {
 	replayed, received wal.LSN
-	paused             bool
 	pages              wal.Pages
 }
 
 func (s *Session) tail(ctx context.Context) (tail, error) {
 	const query = `with at as materialized (
 			select pg_last_wal_replay_lsn() as replayed, pg_last_wal_receive_lsn() as received)
-		select (replayed - '0/0')::bigint, coalesce((received - '0/0')::bigint, 0), pg_is_wal_replay_paused(),
+		select (replayed - '0/0')::bigint, coalesce((received - '0/0')::bigint, 0),
 		current_setting('wal_block_size')::bigint,
 		(select setting::bigint from pg_settings where name = 'wal_segment_size') from at`
 	var t tail
-	err := s.conn.QueryRow(ctx, query).Scan(&t.replayed, &t.received, &t.paused, &t.pages.Page, &t.pages.Segment)
+	err := s.conn.QueryRow(ctx, query).Scan(&t.replayed, &t.received, &t.pages.Page, &t.pages.Segment)
 	return t, err
 }
 
@@ -175,15 +168,6 @@ func (s *Session) HastenReplay(ctx context.Context, readers bool) error {
 		return err
 	}
 	_, err := s.EndReaders(ctx)
-	return err
-}
-
-// wake makes the startup process look for WAL now and not at the end of wal_retrieve_retry_interval: a request to pause
-// wakes it (pg_wal_replay_pause in xlogfuncs.c), and is taken back in the same statement.
-const wake = "select pg_wal_replay_pause(), pg_wal_replay_resume()"
-
-func wakeStartup(ctx context.Context, s *Session) error {
-	_, err := s.conn.Exec(ctx, wake)
 	return err
 }
 

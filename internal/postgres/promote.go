@@ -54,9 +54,11 @@ func (s *Session) Promote(ctx context.Context) error {
 }
 
 // WakeIdle has the startup process of a standby look for WAL at once, where it waits for some, and not only after
-// wal_retrieve_retry_interval. A pause that somebody wants stays: it is looked for in the statement that would end it.
+// wal_retrieve_retry_interval: a request to pause wakes it (pg_wal_replay_pause in xlogfuncs.c), and is taken back in
+// the same statement. A pause that somebody wants stays: it is looked for there, too.
 func (s *Session) WakeIdle(ctx context.Context) error {
-	const statement = wake + ` where not pg_is_wal_replay_paused() and exists (select from pg_stat_activity
+	const statement = `select pg_wal_replay_pause(), pg_wal_replay_resume()
+		where not pg_is_wal_replay_paused() and exists (select from pg_stat_activity
 		where backend_type = 'startup' and wait_event = any (string_to_array($1, ' ')))`
 	_, err := s.conn.Exec(ctx, statement, waitsForWAL)
 	return err

@@ -70,6 +70,7 @@ select greatest((select min_recovery_end_timeline from pg_control_recovery()),
 func (s *Session) State(ctx context.Context) (State, error) { return s.StateWithin(ctx, ctx) }
 
 // StateWithin does the same, and waits no longer than memory for what the server has in memory: that waits for no disk.
+// With an error, Took says how long that took, and is zero where it is what has failed.
 func (s *Session) StateWithin(ctx, memory context.Context) (State, error) {
 	state, timeline, err := s.live(memory)
 	if err != nil {
@@ -77,14 +78,14 @@ func (s *Session) StateWithin(ctx, memory context.Context) (State, error) {
 	}
 	if s.identifier == "" {
 		if err := s.conn.QueryRow(ctx, identifierQuery).Scan(&s.identifier); err != nil {
-			return State{}, fmt.Errorf("ask the server for its system identifier: %w", err)
+			return State{Took: state.Took}, fmt.Errorf("ask the server for its system identifier: %w", err)
 		}
 	}
 	state.SystemIdentifier = s.identifier
 	if timeline != nil {
 		state.Timeline = *timeline
 	} else if err := s.conn.QueryRow(ctx, timelineQuery).Scan(&state.Timeline); err != nil {
-		return State{}, fmt.Errorf("ask the server for the timeline of its control file: %w", err)
+		return State{Took: state.Took}, fmt.Errorf("ask the server for the timeline of its control file: %w", err)
 	}
 	return state, nil
 }

@@ -16,15 +16,22 @@ var throttledFiles = []string{
 	"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/cpu.stat",
 }
 
-// kernelStalls is for how long tasks have waited, as the kernel says where it says anything.
-func kernelStalls() func() time.Duration {
+// stall is for how long, in all, tasks have waited for a processor, and the container was held to its limit.
+type stall struct{ waited, held time.Duration }
+
+// since is the longer one of the time since an earlier moment, not of all time.
+func (s stall) since(before stall) time.Duration {
+	return max(s.waited-before.waited, s.held-before.held)
+}
+
+// kernelStalls is what the kernel says, where it says anything.
+func kernelStalls() func() stall {
 	pressure, throttled := first(pressureFiles), first(throttledFiles)
-	var all, waited, held time.Duration
-	return func() time.Duration { // the longer one of each look, not of all time
-		now, limit := max(waited, waitedIn(read(pressure))), max(held, throttledIn(read(throttled)))
-		all += max(now-waited, limit-held)
-		waited, held = now, limit // they only grow: less is a file that could not be read
-		return all
+	var last stall
+	return func() stall {
+		// They only grow: less is a file that could not be read.
+		last = stall{max(last.waited, waitedIn(read(pressure))), max(last.held, throttledIn(read(throttled)))}
+		return last
 	}
 }
 

@@ -45,10 +45,10 @@ type Gauge struct {
 	// Stalled is for how long, in all, tasks have waited for what the machine lacks; nil for what the kernel says.
 	Stalled func() time.Duration
 
-	// kernel is Stalled, or what the kernel says; its mutex is held while it is asked.
+	// kernel is what the kernel says; its mutex is held while it is asked.
 	kernel struct {
 		sync.Mutex
-		stalled func() time.Duration
+		stalled func() stall
 	}
 
 	mutex sync.Mutex
@@ -57,7 +57,7 @@ type Gauge struct {
 	// stalls is when tasks were last seen to wait for stalledShare of the time, before what they had waited at the last
 	// look, looked when that was.
 	stalls time.Time
-	before time.Duration
+	before stall
 	looked time.Time
 }
 
@@ -81,21 +81,22 @@ func (g *Gauge) Run(ctx context.Context, seen func()) error {
 		}
 		by, waited := time.Since(began)-wait, false
 		if looks%4 == 0 || by >= least {
-			waited = g.look(time.Now(), g.waitedInAll())
+			waited = g.look(time.Now(), g.stallsInAll())
 		}
 		g.note(by, waited)
 		seen()
 	}
 }
 
-// waitedInAll is for how long tasks have waited in all.
-func (g *Gauge) waitedInAll() time.Duration {
+// stallsInAll is for how long tasks have waited in all.
+func (g *Gauge) stallsInAll() stall {
+	if g.Stalled != nil {
+		return stall{waited: g.Stalled()}
+	}
 	g.kernel.Lock()
 	defer g.kernel.Unlock()
 	if g.kernel.stalled == nil {
-		if g.kernel.stalled = g.Stalled; g.Stalled == nil {
-			g.kernel.stalled = kernelStalls()
-		}
+		g.kernel.stalled = kernelStalls()
 	}
 	return g.kernel.stalled()
 }
@@ -103,7 +104,7 @@ func (g *Gauge) waitedInAll() time.Duration {
 // Mark is a moment, and for how long tasks had waited in all until then.
 type Mark struct {
 	at     time.Time
-	waited time.Duration
+	stalls stall
 }
 
 // Since is how long ago it was.
@@ -114,7 +115,7 @@ func (g *Gauge) Mark() Mark {
 	if g == nil {
 		return Mark{at: time.Now()}
 	}
-	return Mark{time.Now(), g.waitedInAll()}
+	return Mark{time.Now(), g.stallsInAll()}
 }
 
 // GivenUp notes that something was given up that began at a mark. That says that it came late only where tasks were
@@ -125,7 +126,7 @@ func (g *Gauge) GivenUp(began Mark) {
 		return
 	}
 	took := began.Since()
-	if g.waits() || float64(g.waitedInAll()-began.waited) >= stalledShare*float64(took) {
+	if g.waits() || float64(g.stallsInAll().since(began.stalls)) >= stalledShare*float64(took) {
 		g.note(took, true)
 	}
 }
@@ -200,14 +201,14 @@ func (g *Gauge) stalled(now time.Time) bool { return !g.stalls.IsZero() && now.S
 
 // look takes in for how long tasks have waited in all, and says whether they have for most of the time since the look
 // before.
-func (g *Gauge) look(now time.Time, stalled time.Duration) (waited bool) {
+func (g *Gauge) look(now time.Time, stalls stall) (waited bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	waited = !g.looked.IsZero() && float64(stalled-g.before) >= stalledShare*float64(now.Sub(g.looked))
+	waited = !g.looked.IsZero() && float64(stalls.since(g.before)) >= stalledShare*float64(now.Sub(g.looked))
 	if waited {
 		g.stalls = now
 	}
-	g.looked, g.before = now, stalled
+	g.looked, g.before = now, stalls
 	return waited
 }
 

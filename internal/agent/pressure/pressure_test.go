@@ -40,9 +40,9 @@ func TestAPauseOfTheAgentAloneIsNoSlack(t *testing.T) {
 			t.Errorf("after one pause the slack is %s", g.Slack())
 		}
 		time.Sleep(confirms)
-		g.look(time.Now(), 0)
+		g.look(time.Now(), stall{})
 		time.Sleep(time.Second)
-		if !g.look(time.Now(), time.Second) {
+		if !g.look(time.Now(), stall{waited: time.Second}) {
 			t.Error("tasks have waited for a second, and it is not seen")
 		}
 		if g.Late(time.Second); g.Slack() != 4*time.Second {
@@ -78,8 +78,8 @@ func TestWhatComesAtOnceAgainShortensNothing(t *testing.T) {
 func TestAPauseOnANodeThatIsWellUsedIsNoSlack(t *testing.T) {
 	var g Gauge
 	now := time.Now()
-	g.look(now, 0)
-	if g.look(now.Add(1500*time.Millisecond), 700*time.Millisecond) { // the pause took 700 ms of it
+	g.look(now, stall{})
+	if g.look(now.Add(1500*time.Millisecond), stall{waited: 700 * time.Millisecond}) { // the pause took 700 ms of it
 		t.Error("tasks waited for less than half of the time")
 	}
 }
@@ -103,10 +103,10 @@ func TestWhatIsGivenUpIsLateWhereTasksWait(t *testing.T) {
 		if g.Slack() != 0 {
 			t.Errorf("a server that hangs on a calm machine makes a slack of %s", g.Slack())
 		}
-		g.look(time.Now(), 0)
+		g.look(time.Now(), stall{})
 		time.Sleep(time.Second)
-		g.look(time.Now(), time.Second)
-		if g.GivenUp(Mark{at: time.Now().Add(-1200 * time.Millisecond)}); g.Slack() != 4*time.Second {
+		g.look(time.Now(), stall{waited: time.Second})
+		if g.GivenUp(Mark{time.Now().Add(-1200 * time.Millisecond), stall{waited: waits}}); g.Slack() != 4*time.Second {
 			t.Errorf("where tasks wait the slack is %s", g.Slack())
 		}
 	})
@@ -176,7 +176,7 @@ func TestBusyIsWhereTasksWaitAndThingsComeLate(t *testing.T) {
 			for range 3 {
 				time.Sleep(time.Second)
 				stalled += time.Duration(share * float64(time.Second))
-				g.look(time.Now(), stalled)
+				g.look(time.Now(), stall{waited: stalled})
 			}
 		}
 		if pass(0.95); g.Busy() {
@@ -208,7 +208,7 @@ func TestWhatTheKernelSays(t *testing.T) {
 			t.Errorf("%q: held for %s", text, got)
 		}
 	}
-	if kernelStalls()() < 0 {
+	if kernelStalls()().since(stall{}) < 0 {
 		t.Error("less than nothing")
 	}
 	var nobody *Gauge

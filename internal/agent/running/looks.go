@@ -16,9 +16,10 @@ type looks struct {
 	pressure *pressure.Gauge
 	// slow says that a write to the volume has not come back for a while; nil for never.
 	slow *atomic.Bool
-	// failures are those in a row, silent says that in the last one a primary did not say what it has in memory.
-	failures int
-	silent   bool
+	// failures are those in a row, silent says that in the last one a primary did not say what it has in memory, and
+	// short that it had little time for that; spared that a second one was not counted, because the volume was slow.
+	failures              int
+	silent, short, spared bool
 	// proven says that in this look the server has done what its role asks, tended when the rest was last done too,
 	// answered when it has last done so.
 	proven           bool
@@ -61,7 +62,7 @@ func (l *looks) deadline() time.Duration {
 // takes a snapshot, or begins a session, may wait for one who is given the number of a transaction and has to write a
 // page for it (PostgreSQL 17, ProcArrayAdd and ExtendCLOG): so where the volume is slow it has all of the look.
 func (l *looks) answer() time.Duration {
-	if l.volumeSlow() {
+	if l.short = !l.volumeSlow(); !l.short {
 		return l.deadline()
 	}
 	return l.patience(firstAnswer, secondAnswer, l.failures == 1 && l.silent)
@@ -82,15 +83,17 @@ func (l *looks) patience(first, second time.Duration, again bool) time.Duration 
 }
 
 // succeeded notes that a look has not failed.
-func (l *looks) succeeded() { l.failures, l.silent = 0, false }
+func (l *looks) succeeded() { l.failures, l.silent, l.spared = 0, false, false }
 
 // failed notes that a look has failed, and says whether that is one of two in a row: late says that it took too long,
 // silent that the server did not say what it has in memory. That is asked twice, whatever has failed before: a session
-// that somebody has ended says nothing of the server.
+// that somebody has ended says nothing of the server. Where the volume has become slow meanwhile, it is asked once more.
 func (l *looks) failed(late, silent bool) (twice bool) {
-	first := silent && !l.silent && l.failures == 1
-	l.silent = silent
-	if l.failures++; first || late && l.busy() {
+	second := silent && l.failures == 1
+	spare := second && l.short && !l.spared && l.volumeSlow()
+	again := second && !l.silent || spare
+	l.silent, l.spared = silent, l.spared || spare
+	if l.failures++; again || late && l.busy() {
 		l.failures = 1
 	}
 	return l.failures >= 2

@@ -250,7 +250,8 @@ func (t *monitor) state(ctx context.Context) (state postgres.State, silent bool,
 	}
 	if err != nil {
 		late := memory.Err()
-		return postgres.State{}, primary && errors.Is(late, context.DeadlineExceeded), errors.Join(err, late)
+		silent = primary && state.Took == 0 && errors.Is(late, context.DeadlineExceeded)
+		return postgres.State{}, silent, errors.Join(err, late)
 	}
 	t.looks.pressure.Late(state.Took)
 	return state, false, nil

@@ -473,6 +473,9 @@ func TestAStandbyThatBeginsToFollowIsWoken(t *testing.T) {
 		looks("one that streams", true, 0, false)
 		w.standing.follow(ha.Ballot{Term: 5, Leader: "db-1"})
 		looks("one that has streamed from the former leader", true, 0, true)
+		looks("one that seems to stream from the new one", true, 0, true)
+		looks("one that streams from the new one", true, 0, false)
+		w.standing.follow(ha.Ballot{Term: 6, Leader: "db-2"})
 		time.Sleep(streamPatience)
 		looks("one that has not streamed for long", false, 0, false)
 		w.standing.follow(ha.Ballot{})
@@ -803,6 +806,7 @@ func TestOnASlowVolumeAPrimaryHasTheTimeOfALook(t *testing.T) {
 	}{
 		"before":     {-1, firstDeadline + firstDeadline},
 		"meanwhile":  {firstAnswer / 2, firstAnswer + firstDeadline},
+		"at the end": {firstAnswer + secondAnswer/2, firstAnswer + secondAnswer + firstDeadline},
 		"not at all": {time.Hour, firstAnswer + secondAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -815,7 +819,7 @@ func TestOnASlowVolumeAPrimaryHasTheTimeOfALook(t *testing.T) {
 				defer timer.Stop()
 				synctest.Wait()
 				began := time.Now()
-				for range 2 {
+				for looks := 0; w.last(t).Failure == "" && looks < 9; looks++ {
 					w.observeOnce(t.Context())
 				}
 				if took := time.Since(began); w.last(t).Failure == "" || took != slow.took {
@@ -824,6 +828,54 @@ func TestOnASlowVolumeAPrimaryHasTheTimeOfALook(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A volume that is slow again and again spares one that hangs once.
+func TestAVolumeThatIsSlowNowAndThenSparesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{}, true)
+		w.monitor.looks.slow = &w.flags.Slow
+		w.observeOnce(t.Context())
+		w.server.hangs = true
+		looks := 0
+		for ; w.last(t).Failure == "" && looks < 9; looks++ {
+			w.flags.Slow.Store(false)
+			timer := time.AfterFunc(secondAnswer/2, func() { w.flags.Slow.Store(true) })
+			w.observeOnce(t.Context())
+			timer.Stop()
+		}
+		if looks != 3 {
+			t.Errorf("it is given up after %d looks", looks)
+		}
+	})
+}
+
+// slowFile is a server that says what it has in memory, and waits for its disk with the rest of its state.
+type slowFile struct{ *answering }
+
+func (s slowFile) Connect(context.Context) (Session, error) { return s, nil }
+
+func (slowFile) StateWithin(ctx, _ context.Context) (postgres.State, error) {
+	<-ctx.Done()
+	return postgres.State{Took: time.Millisecond}, ctx.Err()
+}
+
+// One that says what it has in memory is not silent, though the rest of its state waits for a disk: two looks are
+// enough, and each has its time.
+func TestWhoWaitsForAFileIsNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{}, true)
+		w.observeOnce(t.Context())
+		time.Sleep(choreInterval + time.Millisecond)
+		w.server.stalls = true
+		began := time.Now()
+		w.observeOnce(t.Context())
+		w.monitor.server, w.monitor.session = slowFile{w.server}, slowFile{w.server}
+		w.observeOnce(t.Context())
+		if took := time.Since(began); w.last(t).Failure == "" || took != firstDeadline+secondDeadline {
+			t.Errorf("after %s the machine is told %+v", took, w.last(t))
+		}
+	})
 }
 
 // promoting is a server that is promoted by its agent while it is asked.
@@ -856,17 +908,11 @@ func TestALateServerIsNoneThatHangsWhereTasksBeginToWait(t *testing.T) {
 		for _, later := range []time.Duration{0, 300 * time.Millisecond, 900 * time.Millisecond} {
 			synctest.Test(t, func(t *testing.T) {
 				server := &answering{}
-				var from time.Time // from which on tasks wait
-				w := underPressure(t, server, func() time.Duration {
-					if from.IsZero() {
-						return 0
-					}
-					return time.Since(from)
-				})
+				from := time.Now().Add(10*time.Second + later) // from which on tasks wait
+				w := underPressure(t, server, func() time.Duration { return max(0, time.Since(from)) })
 				w.observeOnce(t.Context())
 				w.monitor.session, w.monitor.server = nil, &lateState{server, takes}
-				time.Sleep(10*time.Second + later)
-				from = time.Now()
+				time.Sleep(time.Until(from))
 				for range 10 {
 					if w.observeOnce(t.Context()); w.last(t).Failure != "" {
 						t.Errorf("one that takes %s hangs, %s after a look: %s", takes, later, w.last(t).Failure)

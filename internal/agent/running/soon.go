@@ -42,11 +42,12 @@ type beginning struct {
 // just connected passes for one that streams, also for the timeline that is about to end: so two looks must see it.
 func (t *monitor) awaitStream(ctx context.Context, streams bool) {
 	since, begins := t.standing.beginsToFollow(streamPatience)
-	if b := &t.beginning; b.since != since {
+	b := &t.beginning
+	twice := streams && b.streams
+	if b.streams = streams; b.since != since { // it may have been asked before it was told
 		*b = beginning{since: since, pauses: pause.Growing{Least: streamInterval, Most: slowStreamInterval}}
+		twice = false
 	}
-	twice := streams && t.beginning.streams
-	t.beginning.streams = streams
 	if twice || !begins {
 		return
 	}
@@ -54,5 +55,5 @@ func (t *monitor) awaitStream(ctx context.Context, streams bool) {
 		_ = t.session.WakeIdle(ctx) // refused where it is promoted meanwhile
 	}
 	t.poke.observe()
-	t.beginning.pauses.For(ctx)
+	b.pauses.For(ctx)
 }

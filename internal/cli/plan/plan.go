@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -155,7 +156,7 @@ func (o *planOptions) plan(ctx context.Context, api client.Client, wanted *v1.Sa
 	var now v1.SampleDB
 	err := api.Get(ctx, types.NamespacedName{Namespace: wanted.Namespace, Name: wanted.Name}, &now)
 	if apierrors.IsNotFound(err) {
-		return plan.Of(nil, wanted, plan.Seen{})
+		return plan.Of(nil, wanted, plan.Seen{Now: time.Now()})
 	}
 	if err != nil {
 		return plan.Plan{}, fmt.Errorf("read the SampleDB %s in namespace %s: %w", wanted.Name, wanted.Namespace, err)
@@ -186,7 +187,7 @@ func (o *planOptions) see(ctx context.Context, api client.Client, db *v1.SampleD
 		client.MatchingLabels{naming.LabelSampleDB: db.Name}); err == nil {
 		seen.Claims = claims.Items
 	}
-	seen.Contexts = o.contexts(ctx, db, seen.Pods)
+	seen.Now, seen.Contexts = time.Now(), o.contexts(ctx, db, seen.Pods)
 	return seen, nil
 }
 

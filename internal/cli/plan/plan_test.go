@@ -63,6 +63,10 @@ func TestAPlanForPeople(t *testing.T) {
 	if got := show(); got != "SampleDB default/shop stays as it is\n" {
 		t.Errorf("nothing changes: %s", got)
 	}
+	p.Minors = "PostgreSQL 17.12 takes the place of 17.11"
+	if got := show(); !strings.HasSuffix(got, "stays as it is\n\nPostgreSQL 17.12 takes the place of 17.11\n") {
+		t.Errorf("what is announced is not told: %s", got)
+	}
 	p.Steps = []plan.Step{{
 		Effect: plan.ReplacePods, Instances: []string{"shop-1", "shop-0"}, Writes: plan.WritesHandOver,
 		Fields: []string{"pod.labels"}, Message: "one at a time",

@@ -16,6 +16,17 @@ const fieldWidth = 50
 
 // writePlan shows what a change of one SampleDB does to a person.
 func writePlan(out io.Writer, p plan.Plan) error {
+	if err := writeChange(out, p); err != nil {
+		return err
+	}
+	if p.Minors != "" {
+		fmt.Fprintf(out, "\n%s\n", p.Minors)
+	}
+	return nil
+}
+
+// writeChange shows what changes, and what follows.
+func writeChange(out io.Writer, p plan.Plan) error {
 	name := p.Namespace + "/" + p.Name
 	if len(p.Steps) == 0 {
 		fmt.Fprintf(out, "SampleDB %s stays as it is\n", name)

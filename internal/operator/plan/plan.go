@@ -62,6 +62,9 @@ type Plan struct {
 	Steps  []Step  `json:"steps"`
 	// Warnings are what the change gives up, a sentence each.
 	Warnings []string `json:"warnings,omitempty"`
+	// Minors says when newer minor versions are taken over by themselves, "" where the change has no part in that and
+	// none is announced.
+	Minors string `json:"minors,omitempty"`
 	// HandOver is how long such a one was without writes, nil where that was not measured.
 	HandOver *Measured `json:"handOver,omitempty"`
 }
@@ -96,6 +99,8 @@ type Measured struct {
 
 // Seen is what is known of the database as it runs.
 type Seen struct {
+	// Now is when it was seen.
+	Now time.Time
 	// Pods are those of the instances and of the readers.
 	Pods []corev1.Pod
 	// Claims are those of the instances, as far as they may be read.
@@ -109,7 +114,8 @@ type Seen struct {
 
 // Of says what follows if a SampleDB that is before (nil for none) becomes after.
 func Of(before, after *v1.SampleDB, seen Seen) (Plan, error) {
-	out := Plan{Namespace: after.Namespace, Name: after.Name, Fields: []Field{}, Steps: []Step{}}
+	out := Plan{Namespace: after.Namespace, Name: after.Name, Fields: []Field{}, Steps: []Step{},
+		Minors: minors(before, after, seen.Now)}
 	if before == nil {
 		out.Steps, out.Warnings = creation(after), warnings(nil, after)
 		return out, nil

@@ -1,9 +1,7 @@
 package world
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,9 +9,9 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/upgrade"
-	"toban.dev/internal/change/window"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/protocol"
 )
@@ -75,51 +73,14 @@ func (s *upgradeFacts) Pulling() bool { return s.Update != nil && s.Update.Step 
 // Permission is when the spec and a request let an update begin, or what else is asked for like one. An error is of the
 // window, and for the user.
 func (s *upgradeFacts) Permission(r Request) (upgrade.Permission, error) {
-	p := upgrade.Permission{Asked: s.Asks(r), InWindow: s.Asked(r) == naming.UpdateInWindow}
-	spec := s.DB.Spec.Update
-	if spec == nil || spec.Window == nil {
-		return p, nil
-	}
-	of := *spec.Window
-	of.TimeZone = cmp.Or(of.TimeZone, spec.TimeZone)
-	at, err := ParseWindow(of)
-	if err != nil {
-		return p, fmt.Errorf("spec.update.window.%w", err)
-	}
-	p.Window, p.Automatic = &at, spec.Mode != v1.UpdateOnRequest
-	return p, nil
+	p, err := upgrades.Permission(s.DB)
+	p.Asked, p.InWindow = s.Asks(r), s.Asked(r) == naming.UpdateInWindow
+	return p, err
 }
 
-// MinorPermission is when an update to a newer minor version may begin: without a window in the quiet hour of the
-// SampleDB, by itself, where the spec does not prevent that.
+// MinorPermission is when the spec and a request let an update to a newer minor version begin.
 func (s *upgradeFacts) MinorPermission() (upgrade.Permission, error) {
-	p, err := s.Permission(RequestUpdate)
-	spec := cmp.Or(s.DB.Spec.Update, &v1.UpdateSpec{})
-	p.Automatic = spec.Mode != v1.UpdateOnRequest && !spec.None
-	if err != nil || p.Window != nil {
-		return p, err
-	}
-	var stops []window.Window
-	for _, w := range s.DB.Spec.StopWindows {
-		if stop, err := ParseWindow(w); err == nil { // one that can't be read stops nothing, and is told elsewhere
-			stops = append(stops, stop)
-		}
-	}
-	quiet, found, err := window.Quiet(s.DB.Namespace+"/"+s.DB.Name, spec.TimeZone, stops, s.Now)
-	if err != nil {
-		return p, fmt.Errorf("spec.update.%w", err)
-	}
-	if p.Quiet = found; found {
-		p.Window = &quiet
-	}
-	return p, nil
-}
-
-// ParseWindow reads a window. Its errors begin with the field.
-func ParseWindow(w v1.Window) (window.Window, error) {
-	var days []string
-	for _, day := range w.Days {
-		days = append(days, string(day))
-	}
-	return window.Parse(days, w.Start, w.Duration.Duration, w.TimeZone)
+	p, err := upgrades.MinorPermission(s.DB, s.Now)
+	p.Asked, p.InWindow = s.Asks(RequestUpdate), s.Asked(RequestUpdate) == naming.UpdateInWindow
+	return p, err
 }
