@@ -87,7 +87,8 @@ func (l *looks) succeeded() { l.failures, l.silent, l.spared = 0, false, false }
 
 // failed notes that a look has failed, and says whether that is one of two in a row: late says that it took too long,
 // silent that the server did not say what it has in memory. That is asked twice, whatever has failed before: a session
-// that somebody has ended says nothing of the server. Where the volume has become slow meanwhile, it is asked once more.
+// that somebody has ended says nothing of the server. Where the volume has become slow meanwhile, it is asked once
+// more.
 func (l *looks) failed(late, silent bool) (twice bool) {
 	second := silent && l.failures == 1
 	spare := second && l.short && !l.spared && l.volumeSlow()
