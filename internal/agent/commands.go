@@ -254,6 +254,9 @@ func (x *commands) stop(ctx context.Context) (wal.LSN, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("stop the server in order: %w", err)
 	}
+	if !running.Ended(r.Process) {
+		return 0, fmt.Errorf("stop the server in order: %w", running.ErrNoEnd)
+	}
 	x.current.CompareAndSwap(r, nil)
 	x.log.Info("the server has stopped", "role", string(r.Standing.Role()))
 	x.last = stoppedPrimary{}
@@ -367,7 +370,12 @@ func (x *commands) inherit() error {
 		return err
 	}
 	if r := x.current.Load(); r != nil {
-		r.Process.Stop(x.life, stopFast) // it is started again
+		ctx, cancel := context.WithTimeout(x.life, stopDeadline)
+		defer cancel()
+		r.Process.Stop(ctx, stopFast) // it is started again
+		if !running.Ended(r.Process) {
+			return fmt.Errorf("forget abandoned timelines: %w", running.ErrNoEnd)
+		}
 	}
 	return x.wal.ForgetTimelines(newest(own))
 }

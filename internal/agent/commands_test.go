@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -130,6 +131,25 @@ func TestWhoInheritsForgetsAbandonedTimelines(t *testing.T) {
 		if err := x.inherit(); err != nil || !slices.Equal(server.forgot, forgot) {
 			t.Errorf("of %d timelines it forgets those after %v, %v", highest, server.forgot, err)
 		}
+	}
+}
+
+// unending is a server's process that does not end, whatever is done.
+type unending struct{ running.Process }
+
+func (unending) Stop(context.Context, postgres.StopMode) {}
+func (unending) Done() <-chan struct{}                   { return nil }
+
+// A server that does not end though it is killed may still read what would be forgotten.
+func TestTimelinesAreNotForgottenUnderAServerThatDoesNotEnd(t *testing.T) {
+	server := &timelines{highest: 4}
+	x := &commands{
+		wal: server, current: &atomic.Pointer[running.Server]{}, life: t.Context(),
+		hardState: func() ha.HardState { return ha.HardState{} },
+	}
+	x.current.Store(&running.Server{Process: unending{}})
+	if err := x.inherit(); !errors.Is(err, running.ErrNoEnd) || server.forgot != nil {
+		t.Errorf("%v, and it has forgotten those after %v", err, server.forgot)
 	}
 }
 

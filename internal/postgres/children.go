@@ -1,11 +1,15 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // ChildSet knows the processes that were started here and are waited for, so
@@ -36,6 +40,51 @@ func (c *ChildSet) Wait(cmd *exec.Cmd) error {
 	defer c.mutex.Unlock()
 	delete(c.pids, cmd.Process.Pid)
 	return err
+}
+
+// killedDelay is how long a program that was told to end by its context may take to be gone.
+const killedDelay = time.Second
+
+// errHangs says that a program which was killed is still there: the kernel lets it go only when the disk answers that
+// it waits for.
+var errHangs = errors.New("it was killed, and has not ended yet: it waits within the kernel, mostly for a disk")
+
+// awaitKilled waits for a program that is killed when ctx ends, and not much longer. It returns errHangs for one that
+// has not ended then, which is waited for aside: so its status is taken whenever it ends.
+func awaitKilled(ctx context.Context, wait func() error) error {
+	over := make(chan error, 1)
+	go func() { over <- wait() }()
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-over:
+		return err
+	case <-time.After(killedDelay):
+		return errHangs
+	}
+}
+
+// words are what a program says, also while it runs.
+type words struct {
+	mutex sync.Mutex
+	said  strings.Builder
+}
+
+// Write takes what os/exec copies.
+func (w *words) Write(p []byte) (int, error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.said.Write(p)
+}
+
+// String is what it has said so far.
+func (w *words) String() string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.said.String()
 }
 
 // Run starts a command and waits for it.

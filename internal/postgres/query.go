@@ -123,7 +123,8 @@ func RefusesUs(err error) bool {
 	return sql.InClass(sql.Code(err), "28", "3D", "55")
 }
 
-// CanBeLetIn says that LetUsIn may undo why a server RefusesUs. A database that is gone it does not bring back.
+// CanBeLetIn says that LetUsIn may undo why a server RefusesUs. A database that is gone it does not bring back. Nor can
+// it where the role is gone (of class 28, too), or the database has been dropped by half (55000): then it says so.
 func CanBeLetIn(err error) bool { return sql.InClass(sql.Code(err), "28", "55") }
 
 // RefusesBesides says that a server which does what its role asks has refused something else: it lives. It is none

@@ -14,9 +14,18 @@ const (
 	refusedInterval = 20 * time.Millisecond
 )
 
-// Stop stops the server and waits for it. When ctx ends before it has stopped,
-// it is stopped immediately, and then killed.
+// lastStep is how long a server may take to stop at once, and how long one that was killed may take to be gone.
+const lastStep = 5 * time.Second
+
+// Stop stops the server and waits for it. When ctx ends before it has stopped, it is stopped immediately, and then
+// killed. A postmaster that is still there then waits within the kernel, mostly for a disk, and would be waited for
+// without end: Stop has what is left of the server killed, so that nobody is answered any more, and returns. Done tells
+// whether it has ended.
 func (p *Process) Stop(ctx context.Context, mode StopMode) {
+	p.stop(ctx, mode, lastStep)
+}
+
+func (p *Process) stop(ctx context.Context, mode StopMode, last time.Duration) {
 	for _, step := range []struct {
 		signal  syscall.Signal
 		context context.Context //nolint:containedctx // the deadline of this step
@@ -24,7 +33,7 @@ func (p *Process) Stop(ctx context.Context, mode StopMode) {
 		wait := step.context
 		if wait == nil {
 			var cancel context.CancelFunc
-			wait, cancel = context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			wait, cancel = context.WithTimeout(context.WithoutCancel(ctx), last)
 			defer cancel()
 		}
 		_ = p.process.Signal(step.signal) // it may have ended: then Done tells
@@ -32,7 +41,9 @@ func (p *Process) Stop(ctx context.Context, mode StopMode) {
 			return
 		}
 	}
-	<-p.done
+	killing, cancel := context.WithTimeout(context.WithoutCancel(ctx), last)
+	defer cancel()
+	_ = killAll(killing, p.data, endsInKernel) // whoever goes on here looks for processes before
 }
 
 // hasEnded waits for the end of the server, until ctx ends. Where it stops fast, sessions are let go that can't end.

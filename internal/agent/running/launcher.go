@@ -2,6 +2,7 @@ package running
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
@@ -80,8 +81,8 @@ func (l *Launcher) Start(ctx context.Context, c machine.Command) error {
 	}
 	switch {
 	case primary && postgres.RefusesUs(err) && !postgres.CanBeLetIn(err):
-		l.Log.Warn("the database postgres is gone, in which the agent works: run CREATE DATABASE postgres in another "+
-			"database, as a superuser", "error", err.Error())
+		l.Log.Warn("the database postgres is gone, in which the agent works: make it again with kubectl toban psql "+
+			"NAME --instance "+l.Name+" --database template1 -- -c 'CREATE DATABASE postgres'", "error", err.Error())
 	case err != nil:
 		l.Log.Info("no session yet", "error", err.Error())
 	}
@@ -99,6 +100,9 @@ func (l *Launcher) letUsIn(ctx context.Context, r *Server, refusal error) error 
 	soon, cancel := context.WithTimeout(ctx, letInDeadline)
 	defer cancel()
 	r.Process.Stop(soon, postgres.StopFast) // who reads its WAL may keep it; at the deadline it ends at once
+	if !Ended(r.Process) {
+		return fmt.Errorf("%w: it was to be told to let sessions of the agent in again", ErrNoEnd)
+	}
 	if err := l.Server.LetUsIn(ctx); err != nil {
 		l.Log.Warn("it could not be told that", "error", err.Error())
 	}

@@ -30,8 +30,11 @@ type startable struct {
 	started  int
 	fails    error // how a start ends
 	// ends says that it ends with settings that it was started with, nil for never.
-	ends    func(postgres.Settings) bool
-	singles int // how often it was told to let us in while it does not run
+	ends        func(postgres.Settings) bool
+	singles     int   // how often it was told to let us in while it does not run
+	unwillingly error // what it does not do then
+	// stuck says that it does not end though it is killed.
+	stuck bool
 	// missing are folders of tablespaces that it ends for while they are not there.
 	missing []string
 }
@@ -64,10 +67,14 @@ func (s *startable) Ready(context.Context) error {
 	}
 	return nil
 }
-func (s *startable) Stop(context.Context, postgres.StopMode) {}
+func (s *startable) Stop(context.Context, postgres.StopMode) {
+	if !s.stuck && !Ended(s) {
+		close(s.done)
+	}
+}
 func (s *startable) LetUsIn(context.Context) error {
 	s.singles++
-	return nil
+	return s.unwillingly
 }
 
 func (s *startable) Start(context.Context, io.Writer) (Process, error) {
@@ -129,6 +136,35 @@ func TestOnlyWhatCanBeUndoneIsUndoneInSingleUserMode(t *testing.T) {
 		if err != nil || server.singles != c.singles || server.started != 1+c.singles {
 			t.Errorf("%s: told %d times, started %d times: %v", name, server.singles, server.started, err)
 		}
+	}
+}
+
+// Who reads the log finds what to run where the database is gone, and what PostgreSQL has refused to undo.
+func TestTheLogSaysWhatToDoAboutARefusal(t *testing.T) {
+	for code, want := range map[string]string{
+		"3D000": "kubectl toban psql NAME --instance db-0 --database template1 -- -c 'CREATE DATABASE postgres'",
+		"28000": `role \"postgres\" does not exist`,
+	} {
+		server := &startable{unwillingly: errors.New(`role "postgres" does not exist`)}
+		server.refuses = &pgconn.PgError{Code: code}
+		l := launch(t, server)
+		var words strings.Builder
+		l.Log = slog.New(slog.NewTextHandler(&words, nil))
+		err := l.Start(t.Context(), machine.Command{Kind: machine.StartPrimary})
+		if err != nil || !strings.Contains(words.String(), want) {
+			t.Errorf("%s: %v: %s", code, err, &words)
+		}
+	}
+}
+
+// One that does not end though it is killed is told nothing, and not started again: its start ends.
+func TestAServerThatDoesNotEndIsNotToldToLetUsIn(t *testing.T) {
+	server := &startable{stuck: true}
+	server.refuses = &pgconn.PgError{Code: "28000"}
+	l := launch(t, server)
+	err := l.Start(t.Context(), machine.Command{Kind: machine.StartPrimary})
+	if !errors.Is(err, ErrNoEnd) || server.singles != 0 || server.started != 1 || l.Current.Load() != nil {
+		t.Errorf("told %d times, started %d times: %v", server.singles, server.started, err)
 	}
 }
 

@@ -50,6 +50,9 @@ var (
 	ErrBusy = errors.New("the moment is not good")
 	// ErrNoServer says that no server runs.
 	ErrNoServer = errors.New("no server runs here")
+	// ErrNoEnd says that a server was killed, and is still there.
+	ErrNoEnd = errors.New("the server was killed and does not end: its processes wait within the kernel, mostly for " +
+		"a disk. See whether the volume answers")
 )
 
 // Leading is the server that runs while it is a primary, nil else.
