@@ -262,7 +262,9 @@ func (s *Server) socketLock() string {
 	return filepath.Join(s.Run, fmt.Sprintf(".s.PGSQL.%d.lock", s.Port))
 }
 
-// pidIn is the process id in the first line of a lock file, 0 where there is none.
+// pidIn is the process id in the first line of a lock file, 0 where there is none. That of a server in single-user
+// mode, which pg_rewind runs too, is written with a minus there (CreateLockFile in miscinit.c, PostgreSQL 15 to 19):
+// kill(2) would take it for a group of processes.
 func pidIn(file string) (int, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -276,5 +278,5 @@ func pidIn(file string) (int, error) {
 	if err != nil {
 		return 0, nil //nolint:nilerr // cut off by a crash: PostgreSQL says so itself
 	}
-	return pid, nil
+	return max(pid, -pid), nil
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -61,5 +62,44 @@ func TestAProcessThatLivesEndsNowhere(t *testing.T) {
 	_ = c.Wait() // killed: that is an error, as wanted
 	if !endsInKernel(c.Process.Pid) {
 		t.Error("one that is gone never runs again")
+	}
+}
+
+// A lock file that names a process which lives is removed: no server of ours runs any more, so that is a stranger. In
+// single-user mode PostgreSQL writes its process with a minus.
+func TestALockFileThatNamesAStrangerIsRemoved(t *testing.T) {
+	c := exec.Command("sleep", "600")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()         //nolint:errcheck // it is killed
+	defer c.Process.Kill() //nolint:errcheck // likewise
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct {
+		content string
+		stays   bool
+	}{
+		"a server's, of a stranger":                {fmt.Sprintf("%d\n/data\n", c.Process.Pid), false},
+		"single-user mode's, of a stranger":        {fmt.Sprintf("-%d\n/data\n", c.Process.Pid), false},
+		"a server's, of nobody":                    {fmt.Sprintf("%d\n/data\n", gone.Process.Pid), true},
+		"single-user mode's, of nobody":            {fmt.Sprintf("-%d\n/data\n", gone.Process.Pid), true},
+		"one that a crash has cut off, with no id": {"-", true},
+	} {
+		s := &Server{Data: DataDirectory{Volume: t.TempDir()}, Run: t.TempDir()}
+		if err := os.MkdirAll(s.Data.Path(), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(s.Data.pidFile(), []byte(x.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.clear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(s.Data.pidFile()); (err == nil) != x.stays {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
