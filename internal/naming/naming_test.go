@@ -201,6 +201,11 @@ func TestWhoseAnArchiveIsByItsFolder(t *testing.T) {
 		"/main-1a2b3c4d":            "",
 		"main-1a2b3c4d":             "",
 		"all/shop/main-1a2b3c4d":    "",
+		"shop/Ma in-1a2b3c4d":       "",
+		"shop/..-1a2b3c4d":          "",
+		"shop/main\n-1a2b3c4d":      "",
+		"shop\n/main-1a2b3c4d":      "",
+		"Shop/main-1a2b3c4d":        "",
 	} {
 		namespace, db, uid, ok := OfArchivePath(path)
 		if got := namespace + " " + db + " " + uid; ok != (want != "") || ok && got != want {

@@ -2,6 +2,7 @@ package naming
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -128,10 +129,15 @@ func OfArchivePath(path string) (namespace, db, uid string, ok bool) {
 		return "", "", "", false
 	}
 	db, uid = name[:i], name[i+1:]
-	ok = namespace != "" && db != "" && !strings.Contains(db, "/") && len(uid) == shortUID &&
-		strings.Trim(uid, "0123456789abcdef") == ""
+	ok = IsOwner(namespace, db) && len(uid) == shortUID && strings.Trim(uid, "0123456789abcdef") == ""
 	return namespace, db, uid, ok
 }
+
+// label is a name of a namespace, or of an object whose name is also a host's (RFC 1123, as Kubernetes has it).
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// IsOwner says that a namespace and a SampleDB can have these names, which somebody may have written into a store.
+func IsOwner(namespace, db string) bool { return label.MatchString(namespace) && label.MatchString(db) }
 
 // ScheduledBackup is the name of the DatabaseBackup that is due at a time, so that it is made only once.
 func ScheduledBackup(db string, due time.Time) string {

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,15 +89,13 @@ type finder struct {
 }
 
 func (f finder) archive(ctx context.Context) error {
-	owner, err := format.ReadOwner(ctx, f.in)
-	lost := format.OwnerLost(err)
-	if lost {
-		var ok bool
-		if owner, ok = byFolder(f.path); !ok {
-			return nil // nobody's
-		}
-	} else if err != nil {
+	text, err := format.ReadWhole(ctx, f.in, format.FileArchive)
+	if err != nil && !errors.Is(err, bucket.ErrNotExist) {
 		return err
+	}
+	whose, ok := ownerOf(text, f.path)
+	if !ok {
+		return nil // nobody's
 	}
 	ids, err := subfolders(ctx, f.in, format.FolderBase)
 	if err != nil {
@@ -110,7 +109,7 @@ func (f finder) archive(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		one := Found{Path: f.path, Owner: owner, ByFolder: lost}
+		one := whose
 		f.read(ctx, id, text, &one)
 		if err := f.found(one); err != nil {
 			return err
@@ -119,20 +118,36 @@ func (f finder) archive(ctx context.Context) error {
 	return nil
 }
 
-// byFolder is whose an archive is by the name of its folder, as Toban names them.
-func byFolder(path string) (owner format.Owner, ok bool) {
-	owner.Namespace, owner.Name, owner.UID, ok = naming.OfArchivePath(path)
-	return owner, ok
+// ownerOf is whose an archive is: by its archive.json, nil for a missing one, or else by the name of its folder, as
+// Toban names them. It is not ok where that is no such name. Of a layout that is not known here it has the Problem.
+func ownerOf(text []byte, path string) (out Found, ok bool) {
+	out.Path = path
+	owner, err := format.ParseOwner(text)
+	if err == nil && naming.IsOwner(owner.Namespace, owner.Name) {
+		out.Owner = owner
+		return out, true
+	}
+	out.Owner.Namespace, out.Owner.Name, out.Owner.UID, ok = naming.OfArchivePath(path)
+	if errors.Is(err, format.ErrLayout) {
+		out.Problem = err.Error()
+	} else {
+		out.ByFolder = true
+	}
+	return out, ok
 }
 
-// read fills in what a backup.json says, and the manifest.
+// read fills in what a backup.json says, and the manifest, where nothing is known that speaks against it.
 func (f finder) read(ctx context.Context, id string, text []byte, into *Found) {
 	if err := json.Unmarshal(text, &into.Backup); err != nil {
-		into.Backup.ID, into.Problem = id, fmt.Sprintf("%s can't be understood: %v", format.FileBackup, err)
+		into.Backup.ID = id
+		into.Problem = cmp.Or(into.Problem, fmt.Sprintf("%s can't be understood: %v", format.FileBackup, err))
 		return
 	}
 	b := &into.Backup
 	b.Pieces, b.Lists = nil, nil
+	if into.Problem != "" {
+		return
+	}
 	if b.SampleDB.Name == "" {
 		into.Problem = "it is of an older Toban, which did not store the manifest"
 		return
@@ -141,7 +156,10 @@ func (f finder) read(ctx context.Context, id string, text []byte, into *Found) {
 	if err == nil {
 		into.SampleDB, err = format.Decode(f.decoder, b.Folder()+b.SampleDB.Name, stored, sampleDBLimit)
 	}
+	if err == nil && !json.Valid(into.SampleDB) { // whoever passes it on could pass nothing on
+		err = fmt.Errorf("%s is no manifest: it is no JSON", b.SampleDB.Name)
+	}
 	if err != nil {
-		into.Problem = err.Error()
+		into.SampleDB, into.Problem = nil, err.Error()
 	}
 }

@@ -163,6 +163,12 @@ func TestBackupsAreFoundWhereArchiveJSONIsLost(t *testing.T) {
 		"it is empty":            {"\n", "main-0a1b2c3d", "main 0a1b2c3d true"},
 		"it is garbled":          {"\x00\x00", "main-0a1b2c3d", "main 0a1b2c3d true"},
 		"it is nobody's archive": {"", "base-files", ""},
+		"it names nobody":        {"{}", "main-0a1b2c3d", "main 0a1b2c3d true"},
+		"it is null":             {"null", "main-0a1b2c3d", "main 0a1b2c3d true"},
+		"it has no UID":          {`{"format": 1}`, "main-0a1b2c3d", "main 0a1b2c3d true"},
+		"it is another's file":   {"{}", "base-files", ""},
+		"its names are none": {`{"format": 1, "uid": "0a1b2c3d-0", "namespace": "shop", "name": "ma\nin"}`,
+			"main-0a1b2c3d", "main 0a1b2c3d true"},
 	} {
 		all := buckettest.NewMemory()
 		archive := bucket.Sub(all, "shop/"+c.folder)
@@ -181,6 +187,37 @@ func TestBackupsAreFoundWhereArchiveJSONIsLost(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%s: found %q, %v", name, got, err)
 		}
+	}
+}
+
+// An archive in a layout that is not known is told with that, and keeps nobody from finding the others.
+func TestAnArchiveInANewerLayoutIsFoundWithItsProblem(t *testing.T) {
+	encoder, decoder := coderOf(t, "")
+	all := buckettest.NewMemory()
+	for folder, owner := range map[string]string{
+		"shop/main-0a1b2c3d": `{"format": 2}`, "shop/other-0a1b2c3d": ownerFile, "shop/files": `{"format": 2}`,
+	} {
+		archive := bucket.Sub(all, folder)
+		storedBackup(t, archive, encoder, "one", []byte(`{"n":1}`))
+		putAll(t, archive, map[string]string{format.FileArchive: owner})
+	}
+	got := findAll(t, all, "shop", decoder)
+	want := []string{
+		"one of main: shop/main-0a1b2c3d archive.json", // the problem, up to its first colon
+		`one of main: shop/other-0a1b2c3d {"n":1}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q", got)
+	}
+}
+
+func TestAManifestThatIsNoneIsFoundWithItsProblem(t *testing.T) {
+	encoder, decoder := coderOf(t, "")
+	all := buckettest.NewMemory()
+	storedBackup(t, bucket.Sub(all, "shop/main-0a1b2c3d"), encoder, "one", []byte(`{"n":`))
+	got := findAll(t, all, "shop", decoder)
+	if len(got) != 1 || !strings.HasSuffix(got[0], "sampledb.json.zst is no manifest") {
+		t.Errorf("found %q", got)
 	}
 }
 

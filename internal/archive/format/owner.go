@@ -145,13 +145,8 @@ func ReadOwner(ctx context.Context, b bucket.Bucket) (Owner, error) {
 	return ParseOwner(text)
 }
 
-// OwnerLost says of an error of ReadOwner that archive.json is missing, or has nothing that anybody can understand.
-func OwnerLost(err error) bool {
-	return errors.Is(err, bucket.ErrNotExist) || errors.Is(err, errEmpty) || errors.Is(err, errGarbled)
-}
-
-// errGarbled says that archive.json has a content, and that it is none.
-var errGarbled = errors.New("it can't be understood")
+// ErrLayout says that an archive is in a layout that this program does not know.
+var ErrLayout = errors.New("the layout of the archive is not known to this version of Toban: take a newer one")
 
 // ParseOwner reads archive.json, or copy.json, which says the same.
 func ParseOwner(text []byte) (Owner, error) {
@@ -160,13 +155,13 @@ func ParseOwner(text []byte) (Owner, error) {
 		return owner, err
 	}
 	if err := json.Unmarshal(text, &owner); err != nil {
-		return owner, fmt.Errorf("%s: %w: %w", FileArchive, errGarbled, err)
+		return owner, fmt.Errorf("%s can't be understood: %w", FileArchive, err)
 	}
-	if owner.Format != Version {
-		return owner, fmt.Errorf("%s: the layout has version %d, and this program knows %d",
-			FileArchive, owner.Format, Version)
+	if owner.Format > Version {
+		return owner, fmt.Errorf("%s: %w (it has version %d, and %d is known)", FileArchive, ErrLayout, owner.Format,
+			Version)
 	}
-	if owner.UID == "" {
+	if owner.UID == "" || owner.Format != Version {
 		return owner, fmt.Errorf("%s names nobody", FileArchive)
 	}
 	return owner, nil

@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,6 +97,11 @@ func findLost(backups []v1.DatabaseBackup, live []v1.SampleDB) []lost {
 
 // noteFor is what speaks against bringing it back, "" for nothing.
 func (l lost) noteFor(named bool) string {
+	return both(l.hindrance(named), l.warnings())
+}
+
+// hindrance is why undelete can't bring it back, with what can, "" for nothing.
+func (l lost) hindrance(named bool) string {
 	switch {
 	case named:
 		return "another SampleDB has its name: " + l.otherWay("OTHER")
@@ -105,18 +111,30 @@ func (l lost) noteFor(named bool) string {
 	if _, err := desired.ReadManifest(l.backup.Status.Manifest.Raw); err != nil {
 		return fmt.Sprintf("its manifest is refused: %v: %s", err, l.otherWay(l.name))
 	}
-	return l.warnings()
+	return ""
+}
+
+// both are two notes in one, each of which may be "".
+func both(first, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return first + "; " + second
 }
 
 // warnings are what to know before it is brought back: how it is known whose it is, if not by its archive, and what may
 // be missing.
 func (l lost) warnings() string {
-	words := l.lacks()
+	return both(l.said(), l.lacks())
+}
+
+// said is what a store has said of the backup, "" for nothing.
+func (l lost) said() string {
 	c := meta.FindStatusCondition(l.backup.Status.Conditions, v1.ConditionComplete)
-	if l.backup.UID != "" || c == nil || c.Message == "" {
-		return words
+	if l.backup.UID != "" || c == nil {
+		return ""
 	}
-	return strings.TrimSuffix(c.Message+"; "+words, "; ")
+	return c.Message
 }
 
 // lacks says what may be missing in the backup, because the other side of a blue/green upgrade has served, or may have.
@@ -212,8 +230,8 @@ func choose(all []lost, name, backup string) (lost, error) {
 			l.note = l.warnings()
 		}
 		if l.backup.Status.Manifest == nil {
-			return l, fmt.Errorf("the spec of %s is not known, because its backup is of an older Toban: %s", name,
-				l.otherWay(name))
+			return l, fmt.Errorf("the spec of %s is not known (%s): %s", name,
+				cmp.Or(l.said(), "its backup is of an older Toban, which did not store it"), l.otherWay(name))
 		}
 		return l, nil
 	}

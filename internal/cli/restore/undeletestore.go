@@ -2,7 +2,6 @@ package restore
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -163,8 +162,8 @@ func byFolder(f protocol.FoundBackup) string {
 	if !f.ByFolder {
 		return ""
 	}
-	return fmt.Sprintf("%s of its archive is lost: that it is %s's says the name of the folder %s",
-		format.FileArchive, f.Name, f.Path)
+	return fmt.Sprintf("%s is lost. By the name of its folder, %s, the archive is %s's",
+		format.FileArchive, f.Path, f.Name)
 }
 
 // databaseBackups are DatabaseBackups as they were before they were lost with their namespace, as far as the store
@@ -189,7 +188,7 @@ func databaseBackups(found []protocol.FoundBackup, of *v1.BackupSpec) []v1.Datab
 			b.Status.CompletedAt = &stopped
 			meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
 				Type: v1.ConditionComplete, Status: metav1.ConditionTrue,
-				Reason: v1.ReasonCompleted, Message: cmp.Or(f.Problem, byFolder(f)),
+				Reason: v1.ReasonCompleted, Message: both(f.Problem, byFolder(f)),
 			})
 		}
 		if f.SampleDB != nil {

@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
 )
 
 func fileWith(t *testing.T, text string) string {
@@ -103,13 +106,45 @@ func TestWhoseAnArchiveIsIsSaidWhereItDoesNotSaySo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "archive.json of its archive is lost: that it is main's says the name of the folder shop/main-0a1b2c3d"
+	const want = "archive.json is lost. By the name of its folder, shop/main-0a1b2c3d, the archive is main's"
 	all := findLost(databaseBackups(found, &v1.BackupSpec{}), nil)
 	for _, backup := range []string{"", "one"} {
 		from, err := choose(all, "main", backup)
 		if err != nil || from.note != want || backup == "" && from.backup.Name != "main-final-0a1b2c3d" {
 			t.Errorf("%q: %+v, %v", backup, from, err)
 		}
+	}
+}
+
+// That is said, too, where something keeps undelete from bringing it back: whoever goes the other way has to know it.
+func TestWhoseAnArchiveIsIsSaidNextToWhatIsInTheWay(t *testing.T) {
+	const whose = "archive.json is lost. By the name of its folder, shop/main-0a1b2c3d, the archive is main's"
+	one := protocol.FoundBackup{
+		Namespace: "shop", Name: "main", UID: "0a1b2c3d", Path: "shop/main-0a1b2c3d", ByFolder: true, ID: "one",
+		Stopped: time.Unix(1_800_000_000, 0), SampleDB: []byte(foundManifest),
+	}
+	unread, refused := one, one
+	unread.SampleDB, unread.Problem = nil, "it is encrypted"
+	refused.SampleDB = []byte(`{"kind":"Pod"}`)
+	live := []v1.SampleDB{{ObjectMeta: metav1.ObjectMeta{Name: "main"}}}
+	for name, c := range map[string]struct {
+		found protocol.FoundBackup
+		live  []v1.SampleDB
+		want  string
+	}{
+		"another has its name":    {one, live, "another SampleDB"},
+		"its spec is not known":   {unread, nil, "its spec is not known"},
+		"and why":                 {unread, nil, "it is encrypted"},
+		"its manifest is refused": {refused, nil, "its manifest is refused"},
+	} {
+		all := findLost(databaseBackups([]protocol.FoundBackup{c.found}, &v1.BackupSpec{}), c.live)
+		if len(all) != 1 || !strings.Contains(all[0].note, c.want) || !strings.HasSuffix(all[0].note, whose) {
+			t.Errorf("%s: %+v", name, all)
+		}
+	}
+	all := findLost(databaseBackups([]protocol.FoundBackup{unread}, &v1.BackupSpec{}), nil)
+	if _, err := choose(all, "main", ""); err == nil || !strings.Contains(err.Error(), "not known (it is encrypted") {
+		t.Errorf("%v", err)
 	}
 }
 
