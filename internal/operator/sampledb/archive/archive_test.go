@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -9,9 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/jobs"
 	"toban.dev/internal/operator/sampledb/world"
+	"toban.dev/internal/protocol"
 )
 
 // An archive goes on all the time. To write that into the status each time would be a write a minute for each SampleDB.
@@ -88,16 +93,88 @@ func TestARetentionThatCannotBeginSaysWhy(t *testing.T) {
 // waited for.
 func TestARetentionThatWasEndedByItsDeadlineSaysSo(t *testing.T) {
 	s := topicsOf(world.Core{DB: &v1.SampleDB{}})
-	day := int64(24 * 60 * 60)
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x-retention"},
-		Spec: batchv1.JobSpec{ActiveDeadlineSeconds: &day}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x-retention"}} // somebody may have taken its deadline away
 	if got := s.whyNoRetention(jobs.Of(job, nil)); got != "" {
 		t.Errorf("one that runs: %q", got)
 	}
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue,
-		Reason: batchv1.JobReasonDeadlineExceeded}}
-	if got := s.whyNoRetention(jobs.Of(job, nil)); !strings.Contains(got, "Job x-retention was ended after 24h0m0s") {
+		Reason: batchv1.JobReasonDeadlineExceeded, Message: "Job was active longer than specified deadline"}}
+	const want = "Job x-retention was ended without a result (Job was active longer than specified deadline)"
+	if got := s.whyNoRetention(jobs.Of(job, nil)); !strings.HasPrefix(got, want) {
 		t.Errorf("one that was ended: %q", got)
+	}
+}
+
+// Between such a Job and the next one, which has said nothing yet, retention goes on failing: also in a store that is
+// full, where it is made without credentials of its own, and is due whatever backups do.
+func TestARetentionThatIsTriedAgainStillFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		state *protocol.ArchiveStatus
+		want  string
+	}{
+		"the store is full":     {&protocol.ArchiveStatus{Reason: protocol.ArchiveFull}, v1.ReasonRetentionFailing},
+		"nobody says so now":    {nil, v1.ReasonRetentionFailing},
+		"there is need no more": {&protocol.ArchiveStatus{}, v1.ReasonRetentionApplied},
+	} {
+		db := &v1.SampleDB{}
+		db.Status.Conditions = []metav1.Condition{{Type: v1.ConditionRetentionApplied,
+			Status: metav1.ConditionFalse, Reason: v1.ReasonRetentionFailing, Message: "Job x-retention was ended"}}
+		s := topicsOf(world.Core{DB: db, Now: time.Unix(1e9, 0)})
+		if c.state != nil {
+			primary := protocol.Status{Role: protocol.RolePrimary, Ready: true, Archive: c.state}
+			s.Seen.Answers = map[string]protocol.Status{"x-0": primary}
+		}
+		next := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x-retention",
+			CreationTimestamp: metav1.NewTime(s.Now)}}
+		s.retentionWaits = s.whyNoRetention(jobs.Of(next, nil))
+		now := metav1.NewTime(s.Now)
+		got := s.RetentionApplied(&v1.BackupStatus{LastBackupAt: &now})
+		if got.Reason != c.want || c.want == v1.ReasonRetentionFailing && got.Message != "Job x-retention was ended" {
+			t.Errorf("%s: it says %+v", name, got)
+		}
+	}
+}
+
+// removing notes what is deleted.
+type removing struct {
+	client.Client
+	names []string
+}
+
+func (r *removing) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
+	r.names = append(r.names, o.GetName())
+	return nil
+}
+
+// Releases before gave a Job of retention no deadline: one that no node takes is removed, and made anew.
+func TestARetentionOfAnOlderReleaseDoesNotWaitForEver(t *testing.T) {
+	now, day := time.Unix(1e9, 0), int64(24*60*60)
+	for name, c := range map[string]struct {
+		since    time.Duration
+		deadline *int64
+		ended    bool
+		want     int
+	}{
+		"it waits for a day":        {24 * time.Hour, nil, false, 1},
+		"it may still begin":        {23 * time.Hour, nil, false, 0},
+		"it has ended":              {48 * time.Hour, nil, true, 0},
+		"Kubernetes ends it itself": {48 * time.Hour, &day, false, 0},
+	} {
+		db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "u"}}
+		s, yes := topicsOf(world.Core{DB: db, Now: now, Backup: &v1.BackupSpec{}}), true
+		api := &removing{}
+		s.Client = api
+		job := batchv1.Job{Spec: batchv1.JobSpec{ActiveDeadlineSeconds: c.deadline}, ObjectMeta: metav1.ObjectMeta{
+			Name: naming.RetentionJob("x"), CreationTimestamp: metav1.NewTime(now.Add(-c.since)),
+			OwnerReferences: []metav1.OwnerReference{{Name: "x", UID: "u", Controller: &yes}},
+		}}
+		if c.ended {
+			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+		}
+		s.Seen.Jobs = []batchv1.Job{job}
+		if err := s.ApplyRetention(t.Context()); err != nil || len(api.names) != c.want {
+			t.Errorf("%s: removed are %v, %v", name, api.names, err)
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 	}
 	if job := s.retentionJob(); job != nil {
 		run := jobs.Of(job, s.Seen.BackupPods)
+		if waitsForEver(run, s.Now) {
+			return jobs.Runner{Client: s.Client, Reader: s.Reader}.Remove(ctx, job) // the next reconcile makes another
+		}
 		s.retentionWaits = s.whyNoRetention(run)
 		if said := jobs.Result[protocol.BackupResult](run.Last(naming.ContainerBackup)); said != nil {
 			if said.Store != "" && !desired.OpensStore(s.DB, said.Store) {
@@ -44,7 +47,7 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 		}
 		return nil
 	}
-	full := s.ArchiveState() != nil && s.ArchiveState().Reason == protocol.ArchiveFull
+	full := s.storeFull()
 	if !full && !s.retentionDue() || s.backingUp() {
 		return nil
 	}
@@ -57,12 +60,32 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 	return nil
 }
 
-// whyNoRetention says why a Job has not begun for long, or that it was ended by its deadline, and tried again; "" where
-// all is well.
+// storeFull says that the store takes no more: then there is need for retention, whatever backups do.
+func (s *archiveTopic) storeFull() bool {
+	state := s.ArchiveState()
+	return state != nil && state.Reason == protocol.ArchiveFull
+}
+
+// retentionNeeded says that what has failed is still to be done, or that this is not known for a moment, because no
+// primary says whether the store is full.
+func (s *archiveTopic) retentionNeeded() bool {
+	return s.retentionDue() || s.storeFull() || s.ArchiveState() == nil
+}
+
+// undatedPatience is how old a Job without a deadline may become: as old as one with a deadline.
+const undatedPatience = 24 * time.Hour
+
+// waitsForEver says of a Job that it is of an older release, which gave none a deadline, and that it does not end.
+func waitsForEver(run jobs.Run, now time.Time) bool {
+	return run.State() == jobs.Running && run.Job.Spec.ActiveDeadlineSeconds == nil &&
+		!now.Before(run.Job.CreationTimestamp.Add(undatedPatience))
+}
+
+// whyNoRetention says why a Job has not begun for long, or that it was ended by its deadline; "" where all is well.
 func (s *archiveTopic) whyNoRetention(run jobs.Run) string {
 	if run.State() == jobs.Late {
-		return fmt.Sprintf("Job %s was ended after %s without a result, and is made again: see why its Pod could not "+
-			"run, or took so long", run.Job.Name, time.Duration(*run.Job.Spec.ActiveDeadlineSeconds)*time.Second)
+		return fmt.Sprintf("Job %s was ended without a result (%s): see why its Pod could not run, or took so long",
+			run.Job.Name, cmp.Or(run.EndMessage(), "its time was over"))
 	}
 	if t := pods.TroubleOf(run.Newest()); t != nil && s.waitsForLong(run.Job) {
 		return fmt.Sprintf("Job %s can't begin: %s", run.Job.Name, t.Message)
@@ -142,7 +165,7 @@ func (s *archiveTopic) RetentionApplied(now *v1.BackupStatus) world.Verdict {
 		return world.No(v1.ReasonRetentionFailing, s.retained.Error)
 	case s.retentionWaits != "":
 		return world.No(v1.ReasonRetentionFailing, s.retentionWaits)
-	case s.retained == nil && was != nil && was.Reason == v1.ReasonRetentionFailing && s.retentionDue():
+	case s.retained == nil && was != nil && was.Reason == v1.ReasonRetentionFailing && s.retentionNeeded():
 		return world.No(v1.ReasonRetentionFailing, was.Message) // it is being tried again
 	case now.DeletionRefused != "":
 		return world.No(v1.ReasonDeletionRefused, now.DeletionRefused)
