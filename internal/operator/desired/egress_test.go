@@ -1,8 +1,10 @@
 package desired
 
 import (
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 )
 
-// egressExample is the NetworkPolicy of docs/security.md for namespaces that deny what nothing allows.
+// egressExample is the NetworkPolicy of docs/security.md for namespaces that deny all egress that no other policy
+// allows.
 func egressExample(t *testing.T) (policy networkingv1.NetworkPolicy, selects labels.Selector) {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/security.md")
@@ -83,20 +85,37 @@ func leadsToOurs(policy networkingv1.NetworkPolicy) map[int]bool {
 	return out
 }
 
+// everyPod are objects that make a Pod for each thing that is done for a SampleDB.
+func everyPod(t *testing.T) []client.Object {
+	t.Helper()
+	db := sampleDB("x", inS3)
+	out := append(SidesObjects(t), FinishJob(db, settings, nil),
+		PullJob(db, settings, Pull{Node: "worker1", Image: "registry.example/postgres@sha256:0a", Major: 17}))
+	for name, objects := range all(t) {
+		if name != "a PostgreSQL" { // its Jobs reach nothing
+			out = append(out, objects...)
+		}
+	}
+	return out
+}
+
+// ofSampleDBs are what the Pods of a SampleDB are for (naming.ComponentInstance and so on).
+var ofSampleDBs = []string{
+	naming.ComponentArchive, naming.ComponentBackup, naming.ComponentBring, naming.ComponentDrill,
+	naming.ComponentFinish, naming.ComponentImage, naming.ComponentInit, naming.ComponentInstance,
+	naming.ComponentPooler, naming.ComponentReadPool, naming.ComponentReader, naming.ComponentRehearse, naming.ComponentRestore,
+	naming.ComponentSecond, naming.ComponentSides, naming.ComponentUpgrade, naming.ComponentVerify,
+}
+
 // The example of the page is for all Pods of a SampleDB, and lets them reach each other on each port that their own
 // policies open to them.
 func TestTheExampleOfEgressAllowsWhatOurPodsReach(t *testing.T) {
 	policy, selects := egressExample(t)
-	db := sampleDB("x", inS3, func(db *v1.SampleDB) {
-		db.Spec.Network.From = []v1.NetworkPeer{{PodSelector: &metav1.LabelSelector{}}}
-		db.Spec.Service.Route = v1.RouteRelay
-		db.Spec.Pooler = &v1.PoolerSpec{Instances: 2}
-	})
 	allowed := leadsToOurs(policy)
-	pods, ports := 0, 0
-	for _, object := range append(objects(t, db), objects(t, sampleDB("x", onVolume))...) {
+	pods, ports := map[string]bool{}, map[int]bool{}
+	for _, object := range everyPod(t) {
 		if of := podLabels(object); of != nil && of[naming.LabelComponent] != naming.ComponentFind {
-			pods++
+			pods[of[naming.LabelComponent]] = true
 			if !selects.Matches(labels.Set(of)) {
 				t.Errorf("%T %s: its Pods are not selected: %v", object, object.GetName(), of)
 			}
@@ -106,13 +125,51 @@ func TestTheExampleOfEgressAllowsWhatOurPodsReach(t *testing.T) {
 			continue
 		}
 		openToOurs(own, func(port int) {
-			ports++
+			ports[port] = true
 			if !allowed[port] {
 				t.Errorf("NetworkPolicy %s lets our Pods in on %d, and the example not out", own.Name, port)
 			}
 		})
 	}
-	if pods < 5 || ports < 4 {
-		t.Errorf("only %d Pods and %d ports were looked at", pods, ports)
+	if got := slices.Sorted(maps.Keys(pods)); !slices.Equal(got, ofSampleDBs) {
+		t.Errorf("looked at were the Pods for %v, want %v", got, ofSampleDBs)
 	}
+	if got := slices.Sorted(maps.Keys(ports)); !slices.Equal(got, []int{5432, 5433, 8443}) {
+		t.Errorf("our Pods reach each other on %v", got)
+	}
+}
+
+// Only the operator, agents and poolers reach an agent, and Jobs reach the archive's server: the table of the page says
+// so.
+func TestWhoReachesAgents(t *testing.T) {
+	for _, object := range all(t)["in S3, from somehow"] {
+		own, is := object.(*networkingv1.NetworkPolicy)
+		if !is || own.Name != naming.NetworkPolicy(longest) {
+			continue
+		}
+		for _, rule := range own.Spec.Ingress {
+			if rule.Ports[0].Port.IntValue() != naming.PortAgent {
+				continue
+			}
+			for _, from := range rule.From {
+				for _, component := range ofSampleDBs {
+					may := slices.Contains([]string{naming.ComponentInstance, naming.ComponentReader,
+						naming.ComponentPooler, naming.ComponentReadPool}, component)
+					if !may && selectsComponent(t, from.PodSelector, component) {
+						t.Errorf("Pods for %s reach agents", component)
+					}
+				}
+			}
+		}
+	}
+}
+
+// selectsComponent says that a selector, nil for none, selects the Pods of a SampleDB that are for something.
+func selectsComponent(t *testing.T, selector *metav1.LabelSelector, component string) bool {
+	t.Helper()
+	selects, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selects.Matches(labels.Set{naming.LabelSampleDB: longest, naming.LabelComponent: component})
 }

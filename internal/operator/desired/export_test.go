@@ -15,4 +15,6 @@ var (
 	TestSettings, TestFull, TestInS3      = settings, full, inS3
 	TestLongest, TestWhole, TestCheckName = longest, whole, checkName
 	UpgradeObjects                        func(*testing.T, *v1.SampleDB, protocol.Config) []client.Object
+	// SidesObjects are those of a blue/green upgrade, without those of the two SampleDBs.
+	SidesObjects func(*testing.T) []client.Object
 )

@@ -54,6 +54,13 @@ func TestObjectsOfTwoSidesAreAsInTheGoldenFile(t *testing.T) {
 	}
 }
 
+func init() {
+	desired.SidesObjects = func(t *testing.T) []client.Object {
+		t.Helper()
+		return sidesObjects(t, desiredtest.SampleDB("one", ofTwoSides))
+	}
+}
+
 func sidesObjects(t *testing.T, db *v1.SampleDB) []client.Object {
 	t.Helper()
 	green := copied(db)
