@@ -43,9 +43,10 @@ func Transform(object any) (any, error) {
 		transformStatuses(o.Status.InitContainerStatuses)
 		transformStatuses(o.Status.ContainerStatuses)
 	case *batchv1.Job:
-		o.Spec = batchv1.JobSpec{Template: corev1.PodTemplateSpec{
-			Spec: corev1.PodSpec{NodeName: o.Spec.Template.Spec.NodeName},
-		}}
+		o.Spec = batchv1.JobSpec{
+			ActiveDeadlineSeconds: o.Spec.ActiveDeadlineSeconds,
+			Template:              corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: o.Spec.Template.Spec.NodeName}},
+		}
 	case *corev1.PersistentVolumeClaim:
 		o.Spec.Selector = nil
 	default:

@@ -89,14 +89,16 @@ func TestOfAPodTheCacheKeepsWhatIsRead(t *testing.T) {
 }
 
 func TestOfAJobTheCacheKeepsWhatIsRead(t *testing.T) {
-	many := int32(3)
+	many, day := int32(3), int64(86400)
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "x-init", Labels: map[string]string{naming.LabelSampleDB: "x"}},
-		Spec:       batchv1.JobSpec{BackoffLimit: &many, Template: corev1.PodTemplateSpec{Spec: bigPod().Spec}},
-		Status:     batchv1.JobStatus{Failed: 1, Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed}}},
+		Spec: batchv1.JobSpec{BackoffLimit: &many, ActiveDeadlineSeconds: &day,
+			Template: corev1.PodTemplateSpec{Spec: bigPod().Spec}},
+		Status: batchv1.JobStatus{Failed: 1, Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed}}},
 	}
 	want := job.DeepCopy()
-	want.Spec = batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "n"}}}
+	want.Spec = batchv1.JobSpec{ActiveDeadlineSeconds: &day,
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "n"}}}
 	if got := slimmed(t, job); !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("it keeps\n%+v\nand is to keep\n%+v", got, want)
 	}
@@ -182,7 +184,7 @@ func TestThatWeOwnFieldsByACreateIsKept(t *testing.T) {
 // so that its tests fail where something else is missing.
 func TestControllersReadNothingElseOfAPodsSpec(t *testing.T) {
 	kept := []string{"NodeName", "ImagePullSecrets", "SchedulingGates", "Volumes", "Containers"}
-	others := []string{"Resources"} // of claims
+	others := []string{"Resources", "ActiveDeadlineSeconds"} // of claims, and of Jobs
 	read := map[string]string{}
 	err := filepath.WalkDir("..", func(path string, _ os.DirEntry, err error) error {
 		if path == "../desired" || path == "../plan" { // they say what objects should be
