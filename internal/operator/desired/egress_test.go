@@ -103,8 +103,9 @@ func everyPod(t *testing.T) []client.Object {
 var ofSampleDBs = []string{
 	naming.ComponentArchive, naming.ComponentBackup, naming.ComponentBring, naming.ComponentDrill,
 	naming.ComponentFinish, naming.ComponentImage, naming.ComponentInit, naming.ComponentInstance,
-	naming.ComponentPooler, naming.ComponentReadPool, naming.ComponentReader, naming.ComponentRehearse, naming.ComponentRestore,
-	naming.ComponentSecond, naming.ComponentSides, naming.ComponentUpgrade, naming.ComponentVerify,
+	naming.ComponentPooler, naming.ComponentReadPool, naming.ComponentReader, naming.ComponentRehearse,
+	naming.ComponentRestore, naming.ComponentSecond, naming.ComponentSides, naming.ComponentUpgrade,
+	naming.ComponentVerify,
 }
 
 // The example of the page is for all Pods of a SampleDB, and lets them reach each other on each port that their own
