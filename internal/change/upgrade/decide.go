@@ -3,6 +3,7 @@ package upgrade
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"toban.dev/internal/change/steps"
@@ -258,7 +259,7 @@ func (s Situation) begins(target Target) time.Time {
 	daily := *s.Window
 	daily.Days = nil
 	switch {
-	case s.Announced.IsZero() || s.Awaited != target.Version || !daily.Open(s.Announced):
+	case s.Announced.IsZero() || s.Awaited != target.Version || !s.QuietAt(s.Announced):
 		return s.Window.Next(s.Now.Add(notice))
 	case s.Now.Before(s.Announced.Add(daily.Length)):
 		return s.Announced
@@ -266,14 +267,30 @@ func (s Situation) begins(target Target) time.Time {
 	return daily.Next(s.Now.Add(notice))
 }
 
+// missedWords begin what Missed says.
+const missedWords = "In the quiet hour that began at "
+
 // Missed is a sentence about a quiet hour that is over, and in which an announced update did not begin. The reason and
-// its words are what was said last in that hour.
-func Missed(began time.Time, why Why, says string) string {
-	if why == WhyOutsideWindow || why == WhyUnknown || says == "" { // in that hour nothing was said
-		says = "the operator did not run, or some instance did not say what it runs"
-		why = WhyUnknown
+// its words are what the status said last in that hour, "" for nothing.
+func Missed(began time.Time, why Why, said string) string {
+	if why == WhyOutsideWindow || why == WhyUnknown || said == "" { // in that hour nothing was said
+		return fmt.Sprintf("%s%s it was not taken over (%s): the operator did not run, or some instance did not say "+
+			"what it runs", missedWords, stamp(began), WhyUnknown)
 	}
-	return fmt.Sprintf("In the quiet hour that began at %s it was not taken over (%s): %s", stamp(began), why, says)
+	return fmt.Sprintf("%s%s it was not taken over (%s); the status said: \"%s\"", missedWords, stamp(began), why, said)
+}
+
+// IsMissed says that a sentence is one of Missed's.
+func IsMissed(sentence string) bool { return strings.HasPrefix(sentence, missedWords) }
+
+// QuietAt says that a moment is in the quiet hour of some day: in no other hour is something announced.
+func (p Permission) QuietAt(moment time.Time) bool {
+	if !p.Quiet {
+		return false
+	}
+	daily := *p.Window
+	daily.Days = nil
+	return daily.Open(moment)
 }
 
 // announcement says when an update begins, what that means for clients, and how to prevent it: nobody has chosen the

@@ -118,7 +118,7 @@ func TestWhetherAnUpdateBegins(t *testing.T) {
 			func(s *Situation) { s.Window.Days = []time.Weekday{time.Monday} }}, StepWait, WhyOutsideWindow, ahead},
 		"it was missed yesterday, and why": {[]func(*Situation){open, quiet, announced("2026-11-22T11:30:00Z"), missed},
 			StepWait, WhyOutsideWindow, "In the quiet hour that began at 2026-11-22T11:30:00Z it was not taken over " +
-				"(Busy): Job x-backup"},
+				`(Busy); the status said: "Job x-backup"`},
 		"none in the quiet hour":   {[]func(*Situation){open, quiet, now, onRequest}, StepWait, WhyNotAsked, ""},
 		"asked for the quiet hour": {[]func(*Situation){closed, quiet, inWindow}, StepWait, WhyOutsideWindow, ""},
 		"asked for, and it is":     {[]func(*Situation){open, quiet, inWindow}, StepPull, WhyPulling, ""},
@@ -174,10 +174,12 @@ func TestWhyAQuietHourWasMissed(t *testing.T) {
 	}
 	at := time.Date(2026, time.November, 23, 3, 0, 0, 0, time.UTC)
 	for why, says := range map[Why]string{
-		WhyNotReady: "(NotReady): it says so", WhyOutsideWindow: "(Unknown): the operator did not run",
-		WhyUnknown: "(Unknown): the operator did not run", WhyPullFailed: "(PullFailed): it says so",
+		WhyNotReady:      `(NotReady); the status said: "it says so"`,
+		WhyOutsideWindow: "(Unknown): the operator did not run",
+		WhyUnknown:       "(Unknown): the operator did not run",
+		WhyPullFailed:    `(PullFailed); the status said: "it says so"`,
 	} {
-		if got := Missed(at, why, "it says so"); !strings.Contains(got, says) {
+		if got := Missed(at, why, "it says so"); !strings.Contains(got, says) || !IsMissed(got) {
 			t.Errorf("%s: %s", why, got)
 		}
 	}

@@ -218,6 +218,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.memory.PacedMachines.Forget(uid)
 	r.memory.PacedVain.Forget(uid)
 	r.memory.Leaderless.Forget(uid)
+	r.memory.UnsaidSorting.Forget(uid)
 	r.memory.Cancelled.Forget(uid)
 	r.statuses.Forget(uid)
 }

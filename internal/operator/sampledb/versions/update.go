@@ -109,24 +109,39 @@ func (s *imageTopic) situation(permission upgrade.Permission, pulls []NodePull) 
 }
 
 // missedHour is why what was announced did not begin in the last quiet hour, "" where none was missed: in the one that
-// is over since what was said last, or in one before that, as long as the next is not over.
+// is over since what was said in it last, or in one before that, as long as the next is not over. An hour that is none
+// of the quiet ones is of a window that somebody had chosen.
 func missedHour(u v1.UpdateStatus, p upgrade.Permission, now time.Time) string {
-	switch {
-	case !p.Quiet:
+	if !p.QuietAt(u.Begins.Time) {
 		return ""
-	case now.Before(u.Begins.Add(p.Window.Length)):
-		return u.Failure
-	case u.Step == v1.UpdateFailed:
-		return upgrade.Missed(u.Begins.Time, upgrade.Why(u.Reason), u.Failure)
 	}
-	return upgrade.Missed(u.Begins.Time, upgrade.Why(u.Reason), u.Message)
+	over := u.Begins.Add(p.Window.Length)
+	if now.Before(over) {
+		if upgrade.IsMissed(u.Failure) {
+			return u.Failure
+		}
+		return "" // why a node could not get the image
+	}
+	if u.Since == nil || u.Since.Time.Before(u.Begins.Time) || !u.Since.Time.Before(over) {
+		return upgrade.Missed(u.Begins.Time, upgrade.WhyUnknown, "") // what it says was not said in that hour
+	}
+	said := u.Message
+	if u.Step == v1.UpdateFailed {
+		said = u.Failure
+	}
+	return upgrade.Missed(u.Begins.Time, upgrade.Why(u.Reason), said)
 }
+
+// unsaidPatience is how long what was announced stays though the primary does not say which indexes it has: a new one
+// says so within minutes, and one whose agent is of an earlier release never does.
+const unsaidPatience = 5 * time.Minute
 
 // noteUpdate says in the status how far an update is. What waits only because there is nothing newer is none.
 func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull, missed string) {
 	before := cmp.Or(s.Update, &v1.UpdateStatus{})
-	unsaid := d.Why == upgrade.WhySortingUnsaid && before.Begins != nil && s.Now.Before(before.Begins.Time)
-	if unsaid || d.Why == upgrade.WhyUnknown && before.Begins != nil {
+	unsaid := s.UnsaidSorting.Note(s.DB.UID, "", d.Why != upgrade.WhySortingUnsaid, s.Now) < unsaidPatience &&
+		d.Why == upgrade.WhySortingUnsaid && before.To == d.Target.Version
+	if before.Begins != nil && (d.Why == upgrade.WhyUnknown || unsaid && s.Now.Before(before.Begins.Time)) {
 		return // what an instance runs, or sorts by, is not known for a moment: what was announced stays
 	}
 	awaited := d.Target.Image != "" || d.Step == upgrade.StepWait && s.Asks(world.RequestUpdate)
@@ -152,10 +167,14 @@ func (s *imageTopic) noteUpdate(d upgrade.Decision, pulls []NodePull, missed str
 }
 
 // keepOfUpdate keeps what the status said before: of the same image since when a step lasts, and why it could not be
-// got the last time; of the same version when it was to begin, while something is in the way.
+// got the last time; of the same version when it was to begin, while something is in the way. What waits as before when
+// its time comes waits anew: so it is known afterwards that it was said then.
 func (s *imageTopic) keepOfUpdate(before v1.UpdateStatus, d upgrade.Decision) {
 	image, step := before.Image == s.Update.Image, before.Step == s.Update.Step
-	if image && step && d.Step != upgrade.StepFail {
+	begins := before.Begins
+	anew := s.Update.Step == v1.UpdateWaiting && begins != nil && before.Since != nil && before.Since.Before(begins) &&
+		!s.Now.Before(begins.Time)
+	if image && step && d.Step != upgrade.StepFail && !anew {
 		s.Update.Since = before.Since
 	}
 	if image && (step || d.Step == upgrade.StepWait) {

@@ -11,6 +11,7 @@ import (
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/change/window"
 	"toban.dev/internal/operator/sampledb/world"
+	"toban.dev/internal/operator/sampledb/world/worldtest"
 	"toban.dev/internal/work/maintenance"
 )
 
@@ -19,11 +20,18 @@ var (
 	quiet = upgrade.Permission{Quiet: true, Window: &window.Window{Hour: 3, Length: time.Hour, Location: time.UTC}}
 )
 
-// announced is an update that was to begin in the quiet hour, as the status had it last.
+// announced is an update that was to begin in the quiet hour, as the status had it last: it was written in that hour.
 func announced(step string, why upgrade.Why, message, failure string) v1.UpdateStatus {
-	at := metav1.NewTime(hour)
+	at, since := metav1.NewTime(hour), metav1.NewTime(hour)
 	return v1.UpdateStatus{Step: step, Reason: string(why), Message: message, Failure: failure, To: "17.12",
-		Begins: &at}
+		Begins: &at, Since: &since}
+}
+
+// since is the same, written at another time than at the beginning of the hour.
+func since(u v1.UpdateStatus, after time.Duration) v1.UpdateStatus {
+	at := metav1.NewTime(hour.Add(after))
+	u.Since = &at
+	return u
 }
 
 // Why a quiet hour was missed is what was said last in it, and stays until the next one is over.
@@ -31,15 +39,26 @@ func TestWhatWasInTheWayInTheQuietHour(t *testing.T) {
 	before, after := hour.Add(-time.Hour), hour.Add(time.Hour)
 	busy := announced(v1.UpdateWaiting, upgrade.WhyBusy, "It is taken over when this has ended: Job x-backup", "")
 	failed := announced(v1.UpdateFailed, upgrade.WhyPullFailed, "It is tried again", "no such host")
-	silent := announced(v1.UpdateWaiting, upgrade.WhyOutsideWindow, "It is taken over in the quiet hour", "as before")
+	silent := announced(v1.UpdateWaiting, upgrade.WhyOutsideWindow, "It is taken over in the quiet hour",
+		upgrade.Missed(hour.Add(-24*time.Hour), upgrade.WhyBusy, "as before"))
+	pulled := silent
+	pulled.Failure = "no such host"
+	ofWindow := busy
+	at := metav1.NewTime(hour.Add(-2 * time.Hour))
+	ofWindow.Begins = &at
 	for name, c := range map[string]struct {
 		update v1.UpdateStatus
 		now    time.Time
 		want   string // "" for nothing
 	}{
-		"it was busy":                     {busy, after, "2026-11-23T03:00:00Z it was not taken over (Busy): It is"},
+		"it was busy": {busy, after,
+			`2026-11-23T03:00:00Z it was not taken over (Busy); the status said: "It is`},
+		"what it says is from before it":  {since(busy, -time.Minute), after, "(Unknown): the operator did not run"},
+		"what it says is from after it":   {since(busy, time.Hour), after, "(Unknown): the operator did not run"},
+		"a node could not get it, ahead":  {pulled, before, ""},
+		"it was of a window that is gone": {ofWindow, after, ""},
 		"it is busy, in the hour":         {busy, hour, ""},
-		"a node could not get it":         {failed, after, "(PullFailed): no such host"},
+		"a node could not get it":         {failed, after, `(PullFailed); the status said: "no such host"`},
 		"nothing was said in the hour":    {silent, after, "(Unknown): the operator did not run"},
 		"it was missed before, and ahead": {silent, before, "as before"},
 	} {
@@ -61,7 +80,8 @@ func TestTheNextAnnouncementSaysWhyTheLastWasMissed(t *testing.T) {
 	for range 2 {
 		s.Update = &v1.UpdateStatus{To: "17.12", Reason: string(upgrade.WhyOutsideWindow)}
 		s.announceUpdate(last, next, missedHour(last, quiet, s.Now))
-		if u := s.Update; !strings.Contains(u.Failure, "(Busy): Job x-backup") || !u.Begins.Time.Equal(next.At) {
+		if u := s.Update; !strings.Contains(u.Failure, `(Busy); the status said: "Job x-backup"`) ||
+			!u.Begins.Time.Equal(next.At) {
 			t.Fatalf("the status has %+v", u)
 		}
 		last = *s.Update
@@ -85,6 +105,63 @@ func TestWhichIndexesThereAreIsNotKnownYet(t *testing.T) {
 		libraries, indexes, unsaid := s.sortingChange()
 		if libraries == "" || indexes != c.indexes || (unsaid != "") != c.unsaid {
 			t.Errorf("%s: %q, %q, %q", name, libraries, indexes, unsaid)
+		}
+	}
+}
+
+// What waits when its time comes says since then that it does: so it was said in that hour.
+func TestWhatWaitsInTheQuietHourSaysSoAnew(t *testing.T) {
+	before := since(announced(v1.UpdateWaiting, upgrade.WhyOutsideWindow, "", ""), -13*time.Hour)
+	for name, c := range map[string]struct {
+		now  time.Duration
+		step string
+		want time.Duration
+	}{
+		"before it":             {-time.Minute, v1.UpdateWaiting, -13 * time.Hour},
+		"in it":                 {time.Minute, v1.UpdateWaiting, time.Minute},
+		"a failure has its own": {time.Minute, v1.UpdateFailed, -13 * time.Hour},
+	} {
+		was := before
+		was.Step = c.step
+		s := topicsOf(world.Core{DB: &v1.SampleDB{}, Now: hour.Add(c.now)})
+		for range 2 {
+			s.Update = &v1.UpdateStatus{To: "17.12", Step: c.step, Since: s.Stamp()}
+			s.keepOfUpdate(was, upgrade.Decision{Step: upgrade.StepWait, Why: upgrade.WhyBusy})
+			if got := s.Update.Since.Sub(hour); got != c.want {
+				t.Errorf("%s: since %s", name, got)
+			}
+			was = *s.Update
+			s.Now = s.Now.Add(time.Second)
+		}
+	}
+}
+
+// nobody are other topics that know of no instance.
+type nobody struct{ Others }
+
+func (nobody) InstanceStatuses() []v1.InstanceStatus { return nil }
+
+// What was announced stays while a new primary has not said which indexes it has, and no longer: one whose agent is of
+// an earlier release never does. Another version than that one was not announced.
+func TestAPrimaryThatNeverSaysWhichIndexesItHasIsShown(t *testing.T) {
+	for name, c := range map[string]struct {
+		to   string
+		want []string
+	}{
+		"it was announced":         {"17.12", []string{"OutsideWindow", "OutsideWindow", "SortingUnsaid"}},
+		"another version is newer": {"17.13", []string{"SortingUnsaid", "SortingUnsaid", "SortingUnsaid"}},
+	} {
+		last := announced(v1.UpdateWaiting, upgrade.WhyOutsideWindow, "", "")
+		s := New(worldtest.Act(world.Core{DB: &v1.SampleDB{}, Now: hour.Add(-12 * time.Hour)}), nobody{})
+		s.Memory, s.Update = &world.Memory{}, &last
+		unsaid := upgrade.Decision{Step: upgrade.StepWait, Why: upgrade.WhySortingUnsaid,
+			Target: upgrade.Target{Image: "image", Version: c.to}}
+		for _, want := range c.want {
+			s.noteUpdate(unsaid, nil, "")
+			if s.Update.Reason != want || s.Update.To != c.to && want != "OutsideWindow" {
+				t.Errorf("%s: the status has %+v, want %s", name, s.Update, want)
+			}
+			s.Now = s.Now.Add(unsaidPatience - time.Second)
 		}
 	}
 }

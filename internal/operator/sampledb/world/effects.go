@@ -63,6 +63,8 @@ type Memory struct {
 	PacedMachines paced
 	PacedVain     paced
 	Leaderless    unanswered
+	// UnsaidSorting is since when a primary does not say which indexes another library may put out of order.
+	UnsaidSorting unanswered
 	Cancelled     cancelledCommits
 }
 
