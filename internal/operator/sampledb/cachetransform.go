@@ -45,7 +45,9 @@ func Transform(object any) (any, error) {
 	case *batchv1.Job:
 		o.Spec = batchv1.JobSpec{
 			ActiveDeadlineSeconds: o.Spec.ActiveDeadlineSeconds,
-			Template:              corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: o.Spec.Template.Spec.NodeName}},
+			Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{NodeName: o.Spec.Template.Spec.NodeName},
+			},
 		}
 	case *corev1.PersistentVolumeClaim:
 		o.Spec.Selector = nil

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -128,12 +129,30 @@ func progress(run jobs.Run) world.Verdict {
 }
 
 // waiting is the verdict on a Pod that no node takes. It has not begun, so nothing of it has failed; but why there is
-// one more is what one before it has said, if there was any.
+// one more is what is known of one before it, if there was any.
 func waiting(message string, before []corev1.Pod) world.Verdict {
-	if text := lastSaid(before); text != "" {
-		message += ". The Pod before it has failed: " + strings.TrimSuffix(failure(text, false).Message, tried)
+	for i, pod := range slices.Backward(before) {
+		if became := becameOf(&pod); became != "" {
+			which := "A Pod before it"
+			if i == len(before)-1 {
+				which = "The Pod before it"
+			}
+			message += ". " + which + " " + became
+			break
+		}
 	}
 	return world.No(v1.ReasonUnschedulable, message)
+}
+
+// becameOf says what has become of a Pod of the init Job, "" where that is not known.
+func becameOf(pod *corev1.Pod) string {
+	if text := ended(pod); text != "" {
+		return "has failed: " + strings.TrimSuffix(failure(text, false).Message, tried)
+	}
+	if t := pods.TroubleOf(pod); t != nil {
+		return "could not run: " + t.Message
+	}
+	return ""
 }
 
 // lastSaid is what the newest of some Pods said that said anything, "" where none has.
@@ -152,13 +171,25 @@ const tried = " (it will be tried again)"
 // said is what the init container of a Pod left or what keeps it from running,
 // "" where that is nothing.
 func said(pod *corev1.Pod) string {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.State.Terminated != nil && c.State.Terminated.ExitCode != 0 {
-			return c.State.Terminated.Message
-		}
+	if text := ended(pod); text != "" {
+		return text
 	}
 	if t := pods.TroubleOf(pod); t != nil {
 		return t.Message
+	}
+	return ""
+}
+
+// ended is what the container of a Pod that has failed left, or how it was ended if it left no words; else "".
+func ended(pod *corev1.Pod) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return cmp.Or(t.Message, fmt.Sprintf("%s was ended without a word: %s, exit code %d", pod.Name,
+				cmp.Or(t.Reason, "Error"), t.ExitCode))
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed { // for instance evicted
+		return cmp.Or(pod.Status.Message, pod.Status.Reason)
 	}
 	return ""
 }

@@ -54,19 +54,35 @@ func TestWhatTheInitPodBeforeHasSaidStaysWhileTheNextOneWaits(t *testing.T) {
 			{Kind: "Job", Name: "x-init", UID: "u", Controller: &yes},
 		}}, Status: status}
 	}
-	failed := pod("x-init-a", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ExitCode: 1, Message: `{"step":"schema.sql","message":"syntax error"}`,
-		}},
-	}}})
-	waits := pod("x-init-b", corev1.PodStatus{Conditions: []corev1.PodCondition{{
+	of := func(state corev1.ContainerState) corev1.PodStatus {
+		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: state, Image: "toban:none"}}}
+	}
+	failed := pod("x-init-a", of(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 1, Message: `{"step":"schema.sql","message":"syntax error"}`,
+	}}))
+	killed := pod("x-init-k", of(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 137, Reason: "OOMKilled",
+	}}))
+	evicted := pod("x-init-e", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"})
+	pulls := pod("x-init-p", of(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}))
+	silent := pod("x-init-s", corev1.PodStatus{})
+	waits := pod("x-init-w", corev1.PodStatus{Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		Message: "0/3 nodes",
 	}}})
-	got := progress(jobs.Of(job, []corev1.Pod{failed, waits}))
-	if want := "x-init-b fits on no node: 0/3 nodes"; got.Reason != v1.ReasonUnschedulable ||
-		!strings.Contains(got.Message, want) ||
-		!strings.HasSuffix(got.Message, ". The Pod before it has failed: schema.sql: syntax error") {
-		t.Errorf("it says %+v", got)
+	const has = ". The Pod before it has failed: "
+	for want, before := range map[string][]corev1.Pod{
+		has + "schema.sql: syntax error":                                                       {failed},
+		has + "x-init-k was ended without a word: OOMKilled, exit code 137":                    {failed, killed},
+		has + "low on memory":                                                                  {failed, evicted},
+		". The Pod before it could not run: the image toban:none can't be pulled for x-init-p": {pulls},
+		". A Pod before it has failed: schema.sql: syntax error":                               {failed, silent},
+		"": {silent},
+	} {
+		got := progress(jobs.Of(job, append(before, waits)))
+		want = "x-init-w fits on no node: 0/3 nodes" + want
+		if !strings.Contains(got.Message, want) || got.Reason != v1.ReasonUnschedulable {
+			t.Errorf("it says %q, want %q", got.Message, want)
+		}
 	}
 }
