@@ -67,6 +67,16 @@ func awaitKilled(ctx context.Context, wait func() error) error {
 	}
 }
 
+// RunReading is Run for a program that only reads, and that ctx kills: it is not waited for much longer than ctx. What
+// it says must be safe to read while it runs.
+func (c *ChildSet) RunReading(ctx context.Context, cmd *exec.Cmd) error {
+	cmd.WaitDelay = killedDelay
+	if err := c.Start(cmd); err != nil {
+		return err
+	}
+	return awaitKilled(ctx, func() error { return c.Wait(cmd) })
+}
+
 // words are what a program says, also while it runs.
 type words struct {
 	mutex sync.Mutex

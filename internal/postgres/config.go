@@ -349,9 +349,9 @@ func (s *Server) Check(ctx context.Context, settings Settings) error {
 	}
 	cmd := s.Programs.command(ctx, "postgres", "-C", "max_connections", "-D", s.Data.Path(),
 		"-c", "config_file="+candidate.Name())
-	var messages strings.Builder
+	var messages words
 	cmd.Stderr = &messages
-	err = Children.Run(cmd)
+	err = Children.RunReading(ctx, cmd)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

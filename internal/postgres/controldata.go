@@ -52,9 +52,9 @@ func BoundsStandby(parameter string) bool {
 // Control reads the control file.
 func (s *Server) Control(ctx context.Context) (Control, error) {
 	cmd := s.Programs.command(ctx, "pg_controldata", "--pgdata", s.Data.Path())
-	var out, messages strings.Builder
+	var out, messages words
 	cmd.Stdout, cmd.Stderr = &out, &messages
-	if err := Children.Run(cmd); err != nil {
+	if err := Children.RunReading(ctx, cmd); err != nil {
 		return Control{}, fmt.Errorf("pg_controldata: %w: %s", err, lastLines(messages.String(), 1))
 	}
 	return parseControl(out.String())

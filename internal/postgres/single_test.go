@@ -66,6 +66,28 @@ func TestASingleUserModeThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
+// A program that only reads, and that does not end when it is killed, is not waited for: here a child of its own has
+// its output open.
+func TestWhatOnlyReadsIsNotWaitedForWithoutEnd(t *testing.T) {
+	const hangs = "sleep 20 & exec sleep 20\n"
+	s := single(t, hangs)
+	controldata := filepath.Join(s.Programs.Dir, "pg_controldata")
+	if err := os.WriteFile(controldata, []byte("#!/bin/sh\n"+hangs), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func(context.Context) error{
+		"the control file": func(ctx context.Context) error { _, err := s.Control(ctx); return err },
+		"a configuration":  func(ctx context.Context) error { return s.Check(ctx, Settings{}) },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		began := time.Now()
+		if err := do(ctx); err == nil || time.Since(began) > 10*time.Second {
+			t.Errorf("%s: %v after %s", name, err, time.Since(began))
+		}
+		cancel()
+	}
+}
+
 // PostgreSQL's single-user mode ends in order after a statement that it has refused: that is told all the same.
 func TestWhatTheSingleUserModeRefusesIsTold(t *testing.T) {
 	said := `echo '2026-11-30 [7] ERROR:  role "postgres" does not exist'; echo backend\>; exit 0`
