@@ -48,6 +48,8 @@ type CarryDatabase struct {
 	LargeObjects int64
 	// Taken says that the schema or a publication with Toban's name is somebody else's.
 	Taken bool
+	// NoLanguage says that the language plpgsql was dropped.
+	NoLanguage bool
 }
 
 // The reasons for which a second side can't follow.
@@ -64,6 +66,7 @@ const (
 	Subscriptions        = "Subscriptions"
 	ReplicationOrigins   = "ReplicationOrigins"
 	OwnState             = "OwnState"
+	LanguageMissing      = "LanguageMissing"
 	TemplateDatabases    = "TemplateDatabases"
 	TemplateRows         = "TemplateRows"
 	NameTaken            = "NameTaken"
@@ -109,6 +112,8 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 	refuse(NameTaken, f.pick(func(d CarryDatabase) []string { return d.name(d.Taken, d.Name) }),
 		"A schema has the name toban_sides, or a publication the name toban_to_green or toban_to_blue, and is not "+
 			"Toban's. Rename it (ALTER … RENAME TO)")
+	refuse(LanguageMissing, f.pick(func(d CarryDatabase) []string { return d.name(d.NoLanguage, d.Name) }),
+		"What notes changes of the schema is written in plpgsql, which was dropped. CREATE EXTENSION plpgsql")
 	if missing := len(f.Databases) - f.FreeSlots; missing > 0 {
 		refuse(TooFewSlots, []string{fmt.Sprintf("%d are missing", missing)}, "Each database needs a replication "+
 			"slot. Raise max_replication_slots in spec.postgresql.parameters")

@@ -49,6 +49,7 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 			"postgres: pg_cron"},
 		"any other extension": {func(f *CarryFacts) { f.Databases[0].Extensions = []string{"hstore"} }, "", ""},
 		"a taken name":        {func(f *CarryFacts) { f.Databases[1].Taken = true }, NameTaken, "shop"},
+		"no plpgsql":          {func(f *CarryFacts) { f.Databases[1].NoLanguage = true }, LanguageMissing, "shop"},
 		"as many workers as are needed": {func(f *CarryFacts) {
 			f.Limits = map[string]int{"max_logical_replication_workers": 2, "max_worker_processes": 3}
 		}, "", ""},

@@ -58,8 +58,9 @@ var Catalogs = []Catalog{
 	{"pg_event_trigger", Compared,
 		"Event triggers. No event trigger notices a change of one, so nothing else would tell of it."},
 	{"pg_extension", Compared,
-		"Extensions with schema and owner. The version and what belongs to one may be newer on the other " +
-			"side; some are refused (`OwnState`)."},
+		"Extensions with schema, and with owner where both sides are of one version, because an upgrade does not " +
+			"keep it. The version and what belongs to one may be newer on the other side; some are refused " +
+			"(`OwnState`)."},
 	{"pg_foreign_data_wrapper", Compared, "Wrappers, with their options."},
 	{"pg_foreign_server", Compared, "Servers, with their options."},
 	{"pg_foreign_table", Compared, "Of which server, and the options. The rows are elsewhere."},

@@ -65,9 +65,7 @@ func (l Link) looks(ctx context.Context) (looks, error) {
 // templateDiffers is about template1, where that is a template: it is in no list of databases then.
 func (l Link) templateDiffers(ctx context.Context, look looks) ([]string, error) {
 	for _, side := range []Side{l.Serving, l.Following} {
-		is, err := on(ctx, side, func(conn *pgx.Conn) (bool, error) {
-			return sql.Value[bool](ctx, conn, "look whether template1 is a template", queryTemplate)
-		})
+		is, err := isTemplate(ctx, side)
 		if err != nil || !is { // another one is told by the databases, or nobody gets in
 			return nil, err
 		}
@@ -77,6 +75,13 @@ func (l Link) templateDiffers(ctx context.Context, look looks) ([]string, error)
 		return in(ctx, l.Following, template, func(follower *pgx.Conn, _ database) ([]string, error) {
 			return l.definitionsDiffer(ctx, look, conn, follower)
 		})
+	})
+}
+
+// isTemplate says whether template1 is one, and somebody gets in.
+func isTemplate(ctx context.Context, side Side) (bool, error) {
+	return on(ctx, side, func(conn *pgx.Conn) (bool, error) {
+		return sql.Value[bool](ctx, conn, "look whether template1 is a template", queryTemplate)
 	})
 }
 

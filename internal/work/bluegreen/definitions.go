@@ -75,6 +75,12 @@ func noMember(catalog, oid string) string {
 // (ofUsers). Tables in a schema toban are known by their names.
 const inSchema = `n.nspname <> 'toban_sides' and n.nspname !~ '^pg_(toast|temp)'`
 
+// stays says of types that none of them is a temporary one.
+func stays(types string) string {
+	return `not exists (select from pg_type e join pg_namespace n on n.oid = e.typnamespace where e.oid in (` + types +
+		`) and not (` + inSchema + `))`
+}
+
 // tobans says of a schema n that it is the one that Toban has in the database postgres.
 const tobans = `(current_database() = 'postgres' and n.nspname = 'toban' and pg_get_userbyid(n.nspowner) = 'postgres')`
 
@@ -128,8 +134,9 @@ func (l looks) relations() []definition {
 	}
 }
 
-// ofTables is what tables have. An index that is not valid is left behind by an upgrade, and so is no difference. NOT
-// NULL is looked at with the columns: PostgreSQL 18 has a constraint for each besides.
+// ofTables is what tables have. An index that is not valid is left behind by an upgrade, and so is no difference; that
+// of a partitioned table comes along, and may be valid on one side only, where a partition is a foreign table. NOT NULL is
+// looked at with the columns: PostgreSQL 18 has a constraint for each besides.
 func (l looks) ofTables() []definition {
 	return []definition{
 		{"index", `select format('%I.%I', n.nspname, x.relname) as name, row(c.relname, m.amname, i.indisunique,
@@ -141,7 +148,7 @@ func (l looks) ofTables() []definition {
 			l.expression("pg_get_indexdef(x.oid)") + `)::text as text` + inTables + `
 			join pg_index i on i.indrelid = c.oid join pg_class x on x.oid = i.indexrelid
 			left join pg_am m on m.oid = x.relam left join pg_tablespace s on s.oid = x.reltablespace
-			where i.indisvalid and c.relkind in ('r', 'p', 'm') and ` + ofTable},
+			where (i.indisvalid or x.relkind = 'I') and c.relkind in ('r', 'p', 'm') and ` + ofTable},
 		{"constraint", `select format('%I on %I.%I', k.conname, n.nspname, c.relname) as name, row(k.contype,
 			k.condeferrable, k.condeferred, k.convalidated, coalesce(to_jsonb(k) ->> 'conenforced', 'true'),
 			case when k.confrelid > 0 then k.confrelid::regclass end, k.confupdtype, k.confdeltype, k.confmatchtype,
@@ -150,7 +157,8 @@ func (l looks) ofTables() []definition {
 			join pg_constraint k on k.conrelid = c.oid where k.contype <> 'n' and k.conparentid = 0 and ` + ofTable},
 		{"constraint", `select format('%I on %s', k.conname, k.contypid::regtype) as name, row(k.convalidated, ` +
 			l.expression("pg_get_constraintdef(k.oid)") + `)::text as text from pg_constraint k
-			where k.contypid > 0 and k.contype <> 'n' and ` + ofUser("pg_type", "k.contypid")},
+			join pg_namespace n on n.oid = k.connamespace
+			where k.contypid > 0 and k.contype <> 'n' and ` + ofUser("pg_type", "k.contypid") + ` and ` + inSchema},
 		{"trigger", `select format('%I on %I.%I', t.tgname, n.nspname, c.relname) as name,
 			row(t.tgfoid::regprocedure, t.tgtype, t.tgenabled, t.tgdeferrable, t.tginitdeferred, t.tgargs,
 			t.tgoldtable, t.tgnewtable, ` + columnNames("t.tgattr", "c.oid") + `, ` +
@@ -189,20 +197,23 @@ func (l looks) routines() []definition {
 			a.aggdeserialfn::regproc, a.aggmtransfn::regproc, a.aggminvtransfn::regproc, a.aggmfinalfn::regproc,
 			a.aggfinalextra, a.aggmfinalextra, a.aggfinalmodify, a.aggmfinalmodify, a.aggsortop::regoperator,
 			a.aggtranstype::regtype, a.aggtransspace, a.aggmtranstype::regtype, a.aggmtransspace, a.agginitval,
-			a.aggminitval)::text as text from pg_aggregate a where ` + ofUser("pg_proc", "a.aggfnoid::oid")},
+			a.aggminitval)::text as text from pg_aggregate a join pg_proc p on p.oid = a.aggfnoid
+			join pg_namespace n on n.oid = p.pronamespace where ` + ofUser("pg_proc", "p.oid") + ` and ` + inSchema},
 		{"language", `select g.lanname::text as name, row(pg_get_userbyid(g.lanowner), g.lanpltrusted,
 			g.lanplcallfoid::regproc, g.laninline::regproc, g.lanvalidator::regproc, ` +
 			l.rights("g.lanacl", "l", "g.lanowner") + `)::text as text from pg_language g
 			where ` + ofUser("pg_language", "g.oid")},
 		{"transform", `select format('for %s language %s', f.trftype::regtype, g.lanname) as name,
 			row(f.trffromsql::regprocedure, f.trftosql::regprocedure)::text as text
-			from pg_transform f join pg_language g on g.oid = f.trflang where ` + ofUser("pg_transform", "f.oid")},
+			from pg_transform f join pg_language g on g.oid = f.trflang where ` + ofUser("pg_transform", "f.oid") +
+			` and ` + stays("f.trftype")},
 		{"event trigger", `select e.evtname::text as name, row(e.evtevent, pg_get_userbyid(e.evtowner),
 			e.evtfoid::regprocedure, e.evtenabled, ` + fmt.Sprintf(sorted, "e.evttags") + `)::text as text
 			from pg_event_trigger e join pg_proc p on p.oid = e.evtfoid join pg_namespace n on n.oid = p.pronamespace
 			where ` + noMember("pg_event_trigger", "e.oid") + ` and ` + inSchema},
-		// Its version may be a newer one on the other side.
-		{"extension", `select x.extname::text as name, row(pg_get_userbyid(x.extowner), n.nspname)::text as text
+		// Its version may be a newer one on the other side, and pg_upgrade gives it to the superuser.
+		{"extension", `select x.extname::text as name, row(` + l.expression("pg_get_userbyid(x.extowner)") +
+			`, n.nspname)::text as text
 			from pg_extension x join pg_namespace n on n.oid = x.extnamespace`},
 	}
 }

@@ -22,14 +22,15 @@ func (l looks) types() []definition {
 			and ` + ofUser("pg_type", "t.oid") + ` and ` + inSchema},
 		{"cast", `select format('from %s to %s', x.castsource::regtype, x.casttarget::regtype) as name,
 			row(x.castfunc::regprocedure, x.castcontext, x.castmethod)::text as text from pg_cast x
-			where ` + ofUser("pg_cast", "x.oid")},
+			where ` + ofUser("pg_cast", "x.oid") + ` and ` + stays("x.castsource, x.casttarget")},
 		{"conversion", `select format('%I.%I', n.nspname, x.conname) as name, row(pg_get_userbyid(x.conowner),
 			x.conforencoding, x.contoencoding, x.conproc::regproc, x.condefault)::text as text
 			from pg_conversion x join pg_namespace n on n.oid = x.connamespace
 			where ` + ofUser("pg_conversion", "x.oid") + ` and ` + inSchema},
-		// Of which version its rules are is each side's own. PostgreSQL 17 has another name for the locale.
+		// Of which version its rules are is each side's own. PostgreSQL 17 has another name for the locale. The encoding
+		// is that of the database or none, and one for all encodings that was copied has the former after an upgrade.
 		{"collation", `select format('%I.%I', n.nspname, x.collname) as name, row(pg_get_userbyid(x.collowner),
-			x.collprovider, x.collisdeterministic, x.collencoding, x.collcollate, x.collctype,
+			x.collprovider, x.collisdeterministic, x.collcollate, x.collctype,
 			coalesce(to_jsonb(x) ->> 'colllocale', to_jsonb(x) ->> 'colliculocale'), x.collicurules)::text as text
 			from pg_collation x join pg_namespace n on n.oid = x.collnamespace
 			where ` + ofUser("pg_collation", "x.oid") + ` and ` + inSchema},
@@ -58,12 +59,12 @@ func (l looks) operators() []definition {
 			as name, row(x.amopstrategy, x.amoppurpose, (select opfname from pg_opfamily s
 				where s.oid = x.amopsortfamily))::text as text from pg_amop x
 			join pg_opfamily f on f.oid = x.amopfamily join pg_am m on m.oid = x.amopmethod
-			where ` + ofUser("pg_amop", "x.oid") + ` and ` + noMember("pg_opfamily", "f.oid") + ` and ` +
+			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amop", "x.oid") + ` and ` + noMember("pg_opfamily", "f.oid") + ` and ` +
 			noMember("pg_operator", "x.amopopr")},
 		{"function of a family", `select format('%s %s %s in %I using %s', x.amprocnum, x.amproclefttype::regtype,
 			x.amprocrighttype::regtype, f.opfname, m.amname) as name, x.amproc::regprocedure::text as text
 			from pg_amproc x join pg_opfamily f on f.oid = x.amprocfamily join pg_am m on m.oid = f.opfmethod
-			where ` + ofUser("pg_amproc", "x.oid") + ` and ` + noMember("pg_opfamily", "f.oid") + ` and ` +
+			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amproc", "x.oid") + ` and ` + noMember("pg_opfamily", "f.oid") + ` and ` +
 			noMember("pg_proc", "x.amproc::oid")},
 		{"access method", `select m.amname::text as name, row(m.amhandler::regproc, m.amtype)::text as text
 			from pg_am m where ` + ofUser("pg_am", "m.oid")},
@@ -133,6 +134,11 @@ func (l looks) links() []definition {
 	}
 }
 
+// ofTemporary says of an object i, as pg_identify_object has it, that it is a temporary one or belongs to one: a
+// trigger, a rule or a policy has no schema of its own.
+const ofTemporary = `coalesce(i.schema, '') ~ '^pg_(toast_)?temp' or i.schema is null
+	and i.identity ~ ' on pg_temp_[0-9]+\.([^".]+|"([^"]|"")+")$'`
+
 // words are what is said about objects: comments, labels, and rights that future objects will have; and what rights
 // PostgreSQL's own objects have, as far as somebody has changed them.
 func (l looks) words() []definition {
@@ -140,14 +146,16 @@ func (l looks) words() []definition {
 		return `select i.type || ' ' || i.identity as name, ` + value + ` as text
 			from ` + catalog + ` d cross join lateral pg_identify_object(d.classoid, d.objoid, d.objsubid) i
 			where (d.objoid >= 16384 or d.classoid = 'pg_namespace'::regclass
-				and d.objoid = to_regnamespace('public') or d.classoid = 'pg_extension'::regclass)
-			and coalesce(i.schema, '') <> 'toban_sides' and i.identity <> 'toban_sides'
+				and d.objoid = to_regnamespace('public'))
+			and not (` + ofTemporary + `) and coalesce(i.schema, '') <> 'toban_sides' and i.identity <> 'toban_sides'
 			and not (d.classoid = 'pg_namespace'::regclass and i.identity = 'toban')
 			and not exists (select from pg_depend e where e.classid = d.classoid and e.objid = d.objoid
 				and e.deptype = 'e')`
 	}
 	return []definition{
-		{"comment on", about("pg_description", "d.description")},
+		// An upgrade gives this one to each schema public, also where that was dropped and made anew without.
+		{"comment on", about("pg_description", "d.description") + ` and not (i.type = 'schema' and i.identity = 'public'
+			and d.description = 'standard public schema')`},
 		{"label of", about("pg_seclabel", "d.provider || ' ' || d.label")},
 		{"default privileges", `select format('of %s %s for %s', quote_ident(pg_get_userbyid(x.defaclrole)),
 			coalesce('in ' || quote_ident(n.nspname), 'everywhere'), x.defaclobjtype) as name,

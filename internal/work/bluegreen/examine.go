@@ -129,10 +129,12 @@ const queryRows = `select format('%I.%I', n.nspname, c.relname)
 		where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
 	union all select 'large objects' where exists (select from pg_largeobject_metadata) order by 1`
 
-// queryTaken says that the schema is not that of an upgrade, or a publication not that of a link.
+// queryTaken says that the schema is not that of an upgrade, or a publication not that of a link, and that the language
+// of the notes is not there.
 const queryTaken = `select ` + foreignPublication + ` or exists (select from pg_namespace n
 	where n.nspname = '` + schema + `' and (not ` + isOwn + `
-	or coalesce(obj_description(n.oid, 'pg_namespace'), '') !~ '^` + markPrefix + `'))`
+	or coalesce(obj_description(n.oid, 'pg_namespace'), '') !~ '^` + markPrefix + `')),
+	not exists (select from pg_language where lanname = 'plpgsql')`
 
 // Examine finds out what there is on a side that is not carried.
 func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error) {
@@ -266,7 +268,7 @@ func examine(ctx context.Context, conn *pgx.Conn, name string) (bluegreen.CarryD
 	if d.OwnSlots, err = notedSlots(ctx, conn); err != nil {
 		return d, err
 	}
-	if err := conn.QueryRow(ctx, queryTaken).Scan(&d.Taken); err != nil {
+	if err := conn.QueryRow(ctx, queryTaken).Scan(&d.Taken, &d.NoLanguage); err != nil {
 		return d, fmt.Errorf("look for the schema %s: %w", schema, err)
 	}
 	return d, nil

@@ -18,9 +18,59 @@ import (
 // anew.
 var ErrMissing = errors.New("the link is broken")
 
-// Adopt removes what the copy has of the link by which it is to follow: its publications. Notes that the copy has are
-// those of the other side, and are forgotten.
-func (s Subscriber) Adopt(ctx context.Context) error {
+// Adopt takes from a copy what is not for it: the schema public that pg_upgrade has made, where the serving side has
+// none, and what the copy has of the link by which it is to follow, its publications. Notes that the copy has are those
+// of the other side, or of this, and are forgotten.
+func (l Link) Adopt(ctx context.Context) error {
+	if err := l.dropPublic(ctx); err != nil {
+		return err
+	}
+	return l.Subscriber().adopt(ctx)
+}
+
+// dropPublic drops the schema public in the databases of a copy that has not been adopted, where the serving side has
+// none. One that holds something stays, and is a difference.
+func (l Link) dropPublic(ctx context.Context) error {
+	const holdsSomething = "2BP01"
+	all, err := databases(ctx, l.Serving)
+	if err != nil {
+		return err
+	}
+	if is, err := isTemplate(ctx, l.Serving); err != nil {
+		return err
+	} else if is {
+		all = append(all, database{Name: "template1"})
+	}
+	for _, d := range all {
+		lacks, err := in(ctx, l.Serving, d, func(conn *pgx.Conn, _ database) (bool, error) {
+			return sql.Value[bool](ctx, conn, "look for the schema public", "select to_regnamespace('public') is null")
+		})
+		if err != nil {
+			return err
+		}
+		if !lacks {
+			continue
+		}
+		_, err = in(ctx, l.Following, d, func(conn *pgx.Conn, _ database) (struct{}, error) {
+			return struct{}{}, do(ctx, conn, "remove the schema public", fmt.Sprintf(dropsPublic, l.Name))
+		})
+		if err != nil && sql.Code(err) != holdsSomething {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropsPublic is for a database of a copy, where a template has no publication at any time.
+const dropsPublic = `set session_replication_role = replica;
+do $$ begin
+	if current_database() = 'template1' or exists (select from pg_publication where pubname = '%s') then
+		drop schema if exists public;
+	end if;
+end $$`
+
+// adopt removes the publications of the link.
+func (s Subscriber) adopt(ctx context.Context) error {
 	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
 		adopted, err := sql.Value[bool](ctx, conn, "look for the publication of the copy",
 			"select not exists (select from pg_publication where pubname = $1)", s.Name)

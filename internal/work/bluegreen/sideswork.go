@@ -99,7 +99,7 @@ func (s *sidesRun) follow(ctx context.Context) error {
 			return fmt.Errorf("understand the position: %w", err)
 		}
 		s.Says("makes the subscriptions")
-		if err := s.link.Subscriber().Adopt(ctx); err != nil {
+		if err := s.link.Adopt(ctx); err != nil {
 			return err
 		}
 		if err := s.link.Follow(ctx, position); err != nil {

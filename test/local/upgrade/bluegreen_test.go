@@ -312,6 +312,7 @@ create schema toban_sides;
 begin;
 insert into no_key values (1);
 prepare transaction 'open'`)
+	i.do("postgres", "drop extension plpgsql")
 	facts, err := bluegreen.Examine(t.Context(), i.side("blue"))
 	must(t, err)
 	got := map[string]string{}
@@ -339,6 +340,7 @@ prepare transaction 'open'`)
 		change.TooFewWorkers: "max_logical_replication_workers is 1, and must be 2 at least, " +
 			"max_worker_processes is 2, and must be 3 at least", // PostgreSQL's own processes are no extension's
 		change.NameTaken:           "shop",
+		change.LanguageMissing:     "postgres",
 		major.PreparedTransactions: "open (shop)",
 	}
 	for reason, objects := range want {
@@ -362,7 +364,7 @@ func TestASideWithoutRoomDoesNotFollow(t *testing.T) {
 		s.stopGreen = s.green.start(s.green.Programs, s.green.Data.Path())
 	}
 	restart(1)
-	must(t, s.forward.Subscriber().Adopt(s.ctx))
+	must(t, s.forward.Adopt(s.ctx))
 	err := s.forward.Follow(s.ctx, position)
 	if !inTheWay(err, change.TooFewWorkers, "max_logical_replication_workers is 1, and must be 2 at least") {
 		t.Errorf("it says %v", err)

@@ -1,8 +1,11 @@
 package upgrade_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/work/bluegreen"
 )
@@ -52,6 +55,10 @@ create collation more.c (locale = 'C', provider = libc);
 create text search dictionary more.d (template = simple, stopwords = english);
 create text search configuration more.conf (copy = english);
 create publication mine for table more.kid (a);
+create extension pg_trgm;
+create collation more.copied from "C";
+create table more.parted (n int) partition by list (n);
+create index on more.parted (n);
 reset role;
 create publication every for all tables;
 create cast (more.pair as text) with inout as assignment;
@@ -61,6 +68,8 @@ create foreign data wrapper w options (a 'b');
 create server elsewhere foreign data wrapper w options (host 'x');
 create user mapping for app server elsewhere options (password 'p');
 create foreign table more.far (a int) server elsewhere options (t 'q');
+create foreign table more.parted_far partition of more.parted for values in (1) server elsewhere options (t 'q');
+comment on extension plpgsql is null;
 create extension hstore;
 create event trigger quiet on ddl_command_end when tag in ('CREATE CAST') execute function more.event();
 grant execute on function pg_read_file(text) to app;
@@ -71,6 +80,34 @@ create table more.left_behind (n int primary key);
 alter table more.left_behind owner to leaver;
 comment on role app is 'the application';
 comment on database shop is 'the shop'`
+
+// temporary are objects of a session that has not ended. They are in no copy that pg_upgrade has moved.
+const temporary = `create temp table held (a int check (a > 0), b text);
+comment on table held is 'x';
+comment on column held.a is 'x';
+comment on constraint held_a_check on held is 'x';
+create domain pg_temp.limited as int constraint above check (value > 0);
+comment on constraint above on domain pg_temp.limited is 'x';
+create aggregate pg_temp.summed (int) (sfunc = int4pl, stype = int, initcond = '0');
+create trigger t before insert on held for each row execute function more.trigger();
+comment on trigger t on held is 'x';
+create rule r as on delete to held do instead nothing;
+comment on rule r on held is 'x';
+alter table held enable row level security;
+create policy p on held using (true);
+comment on policy p on held is 'x';
+create function pg_temp.f() returns int language sql as 'select 1';
+comment on function pg_temp.f() is 'x'`
+
+// hold runs statements in a session that stays until the test ends.
+func (i *instance) hold(database, statements string) {
+	i.Helper()
+	conn, err := i.dial(database)
+	must(i, err)
+	i.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(i.Context(), statements, pgx.QueryExecModeSimpleProtocol)
+	must(i, err)
+}
 
 // hidden is what somebody does of which no note tells, and how it is undone. Where nothing undoes it, it stays.
 type hidden struct{ database, make, undo, reason, names string }
@@ -106,8 +143,8 @@ var hiddenChanges = []hidden{
 	{"shop", unnoticed + "drop index app.orders_lower_n_f_idx", unnoticed + "create index on app.orders (lower(item) " +
 		"text_pattern_ops desc, n) include (f) where n > 5", bluegreen.DefinitionsDiffer,
 		"shop: index app.orders_lower_n_f_idx (only on green)"},
-	{"template1", "create function public.made() returns int language sql as 'select 1'",
-		"drop function public.made()", bluegreen.DefinitionsDiffer, "template1: function public.made() (only on blue)"},
+	{"template1", "create schema made", "drop schema made", bluegreen.DefinitionsDiffer,
+		"template1: schema made (only on blue)"},
 	{"shop", "comment on role app is 'another'", "comment on role app is 'the application'", bluegreen.RolesDiffer,
 		"comment on role app"},
 	{"shop", "grant app to pg_monitor", "revoke app from pg_monitor", bluegreen.RolesDiffer,
@@ -125,6 +162,12 @@ func TestWhatNobodyHasNotedStopsTheChange(t *testing.T) {
 		t.Run(fmt.Sprintf("to PostgreSQL %d", major), func(t *testing.T) {
 			s := newBlue(t, 17)
 			s.blue.do("shop", manyDefinitions)
+			s.blue.hold("shop", temporary)
+			s.blue.do("postgres", "create database bare")
+			s.blue.do("bare", "drop schema public")
+			s.blue.do("template1", "drop schema public")
+			s.blue.do("postgres", "create database again")
+			s.blue.do("again", "create schema public")
 			position := s.publish()
 			s.copyTo(position, major)
 			s.follow(position)

@@ -15,7 +15,7 @@ func TestWhereASideWasIsNotForgottenByATransactionThatIsTakenBack(t *testing.T) 
 	s := newBlue(t, 17)
 	position := s.publish()
 	s.copyTo(position, 17)
-	must(t, s.forward.Subscriber().Adopt(s.ctx))
+	must(t, s.forward.Adopt(s.ctx))
 	const name = "toban_to_green"
 	at := func() string {
 		return s.green.ask("shop", `select pg_replication_origin_progress('pg_' || s.oid, true)

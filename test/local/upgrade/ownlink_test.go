@@ -48,7 +48,7 @@ func TestWhatIsOnlyCalledAsALinkIsNotOurs(t *testing.T) {
 
 	position := s.publish()
 	s.copyTo(position, 17)
-	must(t, s.forward.Subscriber().Adopt(s.ctx))
+	must(t, s.forward.Adopt(s.ctx))
 	for name, make := range map[string]string{
 		"one of a user": "grant pg_create_subscription to app;\ngrant create on database shop to app;\n" +
 			"set role app;\ncreate subscription toban_to_green connection 'dbname=shop password=x' " +

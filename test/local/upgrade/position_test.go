@@ -83,7 +83,7 @@ func TestLongALinkThatIsCutOffIsMadeWhole(t *testing.T) {
 	})
 	s.copyTo(position, 17)
 	for _, make := range []func(context.Context) error{
-		s.forward.Subscriber().Adopt,
+		s.forward.Adopt,
 		func(ctx context.Context) error { return s.forward.Follow(ctx, position) },
 		s.forward.Subscriber().Enable,
 		func(ctx context.Context) error { return s.forward.Prepare(ctx, s.back, deadline) },

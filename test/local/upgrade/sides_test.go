@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -172,7 +173,8 @@ func (s *sides) copyMoves(major int) {
 // forgetVersions removes an option that 17.12 gives columns, and that 18.6 does not know (docs/upgradesteps.md).
 func (i *instance) forgetVersions() {
 	i.Helper()
-	for _, database := range []string{"postgres", "shop", "template1"} {
+	databases := i.ask("postgres", "select string_agg(datname, ' ') from pg_database where datallowconn")
+	for _, database := range strings.Fields(databases) {
 		i.do(database, `set default_transaction_read_only = off;
 set allow_system_table_mods = on;
 update pg_attribute set attoptions = null where attoptions::text ~ 'pg_attver'`)
@@ -181,7 +183,7 @@ update pg_attribute set attoptions = null where attoptions::text ~ 'pg_attver'`)
 
 func (s *sides) follow(position wal.LSN) {
 	s.Helper()
-	must(s, s.forward.Subscriber().Adopt(s.ctx))
+	must(s, s.forward.Adopt(s.ctx))
 	must(s, s.forward.Follow(s.ctx, position))
 	must(s, s.forward.Subscriber().Enable(s.ctx))
 }
