@@ -39,8 +39,20 @@ func (l Link) sameDefinitions(ctx context.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return InTheWay{DefinitionsDiffer, "this differs between the sides, and no note says why: " + some(all) +
-		". Undo what was changed, or cancel the upgrade and begin anew"}
+	return InTheWay{DefinitionsDiffer, "this differs between the sides, and no note says why: " + some(all) + ". " +
+		undoing(look.major)}
+}
+
+// silentSince is the first major version with event_triggers, by which something is undone without a note.
+const silentSince = 17
+
+// undoing says what to do about a difference. What is undone in the ordinary way is noted as another change.
+func undoing(major int) string {
+	if major < silentSince {
+		return "Begin the upgrade anew, so that the copy has it: what undoes it is noted as a change of the schema"
+	}
+	return "Undo it as a superuser, with SET event_triggers = off before in the same session, because it is noted as " +
+		"a change of the schema otherwise; or begin the upgrade anew, so that the copy has it"
 }
 
 // some are names, not too many.

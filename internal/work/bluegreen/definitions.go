@@ -16,14 +16,16 @@ type looks struct {
 	alike bool
 	// without are the rights that one of them does not know.
 	without string
+	// major is the version of the side that serves.
+	major int
 }
 
 // maintainSince is the first major version with the right MAINTAIN. Whoever has all rights gets it by an upgrade.
 const maintainSince = 17
 
-func looksOf(one, other int) looks {
-	l := looks{alike: one == other, without: "''"}
-	if min(one, other) < maintainSince {
+func looksOf(serving, following int) looks {
+	l := looks{alike: serving == following, without: "''", major: serving}
+	if min(serving, following) < maintainSince {
 		l.without = "'MAINTAIN'"
 	}
 	return l
@@ -135,8 +137,8 @@ func (l looks) relations() []definition {
 }
 
 // ofTables is what tables have. An index that is not valid is left behind by an upgrade, and so is no difference; that
-// of a partitioned table comes along, and may be valid on one side only, where a partition is a foreign table. NOT NULL is
-// looked at with the columns: PostgreSQL 18 has a constraint for each besides.
+// of a partitioned table comes along, and may be valid on one side only, where a partition is a foreign table. NOT NULL
+// is looked at with the columns: PostgreSQL 18 has a constraint for each besides.
 func (l looks) ofTables() []definition {
 	return []definition{
 		{"index", `select format('%I.%I', n.nspname, x.relname) as name, row(c.relname, m.amname, i.indisunique,

@@ -28,7 +28,7 @@ func (l looks) types() []definition {
 			from pg_conversion x join pg_namespace n on n.oid = x.connamespace
 			where ` + ofUser("pg_conversion", "x.oid") + ` and ` + inSchema},
 		// Of which version its rules are is each side's own. PostgreSQL 17 has another name for the locale. The encoding
-		// is that of the database or none, and one for all encodings that was copied has the former after an upgrade.
+		// is that of the database or none, and a copy of one for all encodings has the former after an upgrade.
 		{"collation", `select format('%I.%I', n.nspname, x.collname) as name, row(pg_get_userbyid(x.collowner),
 			x.collprovider, x.collisdeterministic, x.collcollate, x.collctype,
 			coalesce(to_jsonb(x) ->> 'colllocale', to_jsonb(x) ->> 'colliculocale'), x.collicurules)::text as text
@@ -59,13 +59,13 @@ func (l looks) operators() []definition {
 			as name, row(x.amopstrategy, x.amoppurpose, (select opfname from pg_opfamily s
 				where s.oid = x.amopsortfamily))::text as text from pg_amop x
 			join pg_opfamily f on f.oid = x.amopfamily join pg_am m on m.oid = x.amopmethod
-			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amop", "x.oid") + ` and ` + noMember("pg_opfamily", "f.oid") + ` and ` +
-			noMember("pg_operator", "x.amopopr")},
+			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amop", "x.oid") +
+			` and ` + noMember("pg_opfamily", "f.oid") + ` and ` + noMember("pg_operator", "x.amopopr")},
 		{"function of a family", `select format('%s %s %s in %I using %s', x.amprocnum, x.amproclefttype::regtype,
 			x.amprocrighttype::regtype, f.opfname, m.amname) as name, x.amproc::regprocedure::text as text
 			from pg_amproc x join pg_opfamily f on f.oid = x.amprocfamily join pg_am m on m.oid = f.opfmethod
-			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amproc", "x.oid") + ` and ` + noMember("pg_opfamily", "f.oid") + ` and ` +
-			noMember("pg_proc", "x.amproc::oid")},
+			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amproc", "x.oid") +
+			` and ` + noMember("pg_opfamily", "f.oid") + ` and ` + noMember("pg_proc", "x.amproc::oid")},
 		{"access method", `select m.amname::text as name, row(m.amhandler::regproc, m.amtype)::text as text
 			from pg_am m where ` + ofUser("pg_am", "m.oid")},
 	}

@@ -1,6 +1,7 @@
 package bluegreen
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -59,6 +62,61 @@ func TestAResultOfSidesFits(t *testing.T) {
 			len(want.Differences) > 0 && len(got.Differences) == 0 || got.Tables != want.Tables ||
 			got.Rows != want.Rows {
 			t.Errorf("%s: it lacks something: %s", name, text)
+		}
+	}
+}
+
+// A difference of definitions is waited for, and nothing else that is in the way; and not for ever.
+func TestADifferenceThatIsUndoneKeepsTheCopy(t *testing.T) {
+	differ := InTheWay{Reason: DefinitionsDiffer, Message: "shop: relation app.orders"}
+	noted := InTheWay{Reason: SchemaChanged, Message: "CREATE TABLE t"}
+	for name, c := range map[string]struct {
+		undone time.Duration
+		then   error
+		want   error
+		after  time.Duration
+	}{
+		"nothing is in the way":    {0, nil, nil, 0},
+		"it is undone":             {25 * time.Second, nil, nil, 30 * time.Second},
+		"it is not":                {time.Hour, nil, differ, undoPatience},
+		"it is undone with a note": {25 * time.Second, fmt.Errorf("x: %w", noted), noted, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began, told := time.Now(), 0
+				look := func() error {
+					if time.Since(began) < c.undone {
+						return fmt.Errorf("x: %w", differ)
+					}
+					return c.then
+				}
+				err := untilUndone(t.Context(), look, func(says string) {
+					if told++; !strings.Contains(says, differ.Message) {
+						t.Errorf("it tells %q", says)
+					}
+				})
+				if !errors.Is(err, c.want) || time.Since(began) != c.after || (told > 0) != (c.undone > 0) {
+					t.Errorf("after %s it says %v, and has told %d times", time.Since(began), err, told)
+				}
+			})
+		})
+	}
+}
+
+// A Pod that is told to end while it waits has not found that the upgrade has failed.
+func TestWhoEndsWhileItWaitsHasFoundNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	err := untilUndone(ctx, func() error { return InTheWay{Reason: DefinitionsDiffer} }, func(string) { cancel() })
+	if errors.As(err, &InTheWay{}) || !errors.Is(err, context.Canceled) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// What is undone with a note closes the way as well: the advice goes by what the server can do.
+func TestTheAdviceAboutADifferenceLeavesNoNote(t *testing.T) {
+	for major, want := range map[int]bool{16: false, 17: true, 18: true} {
+		if got := strings.Contains(undoing(major), "event_triggers = off"); got != want {
+			t.Errorf("PostgreSQL %d: %s", major, undoing(major))
 		}
 	}
 }

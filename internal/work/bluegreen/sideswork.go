@@ -9,6 +9,7 @@ import (
 
 	change "toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/change/major"
+	"toban.dev/internal/pause"
 	"toban.dev/internal/wal"
 	"toban.dev/internal/work/initjob"
 	"toban.dev/internal/work/upgrade"
@@ -23,6 +24,10 @@ const (
 	// lockTimeout is for writers of a table that is compared, and comparePatience for how long its lock is tried.
 	lockTimeout     = 300 * time.Millisecond
 	comparePatience = 2 * time.Minute
+	// undoPatience is for somebody to undo what makes definitions differ, before the whole copy is thrown away, and
+	// undoneAsked how often it is looked at.
+	undoPatience = 10 * time.Minute
+	undoneAsked  = 10 * time.Second
 	// cancelPatience is for a side that is about to be deleted.
 	cancelPatience = 20 * time.Second
 	// settlePatience is for standbys to get copies of a link's slots while the way back waits for that, leavePatience
@@ -177,7 +182,8 @@ func (s *sidesRun) compare(ctx context.Context) error {
 	if err := s.link.CarryPasswords(ctx); err != nil {
 		return err
 	}
-	if err := s.link.Look(ctx); err != nil {
+	look := func() error { return s.link.Look(ctx) }
+	if err := untilUndone(ctx, look, s.Progress.Step); err != nil {
 		return err
 	}
 	if err := s.catchUp(ctx); err != nil || s.result.Broken != "" {
@@ -195,6 +201,22 @@ func (s *sidesRun) compare(ctx context.Context) error {
 	}
 	s.compared(found)
 	return nil
+}
+
+// untilUndone looks until nothing is in the way. What is costs the whole copy: so where definitions alone differ, which
+// somebody may undo, it tells that and is patient.
+func untilUndone(ctx context.Context, look func() error, tell func(string)) error {
+	for until := time.Now().Add(undoPatience); ; {
+		var way InTheWay
+		err := look()
+		if !errors.As(err, &way) || way.Reason != DefinitionsDiffer || !time.Now().Before(until) {
+			return err
+		}
+		tell(fmt.Sprintf("waits until %s for somebody to undo it: %s", until.UTC().Format(time.RFC3339), way.Message))
+		if !pause.For(ctx, undoneAsked) { // this Pod is to end, and another one looks anew
+			return fmt.Errorf("wait for somebody to undo what differs: %w", ctx.Err())
+		}
+	}
 }
 
 // compared says by the result what a comparison has found.
