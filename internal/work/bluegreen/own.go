@@ -65,7 +65,7 @@ func (s Subscriber) subscribed(ctx context.Context, conn *pgx.Conn) (there bool,
 	return there, nil
 }
 
-// ourSlots are the slots of the link that were noted in the transaction that made them, each in its own database:
+// ourSlots are the slots of the link that are noted as ours, each in its own database:
 // slots have no owner, and everybody who may replicate can make one of any name.
 func (p Publisher) ourSlots(ctx context.Context) (ours []string, err error) {
 	named, err := on(ctx, p.Serving, func(conn *pgx.Conn) ([]string, error) {
@@ -93,6 +93,13 @@ func (p Publisher) ourSlots(ctx context.Context) (ours []string, err error) {
 const isMade = `(r.slot_name ~ '^(` + nameForward + `|` + nameBack + `)_' and r.confirmed_flush_lsn is null
 	and exists (select from pg_stat_activity a where a.pid = r.active_pid and a.usename = current_user))`
 
+// isNoted says of a replication slot r that it is noted in its database as ours, and isIntended that it is only noted
+// that it was to be made: then it is ours as long as nobody reads it.
+const (
+	isNoted    = `exists (select from toban_sides.slot s where s.name = r.slot_name and s.lsn > '0/0')`
+	isIntended = `not r.active and exists (select from toban_sides.slot s where s.name = r.slot_name and s.lsn = '0/0')`
+)
+
 // notedSlots are the slots of a database that are noted there as ours, or are being made. In a schema of somebody else
 // nothing is noted.
 func notedSlots(ctx context.Context, conn *pgx.Conn) ([]string, error) {
@@ -103,7 +110,7 @@ func notedSlots(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	}
 	return sql.Column[string](ctx, conn, "look for what is noted of slots", `select r.slot_name::text
 		from pg_replication_slots r where r.database = current_database() and r.plugin = 'pgoutput' and not r.temporary
-		and (`+isMade+` or exists (select from toban_sides.slot where name = r.slot_name))`)
+		and (`+isMade+` or `+isNoted+` or `+isIntended+`)`)
 }
 
 // mustOwn is an error where the schema is somebody else's, or not there, so that somebody else could make it. From then

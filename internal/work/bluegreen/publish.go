@@ -206,8 +206,9 @@ func (p Publisher) publish(ctx context.Context, conn *pgx.Conn, d database) erro
 		fmt.Sprintf("create publication %s for table only %s", p.Name, strings.Join(missing, ", only ")))
 }
 
-// makeSlot makes the slot of a database, if it is not there, and returns where it starts. It is noted in the
-// transaction that makes it: one that is not was made by somebody else, who may read it, and move it on.
+// makeSlot makes the slot of a database, if it is not there, and returns where it starts. One that is not noted was
+// made by somebody else, who may read it, and move it on; one that was intended and is not noted was made by a Pod that
+// was cut off then, is read by nobody, and is made anew.
 func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, patience time.Duration) (wal.LSN, error) {
 	major, err := majorOf(ctx, conn)
 	if err != nil {
@@ -220,11 +221,14 @@ func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, pat
 	if err := mustOwn(ctx, conn); err != nil {
 		return 0, err
 	}
+	if err := dropIntended(ctx, conn, p.slot(d)); err != nil {
+		return 0, err
+	}
 	var start string
 	var noted bool
-	err = conn.QueryRow(ctx, `select confirmed_flush_lsn::text, exists (select from toban_sides.slot
-		where name = slot_name) and plugin = 'pgoutput' and database = current_database() and not temporary
-		from pg_replication_slots where slot_name = $1`, p.slot(d)).Scan(&start, &noted)
+	err = conn.QueryRow(ctx, `select r.confirmed_flush_lsn::text, `+isNoted+` and plugin = 'pgoutput'
+		and database = current_database() and not temporary
+		from pg_replication_slots r where slot_name = $1`, p.slot(d)).Scan(&start, &noted)
 	if err == nil && !noted {
 		return 0, InTheWay{bluegreen.NameTaken, fmt.Sprintf("there is a replication slot %s that is not Toban's. Stop "+
 			"who reads it, and drop it (pg_drop_replication_slot)", p.slot(d))}
@@ -248,20 +252,37 @@ func (p Publisher) makeSlot(ctx context.Context, conn *pgx.Conn, d database, pat
 	return wal.ParseLSN(start)
 }
 
+// dropIntended drops the slot of a name if it was intended, is not noted, and is read by nobody.
+func dropIntended(ctx context.Context, conn *pgx.Conn, name string) error {
+	_, err := conn.Exec(ctx, `select pg_drop_replication_slot(slot_name) from pg_replication_slots r
+		where slot_name = $1 and plugin = 'pgoutput' and database = current_database() and not temporary and `+
+		isIntended, name)
+	if err != nil {
+		return fmt.Errorf("drop a slot that was not noted: %w", err)
+	}
+	return nil
+}
+
 // makeNotedSlot makes a slot, and notes it in the same transaction. PostgreSQL makes none where the transaction has
 // written before, and by two statements: what it decodes while it makes one, where others change a schema, leaves the
 // statement with the resource owner of the transaction (pg_create_logical_replication_slot of 17 and 18, which does not
 // restore it as pg_logical_slot_get_changes does). An INSERT that has the slot as its source fails then, and the slot
 // is there without a note. A note may be left of one that was lost.
+//
+// The slot is on disk before the note is: whoever is cut off between leaves one. So that it is meant is committed
+// before, as a note without a position.
 func makeNotedSlot(ctx context.Context, conn *pgx.Conn, name, options string) (start string, err error) {
+	const note = `insert into toban_sides.slot values ($1, $2) on conflict (name) do update set lsn = excluded.lsn`
+	if _, err := conn.Exec(ctx, note, name, "0/0"); err != nil {
+		return "", fmt.Errorf("note that a slot is to be made: %w", err)
+	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		made := fmt.Sprintf("select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput'%s)",
 			sql.Literal(name), options)
 		if err := tx.QueryRow(ctx, made).Scan(&start); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `insert into toban_sides.slot values ($1, $2)
-			on conflict (name) do update set lsn = excluded.lsn`, name, start)
+		_, err := tx.Exec(ctx, note, name, start)
 		return err
 	})
 	return start, err

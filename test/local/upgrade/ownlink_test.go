@@ -107,6 +107,58 @@ func TestASlotThatIsBeingMadeIsOurs(t *testing.T) {
 	}
 }
 
+// A Pod may be killed when its slot is on disk, and not noted yet: the next one makes it anew, and no person has to.
+func TestASlotThatWasNotNotedIsOurs(t *testing.T) {
+	s := newBlue(t, 17)
+	blue := s.blue.side("blue")
+	publisher := bluegreen.Forward(blue, bluegreen.Side{}, "test").Publisher()
+	s.publish()
+	must(t, publisher.Remove(s.ctx))
+	slot := "toban_to_green_" + s.blue.ask("shop", "select oid from pg_database where datname = current_database()")
+	s.blue.do("shop", "delete from toban_sides.slot")
+	former := s.session("shop", "begin", "select txid_current()")
+	making, stop := context.WithCancel(s.ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := publisher.Publish(making, deadline)
+		ended <- err
+	}()
+	is := func(that string) func() bool {
+		return func() bool {
+			return s.blue.ask("shop", "select count(*) from pg_replication_slots where slot_name = '"+slot+"' and "+
+				that) == "1"
+		}
+	}
+	s.until("the slot waits for a transaction", is("confirmed_flush_lsn is null"))
+	holding := s.session("shop", "begin", "lock toban_sides.slot in share mode")
+	_, err := former.Exec(s.ctx, "commit")
+	must(t, err)
+	s.until("the slot is made", is("confirmed_flush_lsn is not null"))
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("it is noted, though nobody could")
+	}
+	s.until("its session has ended", is("not active"))
+	_, err = holding.Exec(s.ctx, "commit")
+	must(t, err)
+
+	facts, err := bluegreen.Examine(s.ctx, blue)
+	must(t, err)
+	for _, refusal := range change.CheckCarry(facts) {
+		t.Errorf("it says %s: %v", refusal.Reason, refusal.Objects)
+	}
+	left := s.blue.ask("shop", "select confirmed_flush_lsn from pg_replication_slots where slot_name = '"+slot+"'")
+	s.publish()
+	if !is("confirmed_flush_lsn > '" + left + "'")() {
+		t.Error("the slot is the one that nobody had noted")
+	}
+	must(t, bluegreen.Cancel(s.ctx, blue))
+	if n := s.blue.ask("shop", "select count(*) from pg_replication_slots"); n != "0" {
+		t.Errorf("%s slots are left", n)
+	}
+}
+
 // While a slot is made, others change a schema: PostgreSQL 17 and 18 decode that, and leave the statement with another
 // resource owner, by which an INSERT that has the slot as its source fails, behind a slot that nobody has noted.
 func TestASlotIsMadeWhileASchemaChanges(t *testing.T) {
