@@ -20,6 +20,9 @@ type CarryFacts struct {
 	// Templates are databases that are templates, and Closed those that let nobody in: neither is followed. InTemplate
 	// is what has rows in template1, which alone may be a template.
 	Templates, Closed, InTemplate []string
+	// Unnoticed is what switches event triggers off for everybody, for a role or in a database: then no change of the
+	// schema is noted.
+	Unnoticed []string
 	// FreeSlots is how many more slots the server may have.
 	FreeSlots int
 	// Limits are those of the server by the parameters that set them: of Rooms, as many as its version knows.
@@ -48,6 +51,8 @@ type CarryDatabase struct {
 	LargeObjects int64
 	// Taken says that the schema or a publication with Toban's name is somebody else's.
 	Taken bool
+	// Disabled are the event triggers of a link that are missing, or not enabled always.
+	Disabled []string
 	// NoLanguage says that the language plpgsql was dropped.
 	NoLanguage bool
 }
@@ -66,6 +71,7 @@ const (
 	Subscriptions        = "Subscriptions"
 	ReplicationOrigins   = "ReplicationOrigins"
 	OwnState             = "OwnState"
+	EventTriggersOff     = "EventTriggersOff"
 	LanguageMissing      = "LanguageMissing"
 	TemplateDatabases    = "TemplateDatabases"
 	TemplateRows         = "TemplateRows"
@@ -112,6 +118,11 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 	refuse(NameTaken, f.pick(func(d CarryDatabase) []string { return d.name(d.Taken, d.Name) }),
 		"A schema has the name toban_sides, or a publication the name toban_to_green or toban_to_blue, and is not "+
 			"Toban's. Rename it (ALTER … RENAME TO)")
+	refuse(EventTriggersOff, append(slices.Clone(f.Unnoticed),
+		f.each(func(d CarryDatabase) []string { return d.Disabled })...),
+		"Changes of the schema are noticed by event triggers, which are switched off. Take that back "+
+			"(event_triggers in spec.postgresql.parameters, ALTER ROLE … or ALTER DATABASE … RESET event_triggers, "+
+			"ALTER EVENT TRIGGER … ENABLE ALWAYS)")
 	refuse(LanguageMissing, f.pick(func(d CarryDatabase) []string { return d.name(d.NoLanguage, d.Name) }),
 		"What notes changes of the schema is written in plpgsql, which was dropped. CREATE EXTENSION plpgsql")
 	if missing := len(f.Databases) - f.FreeSlots; missing > 0 {

@@ -49,7 +49,11 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 			"postgres: pg_cron"},
 		"any other extension": {func(f *CarryFacts) { f.Databases[0].Extensions = []string{"hstore"} }, "", ""},
 		"a taken name":        {func(f *CarryFacts) { f.Databases[1].Taken = true }, NameTaken, "shop"},
-		"no plpgsql":          {func(f *CarryFacts) { f.Databases[1].NoLanguage = true }, LanguageMissing, "shop"},
+		"no event triggers": {func(f *CarryFacts) { f.Unnoticed = []string{"the role app"} }, EventTriggersOff,
+			"the role app"},
+		"an event trigger that is disabled": {func(f *CarryFacts) { f.Databases[1].Disabled = []string{"e"} },
+			EventTriggersOff, "shop: e"},
+		"no plpgsql": {func(f *CarryFacts) { f.Databases[1].NoLanguage = true }, LanguageMissing, "shop"},
 		"as many workers as are needed": {func(f *CarryFacts) {
 			f.Limits = map[string]int{"max_logical_replication_workers": 2, "max_worker_processes": 3}
 		}, "", ""},

@@ -51,6 +51,16 @@ const (
 		'background writer', 'checkpointer', 'client backend', 'io worker', 'logger', 'not initialized',
 		'slotsync worker', 'standalone backend', 'startup', 'walreceiver', 'walsender', 'walsummarizer', 'walwriter')
 		order by 1`
+	// The session that asks has a value of its own. Toban's roles have no event triggers, and change no schema.
+	queryUnnoticed = `select 'event_triggers in the configuration' from (
+			select setting, row_number() over (order by seqno desc) as n from pg_file_settings
+			where name = 'event_triggers' and applied) as last where n = 1 and not setting::bool
+		union all select format('event_triggers of %s in %s', coalesce('the role ' || r.rolname, 'all roles'),
+			coalesce('the database ' || d.datname, 'all databases'))
+		from pg_db_role_setting s left join pg_roles r on r.oid = s.setrole
+		left join pg_database d on d.oid = s.setdatabase cross join unnest(s.setconfig) as c
+		where coalesce(r.rolname, '') not in ` + ownRoles + ` and case split_part(c, '=', 1)
+			when 'event_triggers' then not split_part(c, '=', 2)::bool else false end order by 1`
 	// A link that is there has its slots already.
 	queryFree = `select current_setting('max_replication_slots')::int
 		- (select count(*)::int from pg_replication_slots where slot_name !~ '^toban_to_(green|blue)_')`
@@ -117,6 +127,9 @@ const (
 	querySubscriptions = `select subname::text from pg_subscription s join pg_database d on d.oid = s.subdbid
 		where d.datname = current_database() and not (subname in ('` + nameForward + `', '` + nameBack + `')
 		and ` + ourSubscription + `) order by 1`
+	queryDisabled = `select wanted from unnest(array['toban_sides_end', 'toban_sides_drop']) as wanted
+		where exists (select from pg_namespace n where n.nspname = '` + schema + `' and ` + isMarked + `)
+		and not exists (select from pg_event_trigger where evtname = wanted and evtenabled = 'A') order by 1`
 	queryExtensions = `select extname::text from pg_extension order by 1`
 	queryLarge      = `select count(*) from pg_largeobject_metadata`
 )
@@ -129,11 +142,13 @@ const queryRows = `select format('%I.%I', n.nspname, c.relname)
 		where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
 	union all select 'large objects' where exists (select from pg_largeobject_metadata) order by 1`
 
+// isMarked says of a schema n that it is that of an upgrade.
+const isMarked = `(` + isOwn + ` and coalesce(obj_description(n.oid, 'pg_namespace'), '') ~ '^` + markPrefix + `')`
+
 // queryTaken says that the schema is not that of an upgrade, or a publication not that of a link, and that the language
 // of the notes is not there.
 const queryTaken = `select ` + foreignPublication + ` or exists (select from pg_namespace n
-	where n.nspname = '` + schema + `' and (not ` + isOwn + `
-	or coalesce(obj_description(n.oid, 'pg_namespace'), '') !~ '^` + markPrefix + `')),
+	where n.nspname = '` + schema + `' and not ` + isMarked + `),
 	not exists (select from pg_language where lanname = 'plpgsql')`
 
 // Examine finds out what there is on a side that is not carried.
@@ -150,7 +165,8 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 		into  *[]string
 		query string
 	}{{&f.Prepared, queryPrepared}, {&f.Slots, querySlots}, {&f.Origins, queryOrigins},
-		{&f.Templates, queryTemplates}, {&f.Closed, queryClosed}, {&f.Workers, queryWorkers}} {
+		{&f.Templates, queryTemplates}, {&f.Closed, queryClosed}, {&f.Workers, queryWorkers},
+		{&f.Unnoticed, queryUnnoticed}} {
 		*q.into, err = sql.Column[string](ctx, conn, "look for what is not carried", q.query)
 		if err != nil {
 			return f, err
@@ -252,7 +268,7 @@ func examine(ctx context.Context, conn *pgx.Conn, name string) (bluegreen.CarryD
 		{&d.NoIdentity, queryNoIdentity, nil}, {&d.Incomparable, queryIncomparable, []any{incomparable}},
 		{&d.Generated, queryGenerated, nil}, {&d.Numbers, queryNumbers, nil}, {&d.Unlogged, queryUnlogged, nil},
 		{&d.Forced, queryForced, nil},
-		{&d.Always, queryAlways, nil},
+		{&d.Always, queryAlways, nil}, {&d.Disabled, queryDisabled, nil},
 		{&d.Subscriptions, querySubscriptions, nil}, {&d.Extensions, queryExtensions, nil},
 	} {
 		var err error
