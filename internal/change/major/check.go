@@ -12,8 +12,9 @@ type Facts struct {
 	From, To  int
 	Databases []DatabaseFacts
 	// Prepared are prepared transactions, Slots logical replication slots, Roles those of users that begin with pg_,
-	// Outside tablespaces that are not on the volume.
-	Prepared, Slots, Roles, Outside []string
+	// Outside tablespaces that are not on the volume. Lost is what users have changed of PostgreSQL's own tablespaces
+	// and roles.
+	Prepared, Slots, Roles, Outside, Lost []string
 	// Extensions are those that the new image has, with their versions, Scripts the versions of their scripts, as "1.0"
 	// or "1.0--1.1". Libraries are what it has for the server to load, Locales those of its C library, and Former those
 	// of the old image.
@@ -50,6 +51,8 @@ type DatabaseFacts struct {
 	Options []string
 	// System are objects of users in PostgreSQL's own schemas.
 	System []string
+	// Lost are rights in the information schema that users have changed.
+	Lost []string
 }
 
 // Finding is something that is in the way of an upgrade, or is to be known before it.
@@ -67,6 +70,7 @@ const (
 	ReferenceColumns     = "ReferenceColumns"
 	ColumnOptions        = "ColumnOptions"
 	SystemSchemas        = "SystemSchemas"
+	SystemRights         = "SystemRights"
 	ExtensionMissing     = "ExtensionMissing"
 	ExtensionOlder       = "ExtensionOlder"
 	LibraryMissing       = "LibraryMissing"
@@ -117,6 +121,10 @@ func Check(f Facts) (refusals, warnings []Finding) {
 	refuse(SystemSchemas, f.each(func(d DatabaseFacts) []string { return d.System }),
 		"Objects of users are in the schemas pg_catalog or information_schema, of which an upgrade takes over "+
 			"nothing, and no rows. Move them into another schema (ALTER … SET SCHEMA), or drop them")
+	refuse(SystemRights, append(slices.Clone(f.Lost), f.each(func(d DatabaseFacts) []string { return d.Lost })...),
+		"An upgrade loses rights to, and options of, PostgreSQL's own tablespaces, memberships of its roles in each "+
+			"other, and rights in the schema information_schema. Take them back (REVOKE, ALTER TABLESPACE … RESET), "+
+			"and give them again afterwards")
 	refuse(ExtensionMissing, f.each(f.missing), "The new image lacks extensions. Drop them (DROP EXTENSION), or take "+
 		"an image that has them")
 	refuse(ExtensionOlder, f.each(f.of(isUnknown)), "The new image has older versions of extensions, and does not "+

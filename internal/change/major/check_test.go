@@ -59,6 +59,14 @@ func TestCheck(t *testing.T) {
 			shop(func(d *DatabaseFacts) { d.System = []string{"table information_schema.t"} }),
 			[]string{SystemSchemas}, nil, "shop: table information_schema.t",
 		},
+		"a membership that would be lost": {
+			func(f *Facts) { f.Lost = []string{"membership of pg_monitor in pg_signal_backend"} },
+			[]string{SystemRights}, nil, "membership of pg_monitor in pg_signal_backend",
+		},
+		"a right that would be lost": {
+			shop(func(d *DatabaseFacts) { d.Lost = []string{"rights to information_schema.tables"} }),
+			[]string{SystemRights}, nil, "shop: rights to information_schema.tables",
+		},
 		"an extension that is missing": {
 			func(f *Facts) { delete(f.Extensions, "hstore") }, []string{ExtensionMissing}, nil, "shop: hstore",
 		},

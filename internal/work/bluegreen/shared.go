@@ -6,8 +6,10 @@ func rightsTo(acl, sort, owner string) string {
 		`))) a where a.grantee = 0 or pg_get_userbyid(a.grantee) not in ` + ownRoles + ` order by 1)`
 }
 
-// notTobans says of an object of a catalog with words about shared ones that it is none of Toban's roles.
-const notTobans = `not (classoid = 'pg_authid'::regclass and pg_get_userbyid(objoid) in ` + ownRoles + `)`
+// notTobans says of an object i of a catalog with words about shared ones that it is none of Toban's roles, and none of
+// PostgreSQL's own of which an upgrade brings no words along.
+const notTobans = `not (classoid = 'pg_authid'::regclass and pg_get_userbyid(objoid) in ` + ownRoles + `)
+	and not (objoid < 16384 and (i.identity ~ '^pg_' or i.identity = 'template0'))`
 
 // queryShared is what a server has besides what is in its databases, by names, each with a hash of what it is. Of
 // memberships those are left out that PostgreSQL has itself. The version of a database's collation is each side's own.

@@ -21,6 +21,13 @@ const (
 	queryRoles   = `select rolname::text from pg_roles where rolname ~ '^pg_' and oid >= 16384 order by 1`
 	queryOutside = `select spcname || ': ' || pg_tablespace_location(oid) from pg_tablespace
 		where oid >= 16384 and not starts_with(pg_tablespace_location(oid), $1 || '/') order by 1`
+	// pg_dumpall leaves out what begins with pg_. Every version makes these memberships itself.
+	queryLost = `select format('tablespace %s', spcname) from pg_tablespace
+			where spcname ~ '^pg_' and (spcacl is not null or spcoptions is not null)
+		union all select format('membership of %s in %s', m.rolname, r.rolname) from pg_auth_members a
+			join pg_roles r on r.oid = a.roleid join pg_roles m on m.oid = a.member
+			where r.rolname ~ '^pg_' and m.rolname ~ '^pg_' and not (m.rolname = 'pg_monitor'
+			and r.rolname in ('pg_read_all_settings', 'pg_read_all_stats', 'pg_stat_scan_tables')) order by 1`
 	queryDatabases = `select datname::text, datconnlimit = -2, not datallowconn, datlocprovider::text, datcollate,
 		datctype, pg_database_size(oid) from pg_database order by 1`
 )
@@ -58,11 +65,31 @@ const (
 			union all select 'pg_operator'::regclass, oid, oprnamespace from pg_operator
 			union all select 'pg_collation'::regclass, oid, collnamespace from pg_collation
 			union all select 'pg_ts_config'::regclass, oid, cfgnamespace from pg_ts_config
-			union all select 'pg_ts_dict'::regclass, oid, dictnamespace from pg_ts_dict) o
+			union all select 'pg_ts_dict'::regclass, oid, dictnamespace from pg_ts_dict
+			union all select 'pg_ts_parser'::regclass, oid, prsnamespace from pg_ts_parser
+			union all select 'pg_ts_template'::regclass, oid, tmplnamespace from pg_ts_template
+			union all select 'pg_conversion'::regclass, oid, connamespace from pg_conversion
+			union all select 'pg_opclass'::regclass, oid, opcnamespace from pg_opclass
+			union all select 'pg_opfamily'::regclass, oid, opfnamespace from pg_opfamily
+			union all select 'pg_statistic_ext'::regclass, oid, stxnamespace from pg_statistic_ext) o
 		cross join lateral pg_identify_object(o.class, o.oid, 0) i
-		where o.oid >= 16384 and o.schema in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+		where o.oid >= 16384 and o.schema in ('pg_catalog'::regnamespace, to_regnamespace('information_schema'))
 		and not exists (select from pg_depend d where d.classid = o.class and d.objid = o.oid
 			and d.deptype in ('e', 'i')) order by 1`
+	// pg_dump leaves out all that is said about what is in it. initdb gives everybody SELECT or USAGE, and nothing more.
+	queryLostRights = `select format('rights to %s', o.name) from (
+			select oid::regclass::text as name, relacl as acl, relowner as owner, 'SELECT' as given, relnamespace
+				from pg_class
+			union all select 'the schema information_schema', nspacl, nspowner, 'USAGE', oid from pg_namespace
+			union all select attrelid::regclass || ' (' || quote_ident(attname) || ')', attacl, relowner, '',
+				relnamespace from pg_attribute join pg_class c on c.oid = attrelid
+			union all select oid::regprocedure::text, proacl, proowner, '', pronamespace from pg_proc
+			union all select oid::regtype::text, typacl, typowner, '', typnamespace from pg_type
+		) as o (name, acl, owner, given, schema)
+		where o.schema = to_regnamespace('information_schema') and o.acl is not null and (o.given = ''
+			or exists (select from aclexplode(o.acl) a where a.grantee not in (0, o.owner)
+				or a.grantee = 0 and a.privilege_type <> o.given)
+			or not exists (select from aclexplode(o.acl) a where a.grantee = 0)) order by 1`
 	// Relations with numbers below 16384 are those that initdb makes. pg_upgrade takes the file of pg_largeobject over
 	// as it is; the rest of these the new version writes anew.
 	queryRelations = `select count(*), coalesce(sum(pg_total_relation_size(oid)) filter (where relkind in ('r', 'm')
@@ -86,7 +113,7 @@ func (c *upgradeCheck) ask(ctx context.Context) error {
 		args  []any
 	}{
 		{&c.facts.Prepared, queryPrepared, nil}, {&c.facts.Slots, querySlots, nil}, {&c.facts.Roles, queryRoles, nil},
-		{&c.facts.Outside, queryOutside, []any{c.options.Volume}},
+		{&c.facts.Outside, queryOutside, []any{c.options.Volume}}, {&c.facts.Lost, queryLost, nil},
 	} {
 		if *q.into, err = names(ctx, conn, q.query, q.args...); err != nil {
 			return err
@@ -137,17 +164,16 @@ func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *major.D
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if d.Libraries, err = names(ctx, conn, queryLibraries); err != nil {
-		return err
-	}
-	if d.References, err = names(ctx, conn, queryReferences); err != nil {
-		return err
-	}
-	if d.Options, err = names(ctx, conn, queryOptions); err != nil {
-		return err
-	}
-	if d.System, err = names(ctx, conn, querySystem); err != nil {
-		return err
+	for _, q := range []struct {
+		into  *[]string
+		query string
+	}{
+		{&d.Libraries, queryLibraries}, {&d.References, queryReferences}, {&d.Options, queryOptions},
+		{&d.System, querySystem}, {&d.Lost, queryLostRights},
+	} {
+		if *q.into, err = names(ctx, conn, q.query); err != nil {
+			return err
+		}
 	}
 	rows := sql.Ask(ctx, conn, queryExtensions)
 	d.Extensions = map[string]string{}

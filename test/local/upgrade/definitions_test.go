@@ -79,6 +79,10 @@ grant create on schema public to app;
 create table more.left_behind (n int primary key);
 alter table more.left_behind owner to leaver;
 comment on role app is 'the application';
+comment on role pg_monitor is 'who looks';
+comment on tablespace pg_default is 'the disk';
+comment on database template0 is 'never used';
+comment on database postgres is 'for administrators';
 comment on database shop is 'the shop'`
 
 // temporary are objects of a session that has not ended. They are in no copy that pg_upgrade has moved.

@@ -232,6 +232,14 @@ func TestCheck(t *testing.T) {
 create table refers (id int, what regproc);
 create table information_schema.mine (id int primary key);
 create function pg_catalog.mine() returns int language sql as 'select 1';
+create conversion pg_catalog.mine for 'LATIN1' to 'UTF8' from iso8859_1_to_utf8;
+create statistics information_schema.mine on id, item from orders;
+grant pg_signal_backend to pg_monitor;
+alter tablespace pg_default set (random_page_cost = 1.1);
+grant insert on information_schema.tables to app;
+revoke select on information_schema.views from public;
+grant execute on function information_schema._pg_expandarray(anyarray) to app;
+revoke usage on schema information_schema from public;
 set allow_system_table_mods = on;
 update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::regclass and attname = 'id'`)
 	// Before the transaction: a slot waits for all that have begun.
@@ -245,16 +253,22 @@ update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::r
 	}
 	for _, want := range []string{
 		"PreparedTransactions", "LogicalSlots", "ReferenceColumns", "ColumnOptions", "SystemSchemas",
-		"ExtensionMissing", "TrialFailed",
+		"SystemRights", "ExtensionMissing", "TrialFailed",
 	} {
 		if !slices.Contains(reasons, want) {
 			t.Errorf("it does not say %s: %v", want, reasons)
 		}
 	}
-	if i := slices.Index(reasons, "SystemSchemas"); i >= 0 {
-		want := []string{"shop: function pg_catalog.mine()", "shop: table information_schema.mine"}
-		if got := r.Refusals[i].Objects; !slices.Equal(got, want) {
-			t.Errorf("in PostgreSQL's own schemas are %q", got)
+	for reason, want := range map[string][]string{
+		"SystemSchemas": {"shop: conversion pg_catalog.mine", "shop: function pg_catalog.mine()",
+			"shop: statistics object information_schema.mine", "shop: table information_schema.mine"},
+		"SystemRights": {"membership of pg_monitor in pg_signal_backend", "tablespace pg_default",
+			"shop: rights to information_schema._pg_expandarray(anyarray)",
+			"shop: rights to information_schema.tables", "shop: rights to information_schema.views",
+			"shop: rights to the schema information_schema"},
+	} {
+		if i := slices.Index(reasons, reason); i >= 0 && !slices.Equal(r.Refusals[i].Objects, want) {
+			t.Errorf("%s is said of %q, want %q", reason, r.Refusals[i].Objects, want)
 		}
 	}
 }
