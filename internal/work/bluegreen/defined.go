@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/pause"
 	"toban.dev/internal/postgres/sql"
 )
 
@@ -101,17 +103,21 @@ func isTemplate(ctx context.Context, side Side) (bool, error) {
 func (l Link) definitionsDiffer(ctx context.Context, look looks, serving, following *pgx.Conn) (differ []string,
 	err error,
 ) {
-	here, there, err := both(func() (map[string]string, error) { return sums(ctx, serving, look) },
-		func() (map[string]string, error) { return sums(ctx, following, look) })
+	parts, err := partsOf(ctx, serving)
+	if err != nil {
+		return nil, err
+	}
+	here, there, err := both(func() (map[string]string, error) { return sums(ctx, serving, look, parts) },
+		func() (map[string]string, error) { return sums(ctx, following, look, parts) })
 	if err != nil {
 		return nil, err
 	}
 	for _, sort := range unlike(here, there) {
-		one, err := named(ctx, serving, look, sort)
+		one, err := named(ctx, serving, look, sort, parts)
 		if err != nil {
 			return nil, err
 		}
-		other, err := named(ctx, following, look, sort)
+		other, err := named(ctx, following, look, sort, parts)
 		if err != nil {
 			return nil, err
 		}
@@ -150,41 +156,86 @@ func unlike(one, other map[string]string) (names []string) {
 	return names
 }
 
-// sums are those of what all objects of a database are, by sorts, in whatever order they come.
-func sums(ctx context.Context, conn *pgx.Conn, look looks) (map[string]string, error) {
-	var queries []string
-	for _, d := range look.definitions() {
-		queries = append(queries, fmt.Sprintf("select %s as sort, name, text from (%s) d", sql.Literal(d.sort),
-			d.query))
-	}
+// sums are those of what all objects of a database are, by sorts, in whatever order they come. What locks is asked in
+// parts.
+func sums(ctx context.Context, conn *pgx.Conn, look looks, parts int) (map[string]string, error) {
 	// Sixty bits of a hash each, which no version writes otherwise.
-	return pairs(ctx, conn, fmt.Sprintf(`select sort, count(*) || ' ' || sum(('x' || left(md5(coalesce(name, '')
-		|| ' ' || coalesce(text, '')), 15))::bit(60)::bigint) from (%s) d group by sort`,
-		strings.Join(queries, " union all ")))
+	const sum = `select sort, count(*) || ' ' || sum(('x' || left(md5(coalesce(name, '') || ' ' ||
+		coalesce(text, '')), 15))::bit(60)::bigint) from (%s) d where %s group by sort`
+	var queries []string
+	all := map[string]string{}
+	for _, d := range look.definitions() {
+		query := fmt.Sprintf("select %s as sort, name, text from (%s) d", sql.Literal(d.sort), d.query)
+		if !slices.Contains(locking, d.sort) {
+			queries = append(queries, query)
+			continue
+		}
+		for part := range parts {
+			found, err := pairs(ctx, conn, fmt.Sprintf(sum, query, ofPart(parts, part)))
+			if err != nil {
+				return nil, err
+			}
+			all[d.sort] += found[d.sort] + ";"
+		}
+	}
+	found, err := pairs(ctx, conn, fmt.Sprintf(sum, strings.Join(queries, " union all "), "true"))
+	maps.Copy(all, found)
+	return all, err
 }
 
 // named are the objects of one sort, each with a hash of what it is.
-func named(ctx context.Context, conn *pgx.Conn, look looks, sort string) (map[string]string, error) {
+func named(ctx context.Context, conn *pgx.Conn, look looks, sort string, parts int) (map[string]string, error) {
 	all := map[string]string{}
+	if !slices.Contains(locking, sort) {
+		parts = 1
+	}
 	for _, d := range look.definitions() {
 		if d.sort != sort {
 			continue
 		}
-		found, err := pairs(ctx, conn,
-			"select name, md5(coalesce(text, '')) from ("+d.query+") d where name is not null")
-		if err != nil {
-			return nil, err
+		for part := range parts {
+			found, err := pairs(ctx, conn, "select name, md5(coalesce(text, '')) from ("+d.query+
+				") d where name is not null and "+ofPart(parts, part))
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(all, found)
 		}
-		maps.Copy(all, found)
 	}
 	return all, nil
 }
 
-// pairs are those that a query returns.
+// partOf is about how many objects are in one part of what locks.
+const partOf = 200
+
+// partsOf is in how many parts a database is asked for what locks: as many on both sides, by what one of them has.
+func partsOf(ctx context.Context, conn *pgx.Conn) (int, error) {
+	return sql.Value[int](ctx, conn, "count what is defined", fmt.Sprintf(`select 1 + (greatest((select count(*)
+		from pg_rewrite where oid >= 16384), (select count(*) from pg_proc where oid >= 16384)) / %d)::int`, partOf))
+}
+
+// ofPart says of an object that it is in one of some parts. Its name, unlike its number, is the same on both sides.
+func ofPart(parts, part int) string {
+	return fmt.Sprintf("abs(hashtext(coalesce(name, ''))::bigint) %% %d = %d", parts, part)
+}
+
+// pairs are those that a query returns. Where somebody holds a lock for longer, it lets others go on, and asks again.
 func pairs(ctx context.Context, conn *pgx.Conn, query string) (map[string]string, error) {
-	if err := do(ctx, conn, "compile no query", "set jit = off"); err != nil {
+	if err := do(ctx, conn, "compile no query, and hold nobody up", "set jit = off",
+		fmt.Sprintf("set lock_timeout = %d", lockTimeout.Milliseconds())); err != nil {
 		return nil, err
 	}
+	const lockNotAvailable = "55P03"
+	for until := time.Now().Add(comparePatience); ; {
+		all, err := pairsOnce(ctx, conn, query)
+		if sql.Code(err) != lockNotAvailable || !time.Now().Before(until) || !pause.For(ctx, lockTimeout) {
+			return all, err
+		}
+	}
+}
+
+// pairsOnce is pairs, but for those who hold a lock.
+func pairsOnce(ctx context.Context, conn *pgx.Conn, query string) (map[string]string, error) {
 	all := map[string]string{}
 	var name, value string
 	_, err := pgx.ForEachRow(sql.Ask(ctx, conn, query), []any{&name, &value}, func() error {

@@ -9,6 +9,10 @@ import (
 // is as text.
 type definition struct{ sort, query string }
 
+// locking are the sorts of which PostgreSQL locks the relations that an object is about, when it writes what that is,
+// until the transaction ends: those of all views at once would be more locks than there may be, and hold clients up.
+var locking = []string{"rule", "function"}
+
 // looks says what can be compared of two servers, which goes by their versions.
 type looks struct {
 	// alike says that both are of one major version: only then is an expression, as that of a view, a default or a

@@ -27,6 +27,8 @@ create type more.pair as (n int, text text);
 create type more.span as range (subtype = float8);
 create domain more.positive as int check (value > 0) not null default 3;
 create view more.v with (security_barrier) as select id, n + 1 as m from app.orders where n in (1, 2);
+create view more.held as select 1 as one;
+create view more.later as select one from app.orders, more.held;
 create rule ignored as on delete to more.v do instead nothing;
 create function more.f(a int, b text default 'x') returns int language plpgsql set search_path = more stable
 	as 'begin return 1; end';
@@ -178,7 +180,8 @@ func TestWhatNobodyHasNotedStopsTheChange(t *testing.T) {
 			must(t, s.forward.CatchUp(s.ctx))
 			must(t, s.forward.Look(s.ctx))
 			s.hiddenChangesAreFound(hiddenChanges)
-			if major == 17 { // else the view is written in another way
+			if major == 17 { // else nothing is written for a view, or in another way
+				s.looksWithoutHoldingUp()
 				s.hiddenChangesAreFound([]hidden{{"shop", unnoticed + "create or replace view more.v with " +
 					"(security_barrier) as select id, n + 2 as m from app.orders where n in (1, 2)", unnoticed +
 					"create or replace view more.v with (security_barrier) as select id, n + 1 as m from app.orders " +
@@ -188,6 +191,23 @@ func TestWhatNobodyHasNotedStopsTheChange(t *testing.T) {
 				"set event_triggers = on;\ndrop owned by leaver", "", bluegreen.SchemaChanged, "DROP OWNED by a role"}})
 		})
 	}
+}
+
+// looksWithoutHoldingUp has a client hold what a view reads last, and another one want a table that it reads first: it
+// gets that, though what is looked at waits.
+func (s *sides) looksWithoutHoldingUp() {
+	s.Helper()
+	holds := s.session("shop", "begin", "lock table more.held in access exclusive mode")
+	looked := make(chan error, 1)
+	go func() { looked <- s.forward.Look(s.ctx) }()
+	s.until("it waits for the client", func() bool {
+		return s.blue.ask("shop", "select count(*) from pg_locks where relation = 'more.held'::regclass "+
+			"and not granted") == "1"
+	})
+	s.blue.do("shop", "set lock_timeout = '5s';\nbegin; lock table app.orders in access exclusive mode; commit")
+	_, err := holds.Exec(s.ctx, "commit")
+	must(s, err)
+	must(s, <-looked)
 }
 
 func (s *sides) hiddenChangesAreFound(all []hidden) {
