@@ -121,7 +121,11 @@ func (l Link) definitionsDiffer(ctx context.Context, look looks, serving, follow
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range unlike(one, other) {
+		names := unlike(one, other)
+		if len(names) == 0 { // several may have one name, or somebody has changed it meanwhile
+			differ = append(differ, fmt.Sprintf("%s: %s (it is not known which)", serving.Config().Database, sort))
+		}
+		for _, name := range names {
 			differ = append(differ, fmt.Sprintf("%s: %s %s%s", serving.Config().Database, sort, name,
 				l.where(one[name], other[name])))
 		}

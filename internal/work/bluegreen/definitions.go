@@ -57,9 +57,10 @@ func (l looks) rights(acl, sort, owner string) string {
 		oneRight, acl, sort, owner, l.counted())
 }
 
-// oneRight is one right of aclexplode a.
+// oneRight is one right of aclexplode a. Both sides sort alike, whatever the libraries of their images do.
 const oneRight = `format('%s %s %s %s', pg_get_userbyid(a.grantor),
-	case a.grantee when 0 then 'public' else pg_get_userbyid(a.grantee) end, a.privilege_type, a.is_grantable)`
+	case a.grantee when 0 then 'public' else pg_get_userbyid(a.grantee) end, a.privilege_type, a.is_grantable)
+	collate "C"`
 
 // counted says of a right a that it is a user's.
 func (l looks) counted() string {
@@ -96,7 +97,7 @@ var ofTable = ofUser("pg_class", "c.oid") + ` and ` + inSchema + ` and not ` + k
 const (
 	inTables = ` from pg_class c join pg_namespace n on n.oid = c.relnamespace `
 	onTable  = `format('%s on %I.%I', quote_ident(`
-	sorted   = `array(select unnest(%s) order by 1)`
+	sorted   = `array(select unnest(%s) collate "C" order by 1)`
 )
 
 // columnNames are the names of columns of a relation, by their numbers.
@@ -115,12 +116,13 @@ func (l looks) relations() []definition {
 		{"relation", `select format('%I.%I', n.nspname, c.relname) as name, row(c.relkind, c.relpersistence,
 			pg_get_userbyid(c.relowner), case c.relkind when 'S' then ` + l.rights("c.relacl", "s", "c.relowner") +
 			` else ` + l.rights("c.relacl", "r", "c.relowner") + ` end, c.relrowsecurity, c.relforcerowsecurity,
-			c.relreplident, ` + fmt.Sprintf(sorted, "c.reloptions") + `, m.amname, s.spcname,
+			c.relreplident, ` + fmt.Sprintf(sorted, "c.reloptions") + `, (select ` + fmt.Sprintf(sorted, "t.reloptions") + ` from pg_class t
+				where t.oid = c.reltoastrelid), m.amname, s.spcname,
 			c.reloftype::regtype, c.relispartition, ` + l.expression("pg_get_expr(c.relpartbound, c.oid)") + `, ` +
 			l.expression("pg_get_partkeydef(c.oid)") + `, array(select inhparent::regclass::text from pg_inherits
 				where inhrelid = c.oid order by inhseqno), (select row(seqtypid::regtype, seqstart, seqincrement,
 				seqmax, seqmin, seqcache, seqcycle)::text from pg_sequence where seqrelid = c.oid),
-			array(select refobjid::regclass || ' ' || refobjsubid from pg_depend where c.relkind = 'S'
+			array(select (refobjid::regclass || ' ' || refobjsubid) collate "C" from pg_depend where c.relkind = 'S'
 				and classid = 'pg_class'::regclass and objid = c.oid and deptype in ('a', 'i')
 				and refclassid = 'pg_class'::regclass order by 1))::text as text` + inTables + `
 			left join pg_am m on m.oid = c.relam left join pg_tablespace s on s.oid = c.reltablespace
@@ -131,7 +133,7 @@ func (l looks) relations() []definition {
 			case when not c.relispartition then x.attidentity end, x.attgenerated, x.atthasdef,
 			x.attcollation::regcollation, x.attstorage, x.attcompression, coalesce(x.attstattarget, -1),
 			x.attislocal, x.attinhcount,
-			array(select o from unnest(x.attoptions) o where not starts_with(o, 'pg_attver=') order by 1), ` +
+			array(select o collate "C" from unnest(x.attoptions) o where not starts_with(o, 'pg_attver=') order by 1), ` +
 			fmt.Sprintf(sorted, "x.attfdwoptions") + `, ` + l.rights("x.attacl", "c", "c.relowner") + `, ` +
 			l.expression("(select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = c.oid "+
 				"and adnum = x.attnum)") + `)::text as text` + inTables + `
@@ -150,7 +152,8 @@ func (l looks) ofTables() []definition {
 			i.indisreplident, s.spcname, ` + fmt.Sprintf(sorted, "x.reloptions") + `, i.indnkeyatts, ` +
 			columnNames("i.indkey", "c.oid") + `, i.indoption::text, i.indcollation::regcollation[],
 			array(select opcname from unnest(i.indclass) with ordinality as k (n, o)
-				join pg_opclass on pg_opclass.oid = k.n order by k.o), ` +
+				join pg_opclass on pg_opclass.oid = k.n order by k.o),
+			(select inhparent::regclass from pg_inherits where inhrelid = x.oid), ` +
 			l.expression("pg_get_indexdef(x.oid)") + `)::text as text` + inTables + `
 			join pg_index i on i.indrelid = c.oid join pg_class x on x.oid = i.indexrelid
 			left join pg_am m on m.oid = x.relam left join pg_tablespace s on s.oid = x.reltablespace
@@ -159,7 +162,7 @@ func (l looks) ofTables() []definition {
 			k.condeferrable, k.condeferred, k.convalidated, coalesce(to_jsonb(k) ->> 'conenforced', 'true'),
 			case when k.confrelid > 0 then k.confrelid::regclass end, k.confupdtype, k.confdeltype, k.confmatchtype,
 			k.connoinherit, ` + columnNames("k.conkey", "k.conrelid") + `, ` + columnNames("k.confkey",
-			"k.confrelid") + `, ` + l.expression("pg_get_constraintdef(k.oid)") + `)::text as text` + inTables + `
+			"k.confrelid") + `, ` + columnNames("k.confdelsetcols", "k.conrelid") + `, ` + l.expression("pg_get_constraintdef(k.oid)") + `)::text as text` + inTables + `
 			join pg_constraint k on k.conrelid = c.oid where k.contype <> 'n' and k.conparentid = 0 and ` + ofTable},
 		{"constraint", `select format('%I on %s', k.conname, k.contypid::regtype) as name, row(k.convalidated, ` +
 			l.expression("pg_get_constraintdef(k.oid)") + `)::text as text from pg_constraint k
@@ -167,7 +170,7 @@ func (l looks) ofTables() []definition {
 			where k.contypid > 0 and k.contype <> 'n' and ` + ofUser("pg_type", "k.contypid") + ` and ` + inSchema},
 		{"trigger", `select format('%I on %I.%I', t.tgname, n.nspname, c.relname) as name,
 			row(t.tgfoid::regprocedure, t.tgtype, t.tgenabled, t.tgdeferrable, t.tginitdeferred, t.tgargs,
-			t.tgoldtable, t.tgnewtable, ` + columnNames("t.tgattr", "c.oid") + `, ` +
+			t.tgoldtable, t.tgnewtable, case when t.tgconstrrelid > 0 then t.tgconstrrelid::regclass end, ` + columnNames("t.tgattr", "c.oid") + `, ` +
 			l.expression("pg_get_triggerdef(t.oid)") + `)::text as text` + inTables + `
 			join pg_trigger t on t.tgrelid = c.oid where not t.tgisinternal and ` + ofTable},
 		{"rule", `select format('%I on %I.%I', r.rulename, n.nspname, c.relname) as name, row(r.ev_type,

@@ -55,14 +55,14 @@ func (l looks) operators() []definition {
 			join pg_namespace n on n.oid = o.opcnamespace join pg_am m on m.oid = o.opcmethod
 			join pg_opfamily f on f.oid = o.opcfamily where ` + ofUser("pg_opclass", "o.oid") + ` and ` + inSchema},
 		// A user may add to a family of PostgreSQL's own.
-		{"operator of a family", `select format('%s in %I using %s', x.amopopr::regoperator, f.opfname, m.amname)
-			as name, row(x.amopstrategy, x.amoppurpose, (select opfname from pg_opfamily s
+		{"operator of a family", `select format('%s in %I.%I using %s', x.amopopr::regoperator, n.nspname, f.opfname,
+			m.amname) as name, row(x.amopstrategy, x.amoppurpose, (select opfname from pg_opfamily s
 				where s.oid = x.amopsortfamily))::text as text from pg_amop x
 			join pg_opfamily f on f.oid = x.amopfamily join pg_am m on m.oid = x.amopmethod
 			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amop", "x.oid") +
 			` and ` + noMember("pg_opfamily", "f.oid") + ` and ` + noMember("pg_operator", "x.amopopr")},
-		{"function of a family", `select format('%s %s %s in %I using %s', x.amprocnum, x.amproclefttype::regtype,
-			x.amprocrighttype::regtype, f.opfname, m.amname) as name, x.amproc::regprocedure::text as text
+		{"function of a family", `select format('%s %s %s in %I.%I using %s', x.amprocnum,
+			x.amproclefttype::regtype, x.amprocrighttype::regtype, n.nspname, f.opfname, m.amname) as name, x.amproc::regprocedure::text as text
 			from pg_amproc x join pg_opfamily f on f.oid = x.amprocfamily join pg_am m on m.oid = f.opfmethod
 			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amproc", "x.oid") +
 			` and ` + noMember("pg_opfamily", "f.oid") + ` and ` + noMember("pg_proc", "x.amproc::oid")},
@@ -76,7 +76,7 @@ func (l looks) search() []definition {
 	return []definition{
 		{"text search configuration", `select format('%I.%I', n.nspname, x.cfgname) as name,
 			row(pg_get_userbyid(x.cfgowner), (select prsname from pg_ts_parser where oid = x.cfgparser),
-			array(select format('%s %s %s', maptokentype, mapseqno, mapdict::regdictionary) from pg_ts_config_map
+			array(select format('%s %s %s', maptokentype, mapseqno, mapdict::regdictionary) collate "C" from pg_ts_config_map
 				where mapcfg = x.oid order by 1))::text as text
 			from pg_ts_config x join pg_namespace n on n.oid = x.cfgnamespace
 			where ` + ofUser("pg_ts_config", "x.oid") + ` and ` + inSchema},
@@ -125,11 +125,11 @@ func (l looks) links() []definition {
 	return []definition{
 		{"publication", `select p.pubname::text as name, row(pg_get_userbyid(p.pubowner), p.puballtables, p.pubinsert,
 			p.pubupdate, p.pubdelete, p.pubtruncate, p.pubviaroot, coalesce(to_jsonb(p) ->> 'puballsequences', 'false'),
-			array(select r.prrelid::regclass || ' ' || ` + columnNames("r.prattrs", "r.prrelid") + `::text || ' '
+			coalesce(to_jsonb(p) ->> 'pubgencols', 'n'), array(select (r.prrelid::regclass || ' ' || ` + columnNames("r.prattrs", "r.prrelid") + `::text || ' '
 				|| coalesce(to_jsonb(r) ->> 'prexcept', 'false') || ' ' || ` +
-			l.expression("coalesce(pg_get_expr(r.prqual, r.prrelid), '')") + `
+			l.expression("coalesce(pg_get_expr(r.prqual, r.prrelid), '')") + `) collate "C"
 				from pg_publication_rel r where r.prpubid = p.oid order by 1),
-			array(select s.pnnspid::regnamespace::text from pg_publication_namespace s where s.pnpubid = p.oid
+			array(select s.pnnspid::regnamespace::text collate "C" from pg_publication_namespace s where s.pnpubid = p.oid
 				order by 1))::text as text from pg_publication p where ` + notOurs},
 	}
 }
@@ -142,8 +142,8 @@ const ofTemporary = `coalesce(i.schema, '') ~ '^pg_(toast_)?temp' or i.schema is
 // words are what is said about objects: comments, labels, and rights that future objects will have; and what rights
 // PostgreSQL's own objects have, as far as somebody has changed them.
 func (l looks) words() []definition {
-	about := func(catalog, value string) string {
-		return `select i.type || ' ' || i.identity as name, ` + value + ` as text
+	about := func(catalog, more, value string) string {
+		return `select i.type || ' ' || i.identity` + more + ` as name, ` + value + ` as text
 			from ` + catalog + ` d cross join lateral pg_identify_object(d.classoid, d.objoid, d.objsubid) i
 			where (d.objoid >= 16384 or d.classoid = 'pg_namespace'::regclass
 				and d.objoid = to_regnamespace('public'))
@@ -154,9 +154,9 @@ func (l looks) words() []definition {
 	}
 	return []definition{
 		// An upgrade gives this one to each schema public, also where that was dropped and made anew without.
-		{"comment on", about("pg_description", "d.description") + ` and not (i.type = 'schema' and i.identity = 'public'
+		{"comment on", about("pg_description", "", "d.description") + ` and not (i.type = 'schema' and i.identity = 'public'
 			and d.description = 'standard public schema')`},
-		{"label of", about("pg_seclabel", "d.provider || ' ' || d.label")},
+		{"label of", about("pg_seclabel", " || ' by ' || d.provider", "d.label")},
 		{"default privileges", `select format('of %s %s for %s', quote_ident(pg_get_userbyid(x.defaclrole)),
 			coalesce('in ' || quote_ident(n.nspname), 'everywhere'), x.defaclobjtype) as name,
 			array(select ` + oneRight + ` from aclexplode(x.defaclacl) a where ` + l.counted() + ` order by 1)::text
@@ -192,12 +192,16 @@ func (l looks) own() string {
 		if c.column != "0" {
 			class = "pg_class"
 		}
+		notOf := noMember(class, c.oid)
+		if class == "pg_language" { // plpgsql belongs to an extension that each database has from the beginning
+			notOf = "true"
+		}
 		first := fmt.Sprintf("coalesce(p.initprivs, acldefault('%s', %s)%s)", c.sort, c.owner, c.more)
 		queries = append(queries, fmt.Sprintf(`select %s::text as name, array(%s union all %s order by 1)::text as text
 			from %s x left join pg_init_privs p on p.classoid = 'pg_catalog.%[9]s'::regclass and p.objoid = %[5]s
 			and p.objsubid = %[6]s where %[5]s < 16384 and %[7]s is not null
 			and %[7]s::text is distinct from p.initprivs::text and %[8]s`, c.name, only("+", c.acl, first),
-			only("-", first, c.acl), c.catalog, c.oid, c.column, c.acl, noMember(class, c.oid), class))
+			only("-", first, c.acl), c.catalog, c.oid, c.column, c.acl, notOf, class))
 	}
 	return "select name, text from (" + strings.Join(queries, " union all ") +
 		") o where text <> '{}' and name <> 'public'"

@@ -32,17 +32,17 @@ var queryShared = `
 	from pg_database d join pg_tablespace t on t.oid = d.dattablespace
 	where datallowconn and not datistemplate or datname = 'template1'
 	union all
-	select 'tablespace ' || spcname, md5(row(pg_get_userbyid(spcowner), array(select unnest(spcoptions) order by 1), ` +
+	select 'tablespace ' || spcname, md5(row(pg_get_userbyid(spcowner), array(select unnest(spcoptions) collate "C" order by 1), ` +
 	rightsTo("spcacl", "t", "spcowner") + `)::text) from pg_tablespace
 	union all
 	select format('settings of %s in %s', coalesce(r.rolname, 'all roles'), coalesce(d.datname, 'all databases')),
-		md5(array(select unnest(setconfig) order by 1)::text)
+		md5(array(select unnest(setconfig) collate "C" order by 1)::text)
 	from pg_db_role_setting s left join pg_authid r on r.oid = s.setrole
 	left join pg_database d on d.oid = s.setdatabase
 	where coalesce(r.rolname, '') not in ` + ownRoles + `
 	union all
 	select 'rights to the parameter ' || parname, md5(string_agg(` + oneRight + `, ',' order by
-		pg_get_userbyid(a.grantor), pg_get_userbyid(a.grantee), a.privilege_type))
+		pg_get_userbyid(a.grantor), pg_get_userbyid(a.grantee), a.privilege_type collate "C"))
 	from pg_parameter_acl, aclexplode(paracl) a left join pg_authid g on g.oid = a.grantee
 	where coalesce(g.rolname, '') not in ` + ownRoles + ` group by parname
 	union all

@@ -73,6 +73,10 @@ create foreign table more.far (a int) server elsewhere options (t 'q');
 create foreign table more.parted_far partition of more.parted for values in (1) server elsewhere options (t 'q');
 comment on extension plpgsql is null;
 create extension hstore;
+create operator family more.fam using btree;
+create operator family app.fam using btree;
+alter operator family more.fam using btree add operator 1 <(int4, int8);
+alter operator family app.fam using btree add operator 1 <(int4, int8);
 create event trigger quiet on ddl_command_end when tag in ('CREATE CAST') execute function more.event();
 grant execute on function pg_read_file(text) to app;
 grant select (subconninfo) on pg_subscription to app;
@@ -140,6 +144,15 @@ var hiddenChanges = []hidden{
 	// No event trigger is told of it.
 	{"shop", "reassign owned by leaver to app", unnoticed + "alter table more.left_behind owner to leaver",
 		bluegreen.DefinitionsDiffer, "shop: relation more.left_behind"},
+	{"shop", unnoticed + "grant usage on language plpgsql to public",
+		unnoticed + "revoke usage on language plpgsql from public", bluegreen.DefinitionsDiffer,
+		"shop: rights to PostgreSQL's own plpgsql"},
+	{"shop", unnoticed + "alter table more.base set (toast.autovacuum_enabled = off)",
+		unnoticed + "alter table more.base reset (toast.autovacuum_enabled)", bluegreen.DefinitionsDiffer,
+		"shop: relation more.base"},
+	{"shop", unnoticed + "alter operator family more.fam using btree drop operator 1 (int4, int8)",
+		unnoticed + "alter operator family more.fam using btree add operator 1 <(int4, int8)",
+		bluegreen.DefinitionsDiffer, "<(integer,bigint) in more.fam using btree (only on green)"},
 	{"shop", unnoticed + "alter policy seen on more.base to watcher",
 		unnoticed + "alter policy seen on more.base to watcher, leaver", bluegreen.DefinitionsDiffer,
 		"shop: policy seen on more.base"},
