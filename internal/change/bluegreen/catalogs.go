@@ -50,7 +50,9 @@ var Catalogs = []Catalog{
 			"PostgreSQL's own, and closed ones, are refused."},
 	{"pg_db_role_setting", ComparedInPause, "Settings of roles and databases."},
 	{"pg_default_acl", Compared, "Default privileges."},
-	{"pg_depend", SameByConstruction, "Follows from the definitions of the objects, each of which is looked at."},
+	{"pg_depend", SameByConstruction,
+		"Follows from the definitions of the objects, each of which is looked at, but for `DEPENDS ON EXTENSION` " +
+			"and for what belongs to an extension, which come with the copy and are compared nowhere."},
 	{"pg_description", Compared,
 		"Comments, but for those that somebody has written on PostgreSQL's own objects: no upgrade brings " +
 			"these along."},
@@ -69,8 +71,9 @@ var Catalogs = []Catalog{
 			"left out."},
 	{"pg_inherits", Compared, "Parents and partitions, with `pg_class`."},
 	{"pg_init_privs", SameByConstruction,
-		"What rights PostgreSQL and extensions give at first: an upgrade keeps those of extensions, and " +
-			"rights are compared with them."},
+		"What rights PostgreSQL and extensions give at first: an upgrade keeps those of extensions. Rights to " +
+			"PostgreSQL's own objects are compared with them, and rights to what belongs to an extension are " +
+			"compared nowhere, but for the language `plpgsql`."},
 	{"pg_language", Compared, "Languages, with their handlers."},
 	{"pg_largeobject", Refused, "Large objects are in no table that can be published (`LargeObjects`)."},
 	{"pg_largeobject_metadata", Refused, "Refused with `pg_largeobject`."},

@@ -116,7 +116,8 @@ func (l looks) relations() []definition {
 		{"relation", `select format('%I.%I', n.nspname, c.relname) as name, row(c.relkind, c.relpersistence,
 			pg_get_userbyid(c.relowner), case c.relkind when 'S' then ` + l.rights("c.relacl", "s", "c.relowner") +
 			` else ` + l.rights("c.relacl", "r", "c.relowner") + ` end, c.relrowsecurity, c.relforcerowsecurity,
-			c.relreplident, ` + fmt.Sprintf(sorted, "c.reloptions") + `, (select ` + fmt.Sprintf(sorted, "t.reloptions") + ` from pg_class t
+			c.relreplident, ` + fmt.Sprintf(sorted, "c.reloptions") + `,
+			(select ` + fmt.Sprintf(sorted, "t.reloptions") + ` from pg_class t
 				where t.oid = c.reltoastrelid), m.amname, s.spcname,
 			c.reloftype::regtype, c.relispartition, ` + l.expression("pg_get_expr(c.relpartbound, c.oid)") + `, ` +
 			l.expression("pg_get_partkeydef(c.oid)") + `, array(select inhparent::regclass::text from pg_inherits
@@ -133,7 +134,8 @@ func (l looks) relations() []definition {
 			case when not c.relispartition then x.attidentity end, x.attgenerated, x.atthasdef,
 			x.attcollation::regcollation, x.attstorage, x.attcompression, coalesce(x.attstattarget, -1),
 			x.attislocal, x.attinhcount,
-			array(select o collate "C" from unnest(x.attoptions) o where not starts_with(o, 'pg_attver=') order by 1), ` +
+			array(select o collate "C" from unnest(x.attoptions) o where not starts_with(o, 'pg_attver=')
+				order by 1), ` +
 			fmt.Sprintf(sorted, "x.attfdwoptions") + `, ` + l.rights("x.attacl", "c", "c.relowner") + `, ` +
 			l.expression("(select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = c.oid "+
 				"and adnum = x.attnum)") + `)::text as text` + inTables + `
@@ -162,7 +164,8 @@ func (l looks) ofTables() []definition {
 			k.condeferrable, k.condeferred, k.convalidated, coalesce(to_jsonb(k) ->> 'conenforced', 'true'),
 			case when k.confrelid > 0 then k.confrelid::regclass end, k.confupdtype, k.confdeltype, k.confmatchtype,
 			k.connoinherit, ` + columnNames("k.conkey", "k.conrelid") + `, ` + columnNames("k.confkey",
-			"k.confrelid") + `, ` + columnNames("k.confdelsetcols", "k.conrelid") + `, ` + l.expression("pg_get_constraintdef(k.oid)") + `)::text as text` + inTables + `
+			"k.confrelid") + `, ` + columnNames("k.confdelsetcols", "k.conrelid") + `, ` +
+			l.expression("pg_get_constraintdef(k.oid)") + `)::text as text` + inTables + `
 			join pg_constraint k on k.conrelid = c.oid where k.contype <> 'n' and k.conparentid = 0 and ` + ofTable},
 		{"constraint", `select format('%I on %s', k.conname, k.contypid::regtype) as name, row(k.convalidated, ` +
 			l.expression("pg_get_constraintdef(k.oid)") + `)::text as text from pg_constraint k
@@ -170,7 +173,8 @@ func (l looks) ofTables() []definition {
 			where k.contypid > 0 and k.contype <> 'n' and ` + ofUser("pg_type", "k.contypid") + ` and ` + inSchema},
 		{"trigger", `select format('%I on %I.%I', t.tgname, n.nspname, c.relname) as name,
 			row(t.tgfoid::regprocedure, t.tgtype, t.tgenabled, t.tgdeferrable, t.tginitdeferred, t.tgargs,
-			t.tgoldtable, t.tgnewtable, case when t.tgconstrrelid > 0 then t.tgconstrrelid::regclass end, ` + columnNames("t.tgattr", "c.oid") + `, ` +
+			t.tgoldtable, t.tgnewtable, case when t.tgconstrrelid > 0 then t.tgconstrrelid::regclass end,
+			` + columnNames("t.tgattr", "c.oid") + `, ` +
 			l.expression("pg_get_triggerdef(t.oid)") + `)::text as text` + inTables + `
 			join pg_trigger t on t.tgrelid = c.oid where not t.tgisinternal and ` + ofTable},
 		{"rule", `select format('%I on %I.%I', r.rulename, n.nspname, c.relname) as name, row(r.ev_type,

@@ -27,8 +27,9 @@ func (l looks) types() []definition {
 			x.conforencoding, x.contoencoding, x.conproc::regproc, x.condefault)::text as text
 			from pg_conversion x join pg_namespace n on n.oid = x.connamespace
 			where ` + ofUser("pg_conversion", "x.oid") + ` and ` + inSchema},
-		// Of which version its rules are is each side's own. PostgreSQL 17 has another name for the locale. The encoding
-		// is that of the database or none, and a copy of one for all encodings has the former after an upgrade.
+		// Of which version its rules are is each side's own. PostgreSQL 17 has another name for the locale. The
+		// encoding is that of the database or none, and a copy of one for all encodings has the former after an
+		// upgrade.
 		{"collation", `select format('%I.%I', n.nspname, x.collname) as name, row(pg_get_userbyid(x.collowner),
 			x.collprovider, x.collisdeterministic, x.collcollate, x.collctype,
 			coalesce(to_jsonb(x) ->> 'colllocale', to_jsonb(x) ->> 'colliculocale'), x.collicurules)::text as text
@@ -62,7 +63,8 @@ func (l looks) operators() []definition {
 			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amop", "x.oid") +
 			` and ` + noMember("pg_opfamily", "f.oid") + ` and ` + noMember("pg_operator", "x.amopopr")},
 		{"function of a family", `select format('%s %s %s in %I.%I using %s', x.amprocnum,
-			x.amproclefttype::regtype, x.amprocrighttype::regtype, n.nspname, f.opfname, m.amname) as name, x.amproc::regprocedure::text as text
+			x.amproclefttype::regtype, x.amprocrighttype::regtype, n.nspname, f.opfname, m.amname) as name,
+			x.amproc::regprocedure::text as text
 			from pg_amproc x join pg_opfamily f on f.oid = x.amprocfamily join pg_am m on m.oid = f.opfmethod
 			join pg_namespace n on n.oid = f.opfnamespace where ` + inSchema + ` and ` + ofUser("pg_amproc", "x.oid") +
 			` and ` + noMember("pg_opfamily", "f.oid") + ` and ` + noMember("pg_proc", "x.amproc::oid")},
@@ -76,8 +78,8 @@ func (l looks) search() []definition {
 	return []definition{
 		{"text search configuration", `select format('%I.%I', n.nspname, x.cfgname) as name,
 			row(pg_get_userbyid(x.cfgowner), (select prsname from pg_ts_parser where oid = x.cfgparser),
-			array(select format('%s %s %s', maptokentype, mapseqno, mapdict::regdictionary) collate "C" from pg_ts_config_map
-				where mapcfg = x.oid order by 1))::text as text
+			array(select format('%s %s %s', maptokentype, mapseqno, mapdict::regdictionary) collate "C"
+				from pg_ts_config_map where mapcfg = x.oid order by 1))::text as text
 			from pg_ts_config x join pg_namespace n on n.oid = x.cfgnamespace
 			where ` + ofUser("pg_ts_config", "x.oid") + ` and ` + inSchema},
 		{"text search dictionary", `select format('%I.%I', n.nspname, x.dictname) as name,
@@ -125,12 +127,13 @@ func (l looks) links() []definition {
 	return []definition{
 		{"publication", `select p.pubname::text as name, row(pg_get_userbyid(p.pubowner), p.puballtables, p.pubinsert,
 			p.pubupdate, p.pubdelete, p.pubtruncate, p.pubviaroot, coalesce(to_jsonb(p) ->> 'puballsequences', 'false'),
-			coalesce(to_jsonb(p) ->> 'pubgencols', 'n'), array(select (r.prrelid::regclass || ' ' || ` + columnNames("r.prattrs", "r.prrelid") + `::text || ' '
+			coalesce(to_jsonb(p) ->> 'pubgencols', 'n'), array(select (r.prrelid::regclass || ' ' || ` +
+			columnNames("r.prattrs", "r.prrelid") + `::text || ' '
 				|| coalesce(to_jsonb(r) ->> 'prexcept', 'false') || ' ' || ` +
 			l.expression("coalesce(pg_get_expr(r.prqual, r.prrelid), '')") + `) collate "C"
 				from pg_publication_rel r where r.prpubid = p.oid order by 1),
-			array(select s.pnnspid::regnamespace::text collate "C" from pg_publication_namespace s where s.pnpubid = p.oid
-				order by 1))::text as text from pg_publication p where ` + notOurs},
+			array(select s.pnnspid::regnamespace::text collate "C" from pg_publication_namespace s
+				where s.pnpubid = p.oid order by 1))::text as text from pg_publication p where ` + notOurs},
 	}
 }
 
@@ -154,8 +157,8 @@ func (l looks) words() []definition {
 	}
 	return []definition{
 		// An upgrade gives this one to each schema public, also where that was dropped and made anew without.
-		{"comment on", about("pg_description", "", "d.description") + ` and not (i.type = 'schema' and i.identity = 'public'
-			and d.description = 'standard public schema')`},
+		{"comment on", about("pg_description", "", "d.description") + ` and not (i.type = 'schema'
+			and i.identity = 'public' and d.description = 'standard public schema')`},
 		{"label of", about("pg_seclabel", " || ' by ' || d.provider", "d.label")},
 		{"default privileges", `select format('of %s %s for %s', quote_ident(pg_get_userbyid(x.defaclrole)),
 			coalesce('in ' || quote_ident(n.nspname), 'everywhere'), x.defaclobjtype) as name,

@@ -22,7 +22,7 @@ var ErrMissing = errors.New("the link is broken")
 // none, and what the copy has of the link by which it is to follow, its publications. Notes that the copy has are those
 // of the other side, or of this, and are forgotten.
 func (l Link) Adopt(ctx context.Context) error {
-	if err := l.dropPublic(ctx); err != nil {
+	if err := dropPublic(ctx, l); err != nil {
 		return err
 	}
 	return l.Subscriber().adopt(ctx)
@@ -30,7 +30,7 @@ func (l Link) Adopt(ctx context.Context) error {
 
 // dropPublic drops the schema public in the databases of a copy that has not been adopted, where the serving side has
 // none. One that holds something stays, and is a difference.
-func (l Link) dropPublic(ctx context.Context) error {
+func dropPublic(ctx context.Context, l Link) error {
 	const holdsSomething = "2BP01"
 	all, err := databases(ctx, l.Serving)
 	if err != nil {

@@ -32,7 +32,8 @@ var queryShared = `
 	from pg_database d join pg_tablespace t on t.oid = d.dattablespace
 	where datallowconn and not datistemplate or datname = 'template1'
 	union all
-	select 'tablespace ' || spcname, md5(row(pg_get_userbyid(spcowner), array(select unnest(spcoptions) collate "C" order by 1), ` +
+	select 'tablespace ' || spcname, md5(row(pg_get_userbyid(spcowner),
+		array(select unnest(spcoptions) collate "C" order by 1), ` +
 	rightsTo("spcacl", "t", "spcowner") + `)::text) from pg_tablespace
 	union all
 	select format('settings of %s in %s', coalesce(r.rolname, 'all roles'), coalesce(d.datname, 'all databases')),

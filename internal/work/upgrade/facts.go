@@ -76,7 +76,7 @@ const (
 		where o.oid >= 16384 and o.schema in ('pg_catalog'::regnamespace, to_regnamespace('information_schema'))
 		and not exists (select from pg_depend d where d.classid = o.class and d.objid = o.oid
 			and d.deptype in ('e', 'i')) order by 1`
-	// pg_dump leaves out all that is said about what is in it. initdb gives everybody SELECT or USAGE, and nothing more.
+	// pg_dump leaves out all rights to what is in it. initdb gives everybody SELECT or USAGE, and nothing more.
 	queryLostRights = `select format('rights to %s', o.name) from (
 			select oid::regclass::text as name, relacl as acl, relowner as owner, 'SELECT' as given, relnamespace
 				from pg_class
