@@ -3,6 +3,7 @@ package bluegreen
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // definition is how one sort of objects in a database is looked at: a query with the name of each as name, and what it
@@ -33,6 +34,15 @@ func looksOf(serving, following int) looks {
 		l.without = "'MAINTAIN'"
 	}
 	return l
+}
+
+// Queries are all by which two sides of some major versions are asked for what is defined, in databases and besides.
+func Queries(serving, following int) string {
+	all := []string{queryShared}
+	for _, d := range looksOf(serving, following).definitions() {
+		all = append(all, d.query)
+	}
+	return strings.Join(all, ";\n")
 }
 
 // definitions are those of all sorts, in their order. What is PostgreSQL's own, and what belongs to an extension, is

@@ -13,9 +13,12 @@ func (l looks) types() []definition {
 			l.rights("t.typacl", "T", "t.typowner") + `, t.typcategory, t.typispreferred, t.typnotnull,
 			format_type(nullif(t.typbasetype, 0), t.typtypmod), t.typcollation::regcollation, t.typinput::regproc,
 			t.typoutput::regproc, t.typlen, t.typbyval, t.typalign, t.typstorage, t.typsubscript::regproc,
+			t.typdelim, t.typelem::regtype, t.typreceive::regproc, t.typsend::regproc, t.typmodin::regproc,
+			t.typmodout::regproc, t.typanalyze::regproc,
 			array(select enumlabel::text from pg_enum where enumtypid = t.oid order by enumsortorder),
 			(select row(rngsubtype::regtype, rngmultitypid::regtype, rngcollation::regcollation,
-				rngcanonical::regproc, rngsubdiff::regproc)::text from pg_range where rngtypid = t.oid), ` +
+				rngcanonical::regproc, rngsubdiff::regproc,
+				(select opcname from pg_opclass where oid = rngsubopc))::text from pg_range where rngtypid = t.oid), ` +
 			l.expression("t.typdefault") + `)::text as text
 			from pg_type t join pg_namespace n on n.oid = t.typnamespace left join pg_class c on c.oid = t.typrelid
 			where coalesce(c.relkind = 'c', true) and not exists (select from pg_type e where e.typarray = t.oid)
