@@ -170,6 +170,7 @@ func ArchivePolicy(db *v1.SampleDB) *networkingv1.NetworkPolicy {
 						{PodSelector: &metav1.LabelSelector{MatchLabels: verifySelector(db.Name)}},
 						{PodSelector: &metav1.LabelSelector{MatchLabels: rehearsalSelector(db.Name)}},
 						{PodSelector: &metav1.LabelSelector{MatchLabels: secondSelector(db.Name)}},
+						{PodSelector: &metav1.LabelSelector{MatchLabels: BringSelector(db.Name)}},
 						// A restore is of another SampleDB. It shows a certificate of this one's authority.
 						{PodSelector: &metav1.LabelSelector{MatchLabels: restoreSelector("")}},
 					},

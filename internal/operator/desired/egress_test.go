@@ -165,6 +165,25 @@ func TestWhoReachesAgents(t *testing.T) {
 	}
 }
 
+// Whoever reads an archive, or writes it, reaches its server, and nobody else does.
+func TestWhoReachesTheServerOfAnArchive(t *testing.T) {
+	reach := []string{naming.ComponentBackup, naming.ComponentBring, naming.ComponentInstance, naming.ComponentRehearse,
+		naming.ComponentRestore, naming.ComponentSecond, naming.ComponentVerify}
+	var got []string
+	for _, component := range ofSampleDBs {
+		for _, rule := range ArchivePolicy(sampleDB(longest, onVolume)).Spec.Ingress {
+			if slices.ContainsFunc(rule.From, func(p networkingv1.NetworkPolicyPeer) bool {
+				return selectsComponent(t, p.PodSelector, component)
+			}) {
+				got = append(got, component)
+			}
+		}
+	}
+	if !slices.Equal(got, reach) {
+		t.Errorf("it is reached by Pods for %v, want %v", got, reach)
+	}
+}
+
 // selectsComponent says that a selector, nil for none, selects the Pods of a SampleDB that are for something.
 func selectsComponent(t *testing.T, selector *metav1.LabelSelector, component string) bool {
 	t.Helper()
