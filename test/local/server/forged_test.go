@@ -52,7 +52,7 @@ func TestAForgedSchemaOfAnUpgradeIsNotTouched(t *testing.T) {
 	green := bluegreen.Side{Name: "green", Connect: func(context.Context, string) (*pgx.Conn, error) {
 		return nil, errors.New("there is no green")
 	}}
-	forward, back := bluegreen.Forward(blue, green, "id"), bluegreen.Back(blue, green, "id")
+	forward := bluegreen.Forward(blue, green, "id")
 	facts, err := bluegreen.Examine(within(n, deadline), blue)
 	must(t, err)
 	for _, d := range facts.Databases {
@@ -78,7 +78,7 @@ func TestAForgedSchemaOfAnUpgradeIsNotTouched(t *testing.T) {
 		"HoldSchema":     forward.Publisher().HoldSchema,
 		"Noted":          func(ctx context.Context) error { _, err := bluegreen.Noted(ctx, blue); return err },
 		"CarryRefreshes": func(ctx context.Context) error { _, err := forward.CarryRefreshes(ctx); return err },
-		"Adopt":          back.Subscriber().Adopt,
+		"Adopt":          bluegreen.Back(blue, blue, "id").Adopt,
 		"Look":           forward.Look,
 	} {
 		if err := touch(within(n, deadline)); err == nil || !strings.Contains(err.Error(), "toban_sides") {
