@@ -6,7 +6,6 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/operator/desired"
-	"toban.dev/internal/operator/desired/upgrades"
 )
 
 // minors says when newer minor versions of PostgreSQL are taken over, where the change has a part in that, or one is
@@ -28,7 +27,7 @@ func whenMinors(db *v1.SampleDB, now time.Time) string {
 	if desired.Digest(db.Spec.Image) != "" {
 		return "Newer minor versions of PostgreSQL are never taken over: spec.image is a digest"
 	}
-	p, err := upgrades.MinorPermission(db, now)
+	p, err := desired.MinorPermission(db, now)
 	switch {
 	case err != nil:
 		return ""

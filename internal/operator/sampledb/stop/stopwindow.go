@@ -9,7 +9,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/window"
-	"toban.dev/internal/operator/desired/upgrades"
+	"toban.dev/internal/operator/desired"
 	"toban.dev/internal/operator/sampledb/world"
 )
 
@@ -54,7 +54,7 @@ func (s *stopTopic) planStop() (stopPlan, error) {
 	}
 	var windows []window.Window
 	for i, w := range s.DB.Spec.StopWindows {
-		parsed, err := upgrades.ParseWindow(w)
+		parsed, err := desired.ParseWindow(w)
 		if err != nil {
 			return stopPlan{}, fmt.Errorf("spec.stopWindows[%d].%w", i, err)
 		}

@@ -11,7 +11,6 @@ import (
 	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
-	"toban.dev/internal/operator/desired/upgrades"
 	"toban.dev/internal/operator/pods"
 	"toban.dev/internal/protocol"
 )
@@ -73,14 +72,14 @@ func (s *upgradeFacts) Pulling() bool { return s.Update != nil && s.Update.Step 
 // Permission is when the spec and a request let an update begin, or what else is asked for like one. An error is of the
 // window, and for the user.
 func (s *upgradeFacts) Permission(r Request) (upgrade.Permission, error) {
-	p, err := upgrades.Permission(s.DB)
+	p, err := desired.Permission(s.DB)
 	p.Asked, p.InWindow = s.Asks(r), s.Asked(r) == naming.UpdateInWindow
 	return p, err
 }
 
 // MinorPermission is when the spec and a request let an update to a newer minor version begin.
 func (s *upgradeFacts) MinorPermission() (upgrade.Permission, error) {
-	p, err := upgrades.MinorPermission(s.DB, s.Now)
+	p, err := desired.MinorPermission(s.DB, s.Now)
 	p.Asked, p.InWindow = s.Asks(RequestUpdate), s.Asked(RequestUpdate) == naming.UpdateInWindow
 	return p, err
 }

@@ -1,4 +1,4 @@
-package upgrades
+package desired
 
 import (
 	"cmp"
