@@ -11,7 +11,6 @@ import (
 
 // A program that was ended before it said anything has refused nothing.
 func TestNoAnswerIsNoRefusal(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		program  string
 		patience time.Duration
@@ -23,13 +22,14 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 		"the time is over":      {"exec sleep 60", 50 * time.Millisecond, false},
 		"a signal ends it":      {"kill -9 $$", time.Minute, false},
 	} {
+		// It is written while nobody begins a process, which would have it open: then it could not be run.
+		dir := t.TempDir()
+		script := "#!/bin/sh\n" + c.program + "\n"
+		if err := os.WriteFile(filepath.Join(dir, "postgres"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			script := "#!/bin/sh\n" + c.program + "\n"
-			if err := os.WriteFile(filepath.Join(dir, "postgres"), []byte(script), 0o700); err != nil {
-				t.Fatal(err)
-			}
 			server := example(17)
 			server.Programs.Dir, server.Run = dir, dir
 			ctx, cancel := context.WithTimeout(t.Context(), c.patience)

@@ -39,6 +39,9 @@ func localeOptions(major int) []string {
 // grow lets make fill the folder incoming, writes it to disk and makes it the
 // data directory. A half-made one of before is dropped.
 func (d DataDirectory) grow(ctx context.Context, fill func() error) error {
+	if err := d.EndOrphans(ctx); err != nil { // nothing may work on data that goes
+		return err
+	}
 	for _, left := range []string{d.incoming(), d.outgoing()} {
 		if err := RemoveData(left); err != nil {
 			return err

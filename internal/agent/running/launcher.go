@@ -66,15 +66,13 @@ func (l *Launcher) Start(ctx context.Context, c machine.Command) error {
 	}
 	r := l.prepare(ctx, c.ID, s)
 	if err := r.Config.start(ctx); err != nil {
-		r.end()
-		l.Current.CompareAndSwap(r, nil)
+		l.giveUp(r)
 		return err
 	}
 	_, err = r.Control.Connect(ctx)
 	if primary && postgres.CanBeLetIn(err) {
 		if err := l.letUsIn(ctx, r, err); err != nil {
-			r.end()
-			l.Current.CompareAndSwap(r, nil)
+			l.giveUp(r)
 			return err
 		}
 		_, err = r.Control.Connect(ctx)
@@ -87,6 +85,16 @@ func (l *Launcher) Start(ctx context.Context, c machine.Command) error {
 		l.Log.Info("no session yet", "error", err.Error())
 	}
 	return nil
+}
+
+// giveUp leaves a server that could not be started. One that waits within the kernel for a disk, though it was killed,
+// stays the current one: a fence is not over before that has ended.
+func (l *Launcher) giveUp(r *Server) {
+	r.Ending.Store(true)
+	r.end()
+	if r.Process == nil || Ended(r.Process) {
+		l.Current.CompareAndSwap(r, nil)
+	}
 }
 
 // letInDeadline is how long a primary that has just been started may take to stop in order.

@@ -163,8 +163,16 @@ func TestAServerThatDoesNotEndIsNotToldToLetUsIn(t *testing.T) {
 	server.refuses = &pgconn.PgError{Code: "28000"}
 	l := launch(t, server)
 	err := l.Start(t.Context(), machine.Command{Kind: machine.StartPrimary})
-	if !errors.Is(err, ErrNoEnd) || server.singles != 0 || server.started != 1 || l.Current.Load() != nil {
+	if !errors.Is(err, ErrNoEnd) || server.singles != 0 || server.started != 1 {
 		t.Errorf("told %d times, started %d times: %v", server.singles, server.started, err)
+	}
+	if r := l.Current.Load(); r == nil || r.Process != Process(server) || !r.Ending.Load() {
+		t.Errorf("a fence would find %+v", r)
+	}
+	close(server.done)
+	l.giveUp(l.Current.Load())
+	if l.Current.Load() != nil {
+		t.Error("it has ended, and is there")
 	}
 }
 

@@ -15,8 +15,8 @@ const (
 	// hour, which is over soon.
 	RetryAfter = time.Hour
 	retryQuiet = 10 * time.Minute
-	// notice is for how long at least an update in a quiet hour is announced before it begins.
-	notice = 12 * time.Hour
+	// Notice is for how long at least an update in a quiet hour is announced before it begins.
+	Notice = 12 * time.Hour
 )
 
 // Permission says when an update may begin.
@@ -260,11 +260,11 @@ func (s Situation) begins(target Target) time.Time {
 	daily.Days = nil
 	switch {
 	case s.Announced.IsZero() || s.Awaited != target.Version || !s.QuietAt(s.Announced):
-		return s.Window.Next(s.Now.Add(notice))
+		return s.Window.Next(s.Now.Add(Notice))
 	case s.Now.Before(s.Announced.Add(daily.Length)):
 		return s.Announced
 	}
-	return daily.Next(s.Now.Add(notice))
+	return daily.Next(s.Now.Add(Notice))
 }
 
 // missedWords begin what Missed says.

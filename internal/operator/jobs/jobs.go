@@ -51,13 +51,21 @@ func (r Runner) Create(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// Remove deletes this very Job with its Pods, where it is not being deleted already.
+// Remove deletes this very Job with its Pods, where it is not being deleted already. It is gone before they are.
 func (r Runner) Remove(ctx context.Context, job *batchv1.Job) error {
+	return r.remove(ctx, job, metav1.DeletePropagationBackground)
+}
+
+// RemoveAfterPods deletes this very Job when its Pods are gone, for whom nothing may run beside them.
+func (r Runner) RemoveAfterPods(ctx context.Context, job *batchv1.Job) error {
+	return r.remove(ctx, job, metav1.DeletePropagationForeground)
+}
+
+func (r Runner) remove(ctx context.Context, job *batchv1.Job, policy metav1.DeletionPropagation) error {
 	if job.DeletionTimestamp != nil {
 		return nil
 	}
-	err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
-		client.Preconditions{UID: &job.UID})
+	err := r.Client.Delete(ctx, job, client.PropagationPolicy(policy), client.Preconditions{UID: &job.UID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Job %s: %w", job.Name, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/change/upgrade"
 	"toban.dev/internal/operator/desired"
 )
 
@@ -15,7 +16,8 @@ func minors(before, after *v1.SampleDB, now time.Time) string {
 	if before == nil || whenMinors(before, now) != sentence {
 		return sentence
 	}
-	if u := before.Status.Update; u != nil && u.Begins != nil && now.Before(u.Begins.Time) {
+	same := before.Spec.Image == after.Spec.Image && before.Spec.Version == after.Spec.Version
+	if u := before.Status.Update; same && u != nil && u.Begins != nil && now.Before(u.Begins.Time) {
 		return fmt.Sprintf("PostgreSQL %s takes the place of %s at %s: %s", u.To, u.From,
 			u.Begins.UTC().Format(time.RFC3339), restarts(after))
 	}
@@ -36,8 +38,9 @@ func whenMinors(db *v1.SampleDB, now time.Time) string {
 	}
 	next := p.Window.Next(now).UTC().Format(time.RFC3339)
 	if p.Quiet {
+		next = p.Window.Next(now.Add(upgrade.Notice)).UTC().Format(time.RFC3339)
 		return fmt.Sprintf("Newer minor versions of PostgreSQL are taken over by themselves, in a quiet hour of each "+
-			"week (next %s) and announced half a day before: %s. update: {none: true} prevents that", next,
+			"week (next from %s on) and announced half a day before: %s. update: {none: true} prevents that", next,
 			restarts(db))
 	}
 	return fmt.Sprintf("Newer minor versions of PostgreSQL are taken over by themselves when update.window opens "+

@@ -15,7 +15,7 @@ import (
 func TestWhenNewerMinorVersionsComeIsTold(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	announced := metav1.NewTime(now.Add(15 * time.Hour))
-	const quiet = "in a quiet hour of each week (next 2026-11-2"
+	const quiet = "in a quiet hour of each week (next from 2026-1"
 	none := func(db *v1.SampleDB) { db.Spec.Update = &v1.UpdateSpec{None: true} }
 	tokyo := func(db *v1.SampleDB) { db.Spec.Update = &v1.UpdateSpec{TimeZone: "Asia/Tokyo"} }
 	night := v1.Window{Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}
@@ -33,6 +33,8 @@ func TestWhenNewerMinorVersionsComeIsTold(t *testing.T) {
 		"by its digest": {nil, func(db *v1.SampleDB) { db.Spec.Image = "postgres@sha256:ab" }, "never taken over"},
 		"a window": {nil, func(db *v1.SampleDB) { db.Spec.Update = &v1.UpdateSpec{Window: &night} },
 			"when update.window opens (next 2026-11-23T22:00:00Z): standbys restart first"},
+		"announced, and another image is wanted": {func(db *v1.SampleDB) { db.Status.Update = &ahead },
+			func(db *v1.SampleDB) { db.Spec.Image = "other:17" }, ""},
 		"announced": {func(db *v1.SampleDB) { db.Status.Update = &ahead }, more,
 			"PostgreSQL 17.12 takes the place of 17.11 at 2026-11-24T03:00:00Z"},
 	} {
@@ -51,6 +53,22 @@ func TestWhenNewerMinorVersionsComeIsTold(t *testing.T) {
 	const rest = "standbys restart first, and then the primary hands over. update: {none: true} prevents that"
 	if err != nil || !strings.Contains(made.Minors, quiet) || !strings.HasSuffix(made.Minors, rest) {
 		t.Errorf("of one that is made: %q (%v)", made.Minors, err)
+	}
+	first, err := Of(nil, shop(), Seen{Now: now})
+	for hours := range 24 * 7 {
+		later, err2 := Of(nil, shop(), Seen{Now: now.Add(time.Duration(hours) * time.Hour)})
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		if later.Minors == first.Minors {
+			continue
+		}
+		_, text, _ := strings.Cut(first.Minors, "next from ")
+		begins, err := time.Parse(time.RFC3339, text[:len("2026-11-24T03:00:00Z")])
+		if ahead := begins.Sub(now.Add(time.Duration(hours) * time.Hour)); err != nil || ahead > 12*time.Hour {
+			t.Errorf("%s before it begins another hour is told (%v)", ahead, err)
+		}
+		break
 	}
 	alone := shop()
 	alone.Spec.Instances = 1

@@ -32,7 +32,8 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 	if job := s.retentionJob(); job != nil {
 		run := jobs.Of(job, s.Seen.BackupPods)
 		if waitsForEver(run, s.Now) {
-			return jobs.Runner{Client: s.Client, Reader: s.Reader}.Remove(ctx, job) // the next reconcile makes another
+			// Another is made, or a backup begins, when its Pods are gone: neither may be beside one that removes.
+			return jobs.Runner{Client: s.Client, Reader: s.Reader}.RemoveAfterPods(ctx, job)
 		}
 		s.retentionWaits = s.whyNoRetention(run)
 		if said := jobs.Result[protocol.BackupResult](run.Last(naming.ContainerBackup)); said != nil {
