@@ -118,7 +118,9 @@ var Catalogs = []Catalog{
 	{"pg_subscription_rel", Refused,
 		"Refused with `pg_subscription`. Of a link it is compared with the tables that there are " +
 			"(`TablesDiffer`)."},
-	{"pg_tablespace", ComparedInPause, "Tablespaces: owner, rights, options. Where one is goes by the volume."},
+	{"pg_tablespace", ComparedInPause,
+		"Tablespaces: owner, rights, and options but for those of PostgreSQL's own ones. Where one is goes by the " +
+			"volume."},
 	{"pg_transform", Compared, "Transforms."},
 	{"pg_trigger", Compared,
 		"Triggers, and how they are enabled. Those that are always enabled are refused (`AlwaysTriggers`)."},

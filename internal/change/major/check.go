@@ -13,8 +13,8 @@ type Facts struct {
 	Databases []DatabaseFacts
 	// Prepared are prepared transactions, Slots logical replication slots, Roles those of users that begin with pg_,
 	// Outside tablespaces that are not on the volume. Lost is what users have changed of PostgreSQL's own tablespaces
-	// and roles.
-	Prepared, Slots, Roles, Outside, Lost []string
+	// and roles, Resets are options of the former.
+	Prepared, Slots, Roles, Outside, Lost, Resets []string
 	// Extensions are those that the new image has, with their versions, Scripts the versions of their scripts, as "1.0"
 	// or "1.0--1.1". Libraries are what it has for the server to load, Locales those of its C library, and Former those
 	// of the old image.
@@ -51,8 +51,9 @@ type DatabaseFacts struct {
 	Options []string
 	// System are objects of users in PostgreSQL's own schemas.
 	System []string
-	// Lost are rights in the information schema that users have changed.
-	Lost []string
+	// Lost are rights in the information schema that users have changed, Resets those of them that let roles read what
+	// initdb lets nobody read.
+	Lost, Resets []string
 }
 
 // Finding is something that is in the way of an upgrade, or is to be known before it.
@@ -89,6 +90,7 @@ const (
 	SortingMayDiffer = "SortingMayDiffer"
 	NoStatistics     = "NoStatistics"
 	ManyRelations    = "ManyRelations"
+	SystemSettings   = "SystemSettings"
 	TrialIncomplete  = "TrialIncomplete"
 )
 
@@ -122,9 +124,9 @@ func Check(f Facts) (refusals, warnings []Finding) {
 		"Objects of users are in the schemas pg_catalog or information_schema, of which an upgrade takes over "+
 			"nothing, and no rows. Move them into another schema (ALTER … SET SCHEMA), or drop them")
 	refuse(SystemRights, append(slices.Clone(f.Lost), f.each(func(d DatabaseFacts) []string { return d.Lost })...),
-		"An upgrade loses rights to, and options of, PostgreSQL's own tablespaces, memberships of its roles in each "+
-			"other, and rights in the schema information_schema. Take them back (REVOKE, ALTER TABLESPACE … RESET), "+
-			"and give them again afterwards")
+		"An upgrade loses rights to PostgreSQL's own tablespaces, memberships of its roles in each other, and rights "+
+			"in the schema information_schema. Take them back (REVOKE; GRANT what was revoked), and give them again "+
+			"afterwards")
 	refuse(ExtensionMissing, f.each(f.missing), "The new image lacks extensions. Drop them (DROP EXTENSION), or take "+
 		"an image that has them")
 	refuse(ExtensionOlder, f.each(f.of(isUnknown)), "The new image has older versions of extensions, and does not "+
@@ -188,6 +190,10 @@ func (f Facts) warnings() (all []Finding) {
 		"are made %s, rough ones of all tables first, and until then queries may be slow", f.To, f.afterwards()))
 	warn(f.Relations >= manyRelations, ManyRelations, nil, fmt.Sprintf("There are %d tables, indexes and other "+
 		"relations: the upgrade takes minutes for them, however small they are", f.Relations))
+	resets := append(slices.Clone(f.Resets), f.each(func(d DatabaseFacts) []string { return d.Resets })...)
+	warn(len(resets) > 0, SystemSettings, resets, "An upgrade loses options of PostgreSQL's own tablespaces, and "+
+		"rights to read what nobody else may read in the schema information_schema. Give them again afterwards (ALTER "+
+		"TABLESPACE … SET, GRANT SELECT)")
 	warn(f.Skipped != "", TrialIncomplete, said(f.Skipped), "Some of the schema could not be tried")
 	return all
 }

@@ -67,6 +67,14 @@ func TestCheck(t *testing.T) {
 			shop(func(d *DatabaseFacts) { d.Lost = []string{"rights to information_schema.tables"} }),
 			[]string{SystemRights}, nil, "shop: rights to information_schema.tables",
 		},
+		"an option that would be lost": {
+			func(f *Facts) { f.Resets = []string{"tablespace pg_default (random_page_cost=1.1)"} },
+			nil, []string{SystemSettings}, "tablespace pg_default (random_page_cost=1.1)",
+		},
+		"a right to read that would be lost": {
+			shop(func(d *DatabaseFacts) { d.Resets = []string{"rights to information_schema.sql_parts"} }),
+			nil, []string{SystemSettings}, "shop: rights to information_schema.sql_parts",
+		},
 		"an extension that is missing": {
 			func(f *Facts) { delete(f.Extensions, "hstore") }, []string{ExtensionMissing}, nil, "shop: hstore",
 		},

@@ -3,6 +3,8 @@ package bluegreen
 import (
 	"fmt"
 	"strings"
+
+	"toban.dev/internal/work/upgrade"
 )
 
 // types are types and collations, and how values are converted.
@@ -171,29 +173,45 @@ func (l looks) words() []definition {
 	}
 }
 
-// own are the rights to PostgreSQL's own objects, as far as they differ from those in a new database.
+// ownRights is where the rights to one sort of PostgreSQL's own objects are.
+type ownRights struct {
+	catalog, oid, column, acl, owner, sort, name string
+	// more is what initdb grants besides, above the rights to what an object is a part of, not what is left out.
+	more, above, not string
+}
+
+// What initdb grants of the information schema is not noted in pg_init_privs.
+const ofSchema = ` || array(select makeaclitem(0, 10, '%s', false) where x.%s = 'information_schema'%s)`
+
+var allOwnRights = []ownRights{
+	{"pg_class", "x.oid", "0", "x.relacl", "x.relowner", "r", "x.oid::regclass",
+		fmt.Sprintf(ofSchema, "SELECT", "relnamespace::regnamespace::text",
+			" and x.relname !~ '"+upgrade.ReadByNobody+"'"), "null",
+		` and not (x.relnamespace::regnamespace::text = 'information_schema' and a.privilege_type = 'SELECT'
+			and not a.is_grantable)`},
+	{"pg_attribute", "x.attrelid", "x.attnum", "x.attacl", "10", "c", "x.attrelid::regclass || ' ' || x.attname",
+		"", "(select relacl from pg_class where oid = x.attrelid)", ""},
+	{"pg_proc", "x.oid", "0", "x.proacl", "x.proowner", "f", "x.oid::regprocedure", "", "null", ""},
+	{"pg_type", "x.oid", "0", "x.typacl", "x.typowner", "T", "x.oid::regtype", "", "null", ""},
+	{"pg_language", "x.oid", "0", "x.lanacl", "x.lanowner", "l", "x.lanname", "", "null", ""},
+	{"pg_namespace", "x.oid", "0", "x.nspacl", "x.nspowner", "n", "x.nspname",
+		fmt.Sprintf(ofSchema, "USAGE", "nspname", ""), "null", ""},
+}
+
+// own are the rights to PostgreSQL's own objects, as far as they differ from those in a new database. A right that
+// everybody has besides is left out, and so is one to read in the information schema: an upgrade brings none of that
+// schema along, and the check before it warns (SystemSettings).
 func (l looks) own() string {
 	// What one list of rights has and another one has not.
-	only := func(sign, one, other string) string {
-		from := func(list string) string {
-			return "select '" + sign + "' || " + oneRight + " from aclexplode(" + list + ") a where " + l.counted()
+	only := func(sign, one, other, not string) string {
+		from := func(list, not string) string {
+			return "select '" + sign + "' || " + oneRight + " from aclexplode(" + list + ") a where " +
+				l.counted() + not
 		}
-		return "(" + from(one) + " except " + from(other) + ")"
+		return "(" + from(one, not) + " except " + from(other, "") + ")"
 	}
 	var queries []string
-	// What initdb grants of the information schema is not noted in pg_init_privs.
-	const ofSchema = ` || case when x.%s = 'information_schema' then makeaclitem(0, 10, '%s', false) end`
-	for _, c := range []struct{ catalog, oid, column, acl, owner, sort, name, more string }{
-		{"pg_class", "x.oid", "0", "x.relacl", "x.relowner", "r", "x.oid::regclass",
-			fmt.Sprintf(ofSchema, "relnamespace::regnamespace::text", "SELECT")},
-		{"pg_attribute", "x.attrelid", "x.attnum", "x.attacl", "10", "c", "x.attrelid::regclass || ' ' || x.attname",
-			""},
-		{"pg_proc", "x.oid", "0", "x.proacl", "x.proowner", "f", "x.oid::regprocedure", ""},
-		{"pg_type", "x.oid", "0", "x.typacl", "x.typowner", "T", "x.oid::regtype", ""},
-		{"pg_language", "x.oid", "0", "x.lanacl", "x.lanowner", "l", "x.lanname", ""},
-		{"pg_namespace", "x.oid", "0", "x.nspacl", "x.nspowner", "n", "x.nspname",
-			fmt.Sprintf(ofSchema, "nspname", "USAGE")},
-	} {
+	for _, c := range allOwnRights {
 		class := c.catalog
 		if c.column != "0" {
 			class = "pg_class"
@@ -203,11 +221,14 @@ func (l looks) own() string {
 			notOf = "true"
 		}
 		first := fmt.Sprintf("coalesce(p.initprivs, acldefault('%s', %s)%s)", c.sort, c.owner, c.more)
+		not := fmt.Sprintf(`%s and not (a.grantee <> 0 and not a.is_grantable and exists (
+			select from aclexplode(%s || %s::aclitem[]) e
+			where e.grantee = 0 and e.privilege_type = a.privilege_type))`, c.not, c.acl, c.above)
 		queries = append(queries, fmt.Sprintf(`select %s::text as name, array(%s union all %s order by 1)::text as text
 			from %s x left join pg_init_privs p on p.classoid = 'pg_catalog.%[9]s'::regclass and p.objoid = %[5]s
 			and p.objsubid = %[6]s where %[5]s < 16384 and %[7]s is not null
-			and %[7]s::text is distinct from p.initprivs::text and %[8]s`, c.name, only("+", c.acl, first),
-			only("-", first, c.acl), c.catalog, c.oid, c.column, c.acl, notOf, class))
+			and %[7]s::text is distinct from p.initprivs::text and %[8]s`, c.name, only("+", c.acl, first, not),
+			only("-", first, c.acl, ""), c.catalog, c.oid, c.column, c.acl, notOf, class))
 	}
 	return "select name, text from (" + strings.Join(queries, " union all ") +
 		") o where text <> '{}' and name <> 'public'"

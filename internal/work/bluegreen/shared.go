@@ -13,7 +13,8 @@ const notTobans = `not (classoid = 'pg_authid'::regclass and pg_get_userbyid(obj
 
 // queryShared is what a server has besides what is in its databases, by names, each with a hash of what it is. Of
 // memberships those are left out that PostgreSQL has itself. The version of a database's collation is each side's own.
-// PostgreSQL 17 has another name for its locale. Where a tablespace is goes by the volume.
+// PostgreSQL 17 has another name for its locale. Where a tablespace is goes by the volume, and of the options of
+// PostgreSQL's own ones an upgrade brings nothing along: the check before it warns (SystemSettings).
 var queryShared = `
 	select 'role ' || rolname, md5(row(rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication,
 		rolconnlimit, rolpassword, rolvaliduntil, rolbypassrls)::text)
@@ -33,7 +34,7 @@ var queryShared = `
 	where datallowconn and not datistemplate or datname = 'template1'
 	union all
 	select 'tablespace ' || spcname, md5(row(pg_get_userbyid(spcowner),
-		array(select unnest(spcoptions) collate "C" order by 1), ` +
+		case when spcname !~ '^pg_' then array(select unnest(spcoptions) collate "C" order by 1) end, ` +
 	rightsTo("spcacl", "t", "spcowner") + `)::text) from pg_tablespace
 	union all
 	select format('settings of %s in %s', coalesce(r.rolname, 'all roles'), coalesce(d.datname, 'all databases')),

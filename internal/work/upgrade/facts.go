@@ -21,16 +21,26 @@ const (
 	queryRoles   = `select rolname::text from pg_roles where rolname ~ '^pg_' and oid >= 16384 order by 1`
 	queryOutside = `select spcname || ': ' || pg_tablespace_location(oid) from pg_tablespace
 		where oid >= 16384 and not starts_with(pg_tablespace_location(oid), $1 || '/') order by 1`
-	// pg_dumpall leaves out what begins with pg_. Every version makes these memberships itself.
-	queryLost = `select format('tablespace %s', spcname) from pg_tablespace
-			where spcname ~ '^pg_' and (spcacl is not null or spcoptions is not null)
+	// pg_dumpall leaves out what begins with pg_. Every version makes these memberships itself. Rights that were given
+	// and taken back are the default ones, written out.
+	queryLost = `select format('tablespace %s', spcname) from pg_tablespace cross join lateral (
+			select acldefault('t', spcowner) as first) d where spcname ~ '^pg_' and spcacl is not null and exists (
+				(select * from aclexplode(spcacl) except select * from aclexplode(first))
+				union all (select * from aclexplode(first) except select * from aclexplode(spcacl)))
 		union all select format('membership of %s in %s', m.rolname, r.rolname) from pg_auth_members a
 			join pg_roles r on r.oid = a.roleid join pg_roles m on m.oid = a.member
 			where r.rolname ~ '^pg_' and m.rolname ~ '^pg_' and not (m.rolname = 'pg_monitor'
 			and r.rolname in ('pg_read_all_settings', 'pg_read_all_stats', 'pg_stat_scan_tables')) order by 1`
+	// The planner goes by them, and nothing else.
+	queryLostOptions = `select format('tablespace %s (%s)', spcname, o) from pg_tablespace, unnest(spcoptions) o
+		where spcname ~ '^pg_' order by 1`
 	queryDatabases = `select datname::text, datconnlimit = -2, not datallowconn, datlocprovider::text, datcollate,
 		datctype, pg_database_size(oid) from pg_database order by 1`
 )
+
+// ReadByNobody is how those views and tables of the schema information_schema are called that initdb gives nobody to
+// read. All others everybody may read.
+const ReadByNobody = `^(_pg_.*|sql_parts|transforms)$`
 
 // What is asked in every database.
 const (
@@ -76,20 +86,29 @@ const (
 		where o.oid >= 16384 and o.schema in ('pg_catalog'::regnamespace, to_regnamespace('information_schema'))
 		and not exists (select from pg_depend d where d.classid = o.class and d.objid = o.oid
 			and d.deptype in ('e', 'i')) order by 1`
-	// pg_dump leaves out all rights to what is in it. initdb gives everybody SELECT or USAGE, and nothing more.
+	// pg_dump leaves out all rights to what is in it. What initdb gives is compared with (first), so that rights may be
+	// taken back, and what everybody may do (above: in a column also what is given of its table) is no loss for one
+	// role. Whether it is about somebody who may read more than everybody, is the argument.
 	queryLostRights = `select format('rights to %s', o.name) from (
-			select oid::regclass::text as name, relacl as acl, relowner as owner, 'SELECT' as given, relnamespace
-				from pg_class
-			union all select 'the schema information_schema', nspacl, nspowner, 'USAGE', oid from pg_namespace
-			union all select attrelid::regclass || ' (' || quote_ident(attname) || ')', attacl, relowner, '',
-				relnamespace from pg_attribute join pg_class c on c.oid = attrelid
-			union all select oid::regprocedure::text, proacl, proowner, '', pronamespace from pg_proc
-			union all select oid::regtype::text, typacl, typowner, '', typnamespace from pg_type
-		) as o (name, acl, owner, given, schema)
-		where o.schema = to_regnamespace('information_schema') and o.acl is not null and (o.given = ''
-			or exists (select from aclexplode(o.acl) a where a.grantee not in (0, o.owner)
-				or a.grantee = 0 and a.privilege_type <> o.given)
-			or not exists (select from aclexplode(o.acl) a where a.grantee = 0)) order by 1`
+			select oid::regclass::text as name, relacl as acl, relowner as owner, acldefault('r', relowner)
+				|| array(select makeaclitem(0, relowner, 'SELECT', false) where relname !~ '` + ReadByNobody + `')
+				as first, null::aclitem[] as above, true as relation, relnamespace from pg_class
+			union all select 'the schema information_schema', nspacl, nspowner, acldefault('n', nspowner)
+				|| makeaclitem(0, nspowner, 'USAGE', false), null, false, oid from pg_namespace
+			union all select attrelid::regclass || ' (' || quote_ident(attname) || ')', attacl, relowner,
+				acldefault('c', relowner), relacl, false, relnamespace
+				from pg_attribute join pg_class c on c.oid = attrelid
+			union all select oid::regprocedure::text, proacl, proowner, acldefault('f', proowner), null, false,
+				pronamespace from pg_proc
+			union all select oid::regtype::text, typacl, typowner, acldefault('T', typowner), null, false, typnamespace
+				from pg_type
+		) as o (name, acl, owner, first, above, relation, schema)
+		where o.schema = to_regnamespace('information_schema') and o.acl is not null and exists (select from (
+				(select true as more, * from aclexplode(o.acl) except select true, * from aclexplode(o.first))
+				union all (select false, * from aclexplode(o.first) except select false, * from aclexplode(o.acl))) a
+			where a.grantee <> o.owner and not (a.grantee <> 0 and not a.is_grantable and exists (
+				select from aclexplode(o.acl || o.above) e where e.grantee = 0 and e.privilege_type = a.privilege_type))
+			and (o.relation and a.more and a.privilege_type = 'SELECT' and not a.is_grantable) = $1) order by 1`
 	// Relations with numbers below 16384 are those that initdb makes. pg_upgrade takes the file of pg_largeobject over
 	// as it is; the rest of these the new version writes anew.
 	queryRelations = `select count(*), coalesce(sum(pg_total_relation_size(oid)) filter (where relkind in ('r', 'm')
@@ -114,6 +133,7 @@ func (c *upgradeCheck) ask(ctx context.Context) error {
 	}{
 		{&c.facts.Prepared, queryPrepared, nil}, {&c.facts.Slots, querySlots, nil}, {&c.facts.Roles, queryRoles, nil},
 		{&c.facts.Outside, queryOutside, []any{c.options.Volume}}, {&c.facts.Lost, queryLost, nil},
+		{&c.facts.Resets, queryLostOptions, nil},
 	} {
 		if *q.into, err = names(ctx, conn, q.query, q.args...); err != nil {
 			return err
@@ -167,11 +187,13 @@ func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *major.D
 	for _, q := range []struct {
 		into  *[]string
 		query string
+		args  []any
 	}{
-		{&d.Libraries, queryLibraries}, {&d.References, queryReferences}, {&d.Options, queryOptions},
-		{&d.System, querySystem}, {&d.Lost, queryLostRights},
+		{&d.Libraries, queryLibraries, nil}, {&d.References, queryReferences, nil}, {&d.Options, queryOptions, nil},
+		{&d.System, querySystem, nil}, {&d.Lost, queryLostRights, []any{false}},
+		{&d.Resets, queryLostRights, []any{true}},
 	} {
-		if *q.into, err = names(ctx, conn, q.query); err != nil {
+		if *q.into, err = names(ctx, conn, q.query, q.args...); err != nil {
 			return err
 		}
 	}

@@ -81,6 +81,11 @@ create event trigger quiet on ddl_command_end when tag in ('CREATE CAST') execut
 grant execute on function pg_read_file(text) to app;
 grant select (subconninfo) on pg_subscription to app;
 revoke usage on language plpgsql from public;
+grant usage on schema information_schema to watcher;
+grant select on all tables in schema information_schema to watcher;
+grant insert on information_schema.sql_parts to watcher;
+revoke insert on information_schema.sql_parts from watcher;
+alter tablespace pg_default set (random_page_cost = 1.1);
 grant create on schema public to app;
 create table more.left_behind (n int primary key);
 alter table more.left_behind owner to leaver;
@@ -138,6 +143,9 @@ var hiddenChanges = []hidden{
 	{"shop", unnoticed + "revoke execute on function pg_sleep(float8) from public",
 		unnoticed + "grant execute on function pg_sleep(float8) to public", bluegreen.DefinitionsDiffer,
 		"shop: rights to PostgreSQL's own pg_sleep(double precision)"},
+	{"shop", unnoticed + "revoke select on information_schema.tables from public",
+		unnoticed + "grant select on information_schema.tables to public", bluegreen.DefinitionsDiffer,
+		"shop: rights to PostgreSQL's own information_schema.tables"},
 	{"shop", unnoticed + "alter default privileges for role app in schema more grant insert on tables to watcher",
 		unnoticed + "alter default privileges for role app in schema more revoke insert on tables from watcher",
 		bluegreen.DefinitionsDiffer, "shop: default privileges of app in more"},

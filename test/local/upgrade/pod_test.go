@@ -228,6 +228,7 @@ func TestCheck(t *testing.T) {
 		!strings.Contains(r.Refusals[0].Objects[0], "must be less than \"max_connections\"") {
 		t.Errorf("parameters with which it does not start: %+v", r)
 	}
+	h.readersAreNotInTheWay(i)
 	i.do("shop", `create extension oldonly;
 create table refers (id int, what regproc);
 create table information_schema.mine (id int primary key);
@@ -235,10 +236,10 @@ create function pg_catalog.mine() returns int language sql as 'select 1';
 create conversion pg_catalog.mine for 'LATIN1' to 'UTF8' from iso8859_1_to_utf8;
 create statistics information_schema.mine on id, item from orders;
 grant pg_signal_backend to pg_monitor;
-alter tablespace pg_default set (random_page_cost = 1.1);
+grant create on tablespace pg_default to app;
 grant insert on information_schema.tables to app;
 revoke select on information_schema.views from public;
-grant execute on function information_schema._pg_expandarray(anyarray) to app;
+revoke execute on function information_schema._pg_expandarray(anyarray) from public;
 revoke usage on schema information_schema from public;
 set allow_system_table_mods = on;
 update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::regclass and attname = 'id'`)
@@ -270,6 +271,39 @@ update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::r
 		if i := slices.Index(reasons, reason); i >= 0 && !slices.Equal(r.Refusals[i].Objects, want) {
 			t.Errorf("%s is said of %q, want %q", reason, r.Refusals[i].Objects, want)
 		}
+	}
+}
+
+// readersAreNotInTheWay gives a role what readers are usually given, and takes back all that was given: neither refuses
+// an upgrade, and what readers lose by it is told.
+func (h *house) readersAreNotInTheWay(i *instance) {
+	h.Helper()
+	i.do("shop", `create role reader;
+grant usage on schema information_schema to reader;
+grant select on all tables in schema information_schema to reader;
+grant execute on all functions in schema information_schema to reader;
+grant select (table_name) on information_schema.tables to reader;
+grant insert on information_schema.sql_parts, information_schema.tables to reader;
+revoke insert on information_schema.sql_parts, information_schema.tables from reader;
+revoke usage on type information_schema.yes_or_no from public;
+grant usage on type information_schema.yes_or_no to public;
+grant create on tablespace pg_default, pg_global to reader;
+revoke create on tablespace pg_default, pg_global from reader;
+alter tablespace pg_default set (random_page_cost = 1.1)`)
+	r := h.check(i, 18, nil)
+	if len(r.Refusals) > 0 {
+		h.Errorf("what readers are given is in the way: %+v", r.Refusals)
+	}
+	is := func(f protocol.UpgradeFinding) bool { return f.Reason == "SystemSettings" }
+	at := slices.IndexFunc(r.Warnings, is)
+	if at < 0 || r.Warnings[at].Objects[0] != "tablespace pg_default (random_page_cost=1.1)" ||
+		!slices.Contains(r.Warnings[at].Objects, "shop: rights to information_schema.sql_parts") {
+		h.Errorf("it does not tell what is lost: %+v", r.Warnings)
+	}
+	i.do("shop", "drop owned by reader;\ndrop role reader;\nalter tablespace pg_default reset (random_page_cost)")
+	r = h.check(i, 18, nil)
+	if len(r.Refusals) > 0 || slices.ContainsFunc(r.Warnings, is) {
+		h.Errorf("what was taken back is told: %+v", r)
 	}
 }
 
