@@ -123,12 +123,13 @@ func (l looks) relations() []definition {
 			l.rights("n.nspacl", "n", "n.nspowner") + `)::text as text from pg_namespace n
 			where (n.oid >= 16384 or n.nspname = 'public') and ` + noMember("pg_namespace", "n.oid") + ` and ` +
 			inSchema + ` and not ` + tobans},
+		// VACUUM FULL removes a TOAST table that is not needed any more.
 		{"relation", `select format('%I.%I', n.nspname, c.relname) as name, row(c.relkind, c.relpersistence,
 			pg_get_userbyid(c.relowner), case c.relkind when 'S' then ` + l.rights("c.relacl", "s", "c.relowner") +
 			` else ` + l.rights("c.relacl", "r", "c.relowner") + ` end, c.relrowsecurity, c.relforcerowsecurity,
 			c.relreplident, ` + fmt.Sprintf(sorted, "c.reloptions") + `,
-			(select ` + fmt.Sprintf(sorted, "t.reloptions") + ` from pg_class t
-				where t.oid = c.reltoastrelid), m.amname, s.spcname,
+			coalesce((select ` + fmt.Sprintf(sorted, "t.reloptions") + ` from pg_class t
+				where t.oid = c.reltoastrelid), '{}'), m.amname, s.spcname,
 			c.reloftype::regtype, c.relispartition, ` + l.expression("pg_get_expr(c.relpartbound, c.oid)") + `, ` +
 			l.expression("pg_get_partkeydef(c.oid)") + `, array(select inhparent::regclass::text from pg_inherits
 				where inhrelid = c.oid order by inhseqno), (select row(seqtypid::regtype, seqstart, seqincrement,

@@ -21,6 +21,8 @@ create table more.base (a int primary key default 1 check (a > 0), b text collat
 create table more.kid (c int, primary key (a)) inherits (more.base);
 create table more.cut (a int primary key, b int, c int);
 alter table more.cut drop column b;
+create table more.thin (n int primary key, t text);
+alter table more.thin drop column t;
 create table more.refers (n int, day date, primary key (n, day), foreign key (n, day) references app.parts);
 create type more.mood as enum ('b', 'a');
 create type more.pair as (n int, text text);
@@ -199,6 +201,12 @@ func TestWhatNobodyHasNotedStopsTheChange(t *testing.T) {
 			s.copyTo(position, major)
 			s.follow(position)
 			must(t, s.forward.CatchUp(s.ctx))
+			must(t, s.forward.Look(s.ctx))
+			s.blue.do("shop", "vacuum full more.thin")
+			if toast := "select reltoastrelid from pg_class where oid = 'more.thin'::regclass"; s.blue.ask("shop",
+				toast) != "0" {
+				t.Error("the TOAST table is there still")
+			}
 			must(t, s.forward.Look(s.ctx))
 			s.hiddenChangesAreFound(hiddenChanges)
 			if major == 17 { // else nothing is written for a view, or in another way
