@@ -69,29 +69,32 @@ func TestAResultOfSidesFits(t *testing.T) {
 // A difference of definitions is waited for, and nothing else that is in the way; and not for ever.
 func TestADifferenceThatIsUndoneKeepsTheCopy(t *testing.T) {
 	differ := InTheWay{Reason: DefinitionsDiffer, Message: "shop: relation app.orders"}
+	shared := InTheWay{Reason: RolesDiffer, Message: "role other"}
 	noted := InTheWay{Reason: SchemaChanged, Message: "CREATE TABLE t"}
 	for name, c := range map[string]struct {
+		differ InTheWay
 		undone time.Duration
 		then   error
 		want   error
 		after  time.Duration
 	}{
-		"nothing is in the way":    {0, nil, nil, 0},
-		"it is undone":             {25 * time.Second, nil, nil, 30 * time.Second},
-		"it is not":                {time.Hour, nil, differ, undoPatience},
-		"it is undone with a note": {25 * time.Second, fmt.Errorf("x: %w", noted), noted, 30 * time.Second},
+		"nothing is in the way":    {differ, 0, nil, nil, 0},
+		"it is undone":             {differ, 25 * time.Second, nil, nil, 30 * time.Second},
+		"a role is dropped again":  {shared, 25 * time.Second, nil, nil, 30 * time.Second},
+		"it is not":                {differ, time.Hour, nil, differ, undoPatience},
+		"it is undone with a note": {differ, 25 * time.Second, fmt.Errorf("x: %w", noted), noted, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began, told := time.Now(), 0
 				look := func() error {
 					if time.Since(began) < c.undone {
-						return fmt.Errorf("x: %w", differ)
+						return fmt.Errorf("x: %w", c.differ)
 					}
 					return c.then
 				}
 				err := untilUndone(t.Context(), look, func(says string) {
-					if told++; !strings.Contains(says, differ.Message) {
+					if told++; !strings.Contains(says, c.differ.Message) {
 						t.Errorf("it tells %q", says)
 					}
 				})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,10 +180,12 @@ func (s *sidesRun) compare(ctx context.Context) error {
 	if whole, err := s.whole(ctx); !whole {
 		return err
 	}
-	if err := s.link.CarryPasswords(ctx); err != nil {
-		return err
+	look := func() error { // a password may be changed while it waits
+		if err := s.link.CarryPasswords(ctx); err != nil {
+			return err
+		}
+		return s.link.Look(ctx)
 	}
-	look := func() error { return s.link.Look(ctx) }
 	if err := untilUndone(ctx, look, s.Progress.Step); err != nil {
 		return err
 	}
@@ -203,13 +206,14 @@ func (s *sidesRun) compare(ctx context.Context) error {
 	return nil
 }
 
-// untilUndone looks until nothing is in the way. What is costs the whole copy: so where definitions alone differ, which
-// somebody may undo, it tells that and is patient.
+// untilUndone looks until nothing is in the way. What is costs the whole copy: so where definitions or what is shared
+// differ, which somebody may undo, it tells that and is patient.
 func untilUndone(ctx context.Context, look func() error, tell func(string)) error {
 	for until := time.Now().Add(undoPatience); ; {
 		var way InTheWay
 		err := look()
-		if !errors.As(err, &way) || way.Reason != DefinitionsDiffer || !time.Now().Before(until) {
+		if !errors.As(err, &way) || !slices.Contains([]string{DefinitionsDiffer, RolesDiffer}, way.Reason) ||
+			!time.Now().Before(until) {
 			return err
 		}
 		tell(fmt.Sprintf("waits until %s for somebody to undo it: %s", until.UTC().Format(time.RFC3339), way.Message))

@@ -152,7 +152,13 @@ type handing struct {
 // handOver runs the Pod that changes sides.
 func (p *pods) handOver(ctx context.Context, fromGreen bool) *handing {
 	p.Helper()
-	o := p.options(protocol.SidesChange, fromGreen)
+	return p.runs(ctx, protocol.SidesChange, fromGreen)
+}
+
+// runs is a Pod of a step, while it runs.
+func (p *pods) runs(ctx context.Context, step protocol.SidesWork, fromGreen bool) *handing {
+	p.Helper()
+	o := p.options(step, fromGreen)
 	leaf, err := p.house.operator.Issue(naming.IdentityOperator, nil, time.Now())
 	must(p, err)
 	roots, err := pki.Pool(string(p.house.authority.CertPEM()))
@@ -176,6 +182,17 @@ func (h *handing) waits() (waits bool) {
 		return waits || len(h.ended) > 0
 	})
 	return waits
+}
+
+// says waits until the Pod says some words of what it does, and whether it has not ended before.
+func (h *handing) says(words string) (said bool) {
+	h.Helper()
+	h.until("the Pod says "+words, func() bool {
+		found, err := h.operator.Backup(h.ctx, "127.0.0.1")
+		said = err == nil && strings.Contains(found.Step, words)
+		return said || len(h.ended) > 0
+	})
+	return said
 }
 
 func (h *handing) begin(upgrade string) error {
@@ -220,6 +237,23 @@ func (p *pods) changes(fromGreen bool) {
 	}
 }
 
+// comparesWhatIsUndone has a role change its password while the Pod waits for somebody to drop another one: neither
+// costs the copy.
+func (p *pods) comparesWhatIsUndone() {
+	p.Helper()
+	p.blue.do("postgres", "create role passing")
+	h := p.runs(p.ctx, protocol.SidesCompare, false)
+	if !h.says("role passing") {
+		p.Error("it does not wait for somebody to undo it")
+	}
+	p.blue.do("postgres", "alter role app password 'another'")
+	p.blue.do("postgres", "drop role passing")
+	must(p, <-h.ended)
+	if r := read[protocol.SidesResult](p.house); !r.Done || len(r.Refusals) > 0 {
+		p.Errorf("it says %+v", r)
+	}
+}
+
 // The Pods of an upgrade do all its steps over TLS, with the authorities of both sides, and each step can be done
 // again.
 func TestLongThePodsOfSidesDoTheirWork(t *testing.T) {
@@ -252,6 +286,7 @@ func TestLongThePodsOfSidesDoTheirWork(t *testing.T) {
 	if r := p.does(protocol.SidesCompare, false); r.Tables == 0 || r.Rows == 0 {
 		t.Errorf("%+v", r)
 	}
+	p.comparesWhatIsUndone()
 	p.does(protocol.SidesPrepare, false)
 	c.stop()
 	p.changes(false)

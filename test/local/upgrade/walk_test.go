@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -341,10 +342,13 @@ func (w *walk) inTheWay() {
 			continue
 		}
 		w.blue.do("shop", r.make)
-		if got := w.work(protocol.SidesCompare, false, r.reason); got != r.reason {
+		if r.reason == bluegreen.RolesDiffer {
+			w.isUndone(r.undo)
+		} else if got := w.work(protocol.SidesCompare, false, r.reason); got != r.reason {
 			w.Fatalf("after %q nothing is in the way", r.make)
+		} else {
+			w.blue.do("shop", r.undo)
 		}
-		w.blue.do("shop", r.undo)
 		w.counts["refused"]++
 	}
 	w.blue.do("postgres", fmt.Sprintf("alter role reader password '%d'", w.rand.Uint64())) // is carried
@@ -355,6 +359,32 @@ func (w *walk) inTheWay() {
 		}
 	}
 	w.kills = true
+}
+
+// isUndone undoes what differs while a Pod waits for that.
+func (w *walk) isUndone(undo string) {
+	w.Helper()
+	for begun := time.Now(); ; { // a client may be between the two phases of a commit, which is told first
+		h := w.runs(w.ctx, protocol.SidesCompare, false)
+		waits := h.says("this differs between the sides")
+		if waits {
+			w.blue.do("shop", undo)
+		}
+		err := <-h.ended
+		r := read[protocol.SidesResult](w.house)
+		if waits {
+			w.note("%s: what differs is undone: %v, %s", protocol.SidesCompare, err, r.Error)
+			if slices.ContainsFunc(r.Refusals, func(f protocol.UpgradeFinding) bool {
+				return f.Reason == bluegreen.RolesDiffer
+			}) {
+				w.Fatalf("after %q it is in the way still: %+v", undo, r)
+			}
+			return
+		}
+		if time.Since(begun) > deadline {
+			w.Fatalf("nobody waits for %q: %v: %+v", undo, err, r)
+		}
+	}
 }
 
 // moves changes sides, if that is put off again and again, and says whether nothing is in the way.
