@@ -28,10 +28,12 @@ func (l Link) Adopt(ctx context.Context) error {
 	return l.Subscriber().adopt(ctx)
 }
 
+// holdsSomething is PostgreSQL's code where a schema that is to be dropped has something in it.
+const holdsSomething = "2BP01"
+
 // dropPublic drops the schema public in the databases of a copy that has not been adopted, where the serving side has
 // none. One that holds something stays, and is a difference.
 func dropPublic(ctx context.Context, l Link) error {
-	const holdsSomething = "2BP01"
 	all, err := databases(ctx, l.Serving)
 	if err != nil {
 		return err
@@ -42,9 +44,7 @@ func dropPublic(ctx context.Context, l Link) error {
 		all = append(all, database{Name: "template1"})
 	}
 	for _, d := range all {
-		lacks, err := in(ctx, l.Serving, d, func(conn *pgx.Conn, _ database) (bool, error) {
-			return sql.Value[bool](ctx, conn, "look for the schema public", "select to_regnamespace('public') is null")
-		})
+		lacks, err := in(ctx, l.Serving, d, lacksPublic(ctx))
 		if err != nil {
 			return err
 		}
@@ -59,6 +59,12 @@ func dropPublic(ctx context.Context, l Link) error {
 		}
 	}
 	return nil
+}
+
+func lacksPublic(ctx context.Context) func(*pgx.Conn, database) (bool, error) {
+	return func(conn *pgx.Conn, _ database) (bool, error) {
+		return sql.Value[bool](ctx, conn, "look for the schema public", "select to_regnamespace('public') is null")
+	}
 }
 
 // dropsPublic is for a database of a copy, where a template has no publication at any time.

@@ -15,6 +15,10 @@ import (
 // is missing, and nothing is there twice, wherever either was cut off.
 func TestLongASideLeavesIsUpgradedAndReturns(t *testing.T) {
 	s := newBlue(t, 17)
+	s.blue.do("postgres", "create database bare;\ncreate database held")
+	for _, database := range []string{"bare", "held", "template1"} { // an upgrade makes public anew
+		s.blue.do(database, "drop schema public")
+	}
 	c := &clients{sides: s}
 	c.write(s.blue)
 	position := s.publish()
@@ -45,6 +49,10 @@ func TestLongASideLeavesIsUpgradedAndReturns(t *testing.T) {
 	}
 	s.blue.start(programs(t, 18), filepath.Join(s.blue.Data.Volume, "restore", "data"))
 	s.untilWritten(c, 100)
+	if n := s.blue.ask("bare", "select count(*) from pg_namespace where nspname = 'public'"); n != "1" {
+		t.Error("the upgrade has made no schema public")
+	}
+	s.blue.do("held", "set event_triggers = off;\ncreate type public.mine as enum ()")
 
 	cuts += s.cutOff(s.back.Return)
 	t.Logf("cut off %d times", cuts)
@@ -52,6 +60,14 @@ func TestLongASideLeavesIsUpgradedAndReturns(t *testing.T) {
 	must(t, s.back.CatchUp(s.ctx))
 	t.Logf("home, while it is written: %+v", s.same(s.back))
 	c.stop()
+	if err := s.back.Look(s.ctx); !inTheWay(err, bluegreen.DefinitionsDiffer, "held: schema public (only on blue)") {
+		t.Errorf("a schema public that holds something: it says %v", err)
+	}
+	s.blue.do("held", "set event_triggers = off;\ndrop schema public cascade")
+	must(t, s.back.Look(s.ctx))
+	if n := s.blue.ask("bare", "select count(*) from toban_sides.noted where object = 'public'"); n != "0" {
+		t.Errorf("the schema public is in %s notes", n)
+	}
 	_, err := s.back.Hand(s.ctx)
 	must(t, err)
 	c.hasAll(s.blue)
