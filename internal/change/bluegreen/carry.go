@@ -20,6 +20,8 @@ type CarryFacts struct {
 	// Templates are databases that are templates, and Closed those that let nobody in: neither is followed. InTemplate
 	// is what has rows in template1, which alone may be a template.
 	Templates, Closed, InTemplate []string
+	// BareTemplate says that the language plpgsql was dropped in template1.
+	BareTemplate bool
 	// Unnoticed is what switches event triggers off for everybody, for a role or in a database: then no change of the
 	// schema is noted.
 	Unnoticed []string
@@ -120,11 +122,15 @@ func CheckCarry(f CarryFacts) (refusals []major.Finding) {
 			"Toban's. Rename it (ALTER … RENAME TO)")
 	refuse(EventTriggersOff, append(slices.Clone(f.Unnoticed),
 		f.each(func(d CarryDatabase) []string { return d.Disabled })...),
-		"Changes of the schema are noticed by event triggers, which are switched off. Take that back "+
-			"(event_triggers in spec.postgresql.parameters, ALTER ROLE … or ALTER DATABASE … RESET event_triggers, "+
-			"ALTER EVENT TRIGGER … ENABLE ALWAYS)")
-	refuse(LanguageMissing, f.pick(func(d CarryDatabase) []string { return d.name(d.NoLanguage, d.Name) }),
-		"What notes changes of the schema is written in plpgsql, which was dropped. CREATE EXTENSION plpgsql")
+		"Changes of the schema are noticed by event triggers, which are switched off. Take that back (event_triggers "+
+			"in spec.postgresql.parameters, ALTER ROLE … or ALTER DATABASE … RESET event_triggers, ALTER EVENT "+
+			"TRIGGER … ENABLE ALWAYS), and before you ask for an upgrade: the other side is a copy, and would keep it")
+	bare := f.pick(func(d CarryDatabase) []string { return d.name(d.NoLanguage, d.Name) })
+	if f.BareTemplate {
+		bare = append(bare, "template1")
+	}
+	refuse(LanguageMissing, bare, "What notes changes of the schema is written in plpgsql, which was dropped, and an "+
+		"upgrade makes it anew. CREATE EXTENSION plpgsql")
 	if missing := len(f.Databases) - f.FreeSlots; missing > 0 {
 		refuse(TooFewSlots, []string{fmt.Sprintf("%d are missing", missing)}, "Each database needs a replication "+
 			"slot. Raise max_replication_slots in spec.postgresql.parameters")

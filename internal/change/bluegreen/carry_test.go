@@ -53,7 +53,8 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 			"the role app"},
 		"an event trigger that is disabled": {func(f *CarryFacts) { f.Databases[1].Disabled = []string{"e"} },
 			EventTriggersOff, "shop: e"},
-		"no plpgsql": {func(f *CarryFacts) { f.Databases[1].NoLanguage = true }, LanguageMissing, "shop"},
+		"no plpgsql in template1": {func(f *CarryFacts) { f.BareTemplate = true }, LanguageMissing, "template1"},
+		"no plpgsql":              {func(f *CarryFacts) { f.Databases[1].NoLanguage = true }, LanguageMissing, "shop"},
 		"as many workers as are needed": {func(f *CarryFacts) {
 			f.Limits = map[string]int{"max_logical_replication_workers": 2, "max_worker_processes": 3}
 		}, "", ""},

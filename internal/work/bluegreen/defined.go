@@ -103,16 +103,15 @@ func isTemplate(ctx context.Context, side Side) (bool, error) {
 func (l Link) definitionsDiffer(ctx context.Context, look looks, serving, following *pgx.Conn) (differ []string,
 	err error,
 ) {
-	parts, err := partsOf(ctx, serving)
+	parts, err := partsOf(ctx, serving, look)
 	if err != nil {
 		return nil, err
 	}
-	here, there, err := both(func() (map[string]string, error) { return sums(ctx, serving, look, parts) },
-		func() (map[string]string, error) { return sums(ctx, following, look, parts) })
+	sorts, err := sortsDiffer(ctx, look, parts, serving, following)
 	if err != nil {
 		return nil, err
 	}
-	for _, sort := range unlike(here, there) {
+	for _, sort := range sorts {
 		one, err := named(ctx, serving, look, sort, parts)
 		if err != nil {
 			return nil, err
@@ -123,7 +122,13 @@ func (l Link) definitionsDiffer(ctx context.Context, look looks, serving, follow
 		}
 		names := unlike(one, other)
 		if len(names) == 0 { // several may have one name, or somebody has changed it meanwhile
-			differ = append(differ, fmt.Sprintf("%s: %s (it is not known which)", serving.Config().Database, sort))
+			still, err := sortsDiffer(ctx, look, parts, serving, following)
+			if err != nil {
+				return nil, err
+			}
+			if slices.Contains(still, sort) {
+				differ = append(differ, fmt.Sprintf("%s: %s (it is not known which)", serving.Config().Database, sort))
+			}
 		}
 		for _, name := range names {
 			differ = append(differ, fmt.Sprintf("%s: %s %s%s", serving.Config().Database, sort, name,
@@ -131,6 +136,16 @@ func (l Link) definitionsDiffer(ctx context.Context, look looks, serving, follow
 		}
 	}
 	return differ, nil
+}
+
+// sortsDiffer are the sorts of what is not the same in one database, by sums.
+func sortsDiffer(ctx context.Context, look looks, parts int, serving, following *pgx.Conn) ([]string, error) {
+	here, there, err := both(func() (map[string]string, error) { return sums(ctx, serving, look, parts) },
+		func() (map[string]string, error) { return sums(ctx, following, look, parts) })
+	if err != nil {
+		return nil, err
+	}
+	return unlike(here, there), nil
 }
 
 // where says on which side alone something is, by its hash on both.
@@ -213,7 +228,11 @@ func named(ctx context.Context, conn *pgx.Conn, look looks, sort string, parts i
 const partOf = 200
 
 // partsOf is in how many parts a database is asked for what locks: as many on both sides, by what one of them has.
-func partsOf(ctx context.Context, conn *pgx.Conn) (int, error) {
+// Where no expression is asked for, nothing locks, and each part would read all for nothing.
+func partsOf(ctx context.Context, conn *pgx.Conn, look looks) (int, error) {
+	if !look.alike {
+		return 1, nil
+	}
 	return sql.Value[int](ctx, conn, "count what is defined", fmt.Sprintf(`select 1 + (greatest((select count(*)
 		from pg_rewrite where oid >= 16384), (select count(*) from pg_proc where oid >= 16384)) / %d)::int`, partOf))
 }

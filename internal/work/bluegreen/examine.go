@@ -145,11 +145,13 @@ const queryRows = `select format('%I.%I', n.nspname, c.relname)
 // isMarked says of a schema n that it is that of an upgrade.
 const isMarked = `(` + isOwn + ` and coalesce(obj_description(n.oid, 'pg_namespace'), '') ~ '^` + markPrefix + `')`
 
+const queryNoLanguage = `not exists (select from pg_language where lanname = 'plpgsql')`
+
 // queryTaken says that the schema is not that of an upgrade, or a publication not that of a link, and that the language
 // of the notes is not there.
 const queryTaken = `select ` + foreignPublication + ` or exists (select from pg_namespace n
 	where n.nspname = '` + schema + `' and not ` + isMarked + `),
-	not exists (select from pg_language where lanname = 'plpgsql')`
+	` + queryNoLanguage
 
 // Examine finds out what there is on a side that is not carried.
 func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error) {
@@ -178,7 +180,7 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 	if f.Limits, err = limits(ctx, conn); err != nil {
 		return f, err
 	}
-	if f.InTemplate, err = inTemplate(ctx, side, conn); err != nil {
+	if err := inTemplate(ctx, side, conn, &f); err != nil {
 		return f, err
 	}
 	f.Databases, err = gather(ctx, side, func(conn *pgx.Conn, d database) (bluegreen.CarryDatabase, error) {
@@ -187,15 +189,22 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 	return f, err
 }
 
-// inTemplate is what has rows in template1, where that is a template, so that it is not followed.
-func inTemplate(ctx context.Context, side Side, conn *pgx.Conn) ([]string, error) {
+// inTemplate finds out what has rows in template1, where that is a template, so that it is not followed, and whether it
+// has no plpgsql, which an upgrade makes there anew.
+func inTemplate(ctx context.Context, side Side, conn *pgx.Conn, f *bluegreen.CarryFacts) error {
 	is, err := sql.Value[bool](ctx, conn, "look whether template1 is a template", queryTemplate)
 	if err != nil || !is {
-		return nil, err
+		return err
 	}
-	return in(ctx, side, database{Name: "template1"}, func(conn *pgx.Conn, _ database) ([]string, error) {
+	f.InTemplate, err = in(ctx, side, database{Name: "template1"}, func(conn *pgx.Conn, _ database) ([]string, error) {
+		lacks, err := sql.Value[bool](ctx, conn, "look for plpgsql", "select "+queryNoLanguage)
+		if err != nil {
+			return nil, err
+		}
+		f.BareTemplate = lacks
 		return sql.Column[string](ctx, conn, "look for rows", queryRows)
 	})
+	return err
 }
 
 // carries says what there is on a side that is not carried, as an error.

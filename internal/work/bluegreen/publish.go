@@ -270,9 +270,10 @@ func dropIntended(ctx context.Context, conn *pgx.Conn, name string) error {
 // is there without a note. A note may be left of one that was lost.
 //
 // The slot is on disk before the note is: whoever is cut off between leaves one. So that it is meant is committed
-// before, as a note without a position.
+// before, as a note without a position. It is no note of a slot that another Pod has made meanwhile.
 func makeNotedSlot(ctx context.Context, conn *pgx.Conn, name, options string) (start string, err error) {
-	const note = `insert into toban_sides.slot values ($1, $2) on conflict (name) do update set lsn = excluded.lsn`
+	const note = `insert into toban_sides.slot select $1::text, $2::pg_lsn where $2 > '0/0' or not exists (
+		select from pg_replication_slots where slot_name = $1) on conflict (name) do update set lsn = excluded.lsn`
 	if _, err := conn.Exec(ctx, note, name, "0/0"); err != nil {
 		return "", fmt.Errorf("note that a slot is to be made: %w", err)
 	}

@@ -321,6 +321,7 @@ begin;
 insert into no_key values (1);
 prepare transaction 'open'`)
 	i.do("postgres", "drop extension plpgsql")
+	i.do("template1", "drop extension plpgsql")
 	facts, err := bluegreen.Examine(t.Context(), i.side("blue"))
 	must(t, err)
 	got := map[string]string{}
@@ -348,7 +349,7 @@ prepare transaction 'open'`)
 		change.TooFewWorkers: "max_logical_replication_workers is 1, and must be 2 at least, " +
 			"max_worker_processes is 2, and must be 3 at least", // PostgreSQL's own processes are no extension's
 		change.NameTaken:           "shop",
-		change.LanguageMissing:     "postgres",
+		change.LanguageMissing:     "postgres, template1",
 		major.PreparedTransactions: "open (shop)",
 	}
 	for reason, objects := range want {
