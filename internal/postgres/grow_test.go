@@ -27,8 +27,11 @@ func TestNothingWorksOnDataThatGoes(t *testing.T) {
 	if err := left.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- left.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = left.Wait() // it was killed
+		close(ended)
+	}()
 	enough := errors.New("enough")
 	err = d.grow(t.Context(), func() error {
 		select {
