@@ -66,7 +66,8 @@ func TestWhenNewerMinorVersionsComeIsTold(t *testing.T) {
 func TestTheHourThatIsToldCanBeAnnounced(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	first := whenMinors(shop(), now)
-	for ; whenMinors(shop(), now) == first; now = now.Add(time.Hour) {
+	for whenMinors(shop(), now) == first {
+		now = now.Add(time.Hour)
 	}
 	_, text, _ := strings.Cut(first, "next from ")
 	begins, err := time.Parse(time.RFC3339, text[:len("2026-11-24T03:00:00Z")])
