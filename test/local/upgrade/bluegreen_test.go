@@ -426,7 +426,7 @@ func (i *instance) dump() string {
 	return string(out)
 }
 
-// difference are the lines that only one of two texts has.
+// difference are the lines that only one of two texts has; where both have all, from where on their order differs.
 func difference(a, b string) string {
 	var all []string
 	for _, x := range []struct{ sign, has, lacks string }{{"-", a, b}, {"+", b, a}} {
@@ -437,5 +437,16 @@ func difference(a, b string) string {
 			}
 		}
 	}
-	return strings.Join(all, "")
+	if len(all) > 0 {
+		return strings.Join(all, "")
+	}
+	one, other := strings.SplitAfter(a, "\n"), strings.SplitAfter(b, "\n")
+	for i := range min(len(one), len(other)) {
+		if one[i] != other[i] {
+			const some = 12
+			return fmt.Sprintf("line %d:\n%sand\n%s", i+1, strings.Join(one[i:min(i+some, len(one))], ""),
+				strings.Join(other[i:min(i+some, len(other))], ""))
+		}
+	}
+	return ""
 }

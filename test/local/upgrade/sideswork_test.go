@@ -238,9 +238,13 @@ func (p *pods) changes(fromGreen bool) {
 }
 
 // comparesWhatIsUndone has a role change its password while the Pod waits for somebody to drop another one: neither
-// costs the copy.
-func (p *pods) comparesWhatIsUndone() {
+// costs the copy. It returns the dump of blue with the other password.
+func (p *pods) comparesWhatIsUndone(dump string) string {
 	p.Helper()
+	verifier := func() string {
+		return p.blue.ask("postgres", "select rolpassword from pg_authid where rolname = 'app'")
+	}
+	former := verifier()
 	p.blue.do("postgres", "create role passing")
 	h := p.runs(p.ctx, protocol.SidesCompare, false)
 	if !h.says("role passing") {
@@ -252,6 +256,7 @@ func (p *pods) comparesWhatIsUndone() {
 	if r := read[protocol.SidesResult](p.house); !r.Done || len(r.Refusals) > 0 {
 		p.Errorf("it says %+v", r)
 	}
+	return strings.Replace(dump, former, verifier(), 1)
 }
 
 // The Pods of an upgrade do all its steps over TLS, with the authorities of both sides, and each step can be done
@@ -286,7 +291,7 @@ func TestLongThePodsOfSidesDoTheirWork(t *testing.T) {
 	if r := p.does(protocol.SidesCompare, false); r.Tables == 0 || r.Rows == 0 {
 		t.Errorf("%+v", r)
 	}
-	p.comparesWhatIsUndone()
+	before = p.comparesWhatIsUndone(before)
 	p.does(protocol.SidesPrepare, false)
 	c.stop()
 	p.changes(false)
