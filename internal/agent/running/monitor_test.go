@@ -135,13 +135,20 @@ func TestAServerThatDoesNotAnswerTwiceFails(t *testing.T) {
 	}
 }
 
+// stalling watches a primary that has answered, and whose disk takes no writes since.
+func stalling(t *testing.T) *watched {
+	t.Helper()
+	w := watch(t, &answering{}, true)
+	w.observeOnce(t.Context())
+	time.Sleep(choreInterval + time.Millisecond)
+	w.server.stalls = true
+	return w
+}
+
 // A server that waits for its disk has longer than one that answers nothing from memory.
 func TestAPrimaryThatWaitsForItsDiskHasMoreTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := watch(t, &answering{}, true)
-		w.observeOnce(t.Context())
-		time.Sleep(choreInterval + time.Millisecond)
-		w.server.stalls = true
+		w := stalling(t)
 		began := time.Now()
 		for range 2 {
 			w.observeOnce(t.Context())
@@ -864,10 +871,7 @@ func (slowFile) StateWithin(ctx, _ context.Context) (postgres.State, error) {
 // enough, and each has its time.
 func TestWhoWaitsForAFileIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := watch(t, &answering{}, true)
-		w.observeOnce(t.Context())
-		time.Sleep(choreInterval + time.Millisecond)
-		w.server.stalls = true
+		w := stalling(t)
 		began := time.Now()
 		w.observeOnce(t.Context())
 		w.monitor.server, w.monitor.session = slowFile{w.server}, slowFile{w.server}

@@ -22,69 +22,17 @@ var ErrMissing = errors.New("the link is broken")
 // none, and what the copy has of the link by which it is to follow, its publications. Notes that the copy has are those
 // of the other side, or of this, and are forgotten.
 func (l Link) Adopt(ctx context.Context) error {
-	if err := dropPublic(ctx, l); err != nil {
+	if err := l.dropPublic(ctx, l.Subscriber().isCopy, dropsPublic); err != nil {
 		return err
 	}
 	return l.Subscriber().adopt(ctx)
 }
 
-// holdsSomething is PostgreSQL's code where a schema that is to be dropped has something in it.
-const holdsSomething = "2BP01"
-
-// dropPublic drops the schema public in the databases of a copy that has not been adopted, where the serving side has
-// none. One that holds something stays, and is a difference.
-func dropPublic(ctx context.Context, l Link) error {
-	all, err := databases(ctx, l.Serving)
-	if err != nil {
-		return err
-	}
-	if is, err := isTemplate(ctx, l.Serving); err != nil {
-		return err
-	} else if is {
-		all = append(all, database{Name: "template1"})
-	}
-	for _, d := range all {
-		lacks, err := in(ctx, l.Serving, d, lacksPublic(ctx))
-		if err != nil {
-			return err
-		}
-		if !lacks {
-			continue
-		}
-		_, err = in(ctx, l.Following, d, func(conn *pgx.Conn, _ database) (struct{}, error) {
-			return struct{}{}, do(ctx, conn, "remove the schema public", fmt.Sprintf(dropsPublic, l.Name))
-		})
-		if err != nil && sql.Code(err) != holdsSomething {
-			return err
-		}
-	}
-	return nil
-}
-
-func lacksPublic(ctx context.Context) func(*pgx.Conn, database) (bool, error) {
-	return func(conn *pgx.Conn, _ database) (bool, error) {
-		return sql.Value[bool](ctx, conn, "look for the schema public", "select to_regnamespace('public') is null")
-	}
-}
-
-// dropsPublic is for a database of a copy, where a template has no publication at any time.
-const dropsPublic = `set session_replication_role = replica;
-do $$ begin
-	if current_database() = 'template1' or exists (select from pg_publication where pubname = '%s') then
-		drop schema if exists public;
-	end if;
-end $$`
-
 // adopt removes the publications of the link.
 func (s Subscriber) adopt(ctx context.Context) error {
 	return each(ctx, s.Following, func(conn *pgx.Conn, _ database) error {
-		adopted, err := sql.Value[bool](ctx, conn, "look for the publication of the copy",
-			"select not exists (select from pg_publication where pubname = $1)", s.Name)
-		if err != nil {
+		if is, err := s.isCopy(ctx, conn); err != nil || !is {
 			return err
-		}
-		if adopted {
-			return nil
 		}
 		if err := mustOwn(ctx, conn); err != nil {
 			return err
@@ -92,6 +40,12 @@ func (s Subscriber) adopt(ctx context.Context) error {
 		return do(ctx, conn, "remove the publication of the copy", "drop publication "+s.Name,
 			"truncate "+schema+".noted, "+schema+".slot")
 	})
+}
+
+// isCopy says that a database is as it was copied, with the publication of the serving side.
+func (s Subscriber) isCopy(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	return sql.Value[bool](ctx, conn, "look for the publication of the copy",
+		"select exists (select from pg_publication where pubname = $1)", s.Name)
 }
 
 // Follow makes the subscriptions, which begin at a position, or where the slots are if it is 0. One that is there stays

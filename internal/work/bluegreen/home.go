@@ -73,63 +73,14 @@ func (s Subscriber) awaitIdle(ctx context.Context, conn *pgx.Conn) error {
 // Leave was cut off. They are not enabled.
 func (l Link) Return(ctx context.Context) error {
 	s := l.Subscriber()
-	if err := dropNewPublic(ctx, l); err != nil {
+	// Nobody may change the schema of a side that follows: so what notes that is not told of the schema public.
+	if err := l.dropPublic(ctx, s.hasLeft, dropsPublicUnnoted); err != nil {
 		return err
 	}
 	if err := each(ctx, s.Following, func(conn *pgx.Conn, _ database) error { return s.stay(ctx, conn) }); err != nil {
 		return err
 	}
 	return l.make(ctx, s.left)
-}
-
-// dropNewPublic drops the schema public that pg_upgrade has made in the databases of a side that has left, and in
-// template1, where the serving side has none. One that holds something stays, and is a difference. That a database has
-// left, and not returned, is what is noted of where it was; a template follows at no time.
-func dropNewPublic(ctx context.Context, l Link) error {
-	err := each(ctx, l.Following, func(conn *pgx.Conn, d database) error {
-		left, err := l.Subscriber().hasLeft(ctx, conn)
-		if err != nil || !left {
-			return err
-		}
-		// Nobody may change the schema of a side that follows: so what notes that is not told of this one.
-		return dropPublicOf(ctx, l, conn, d, dropsNoted)
-	})
-	if err != nil {
-		return err
-	}
-	for _, side := range []Side{l.Serving, l.Following} { // one that is none is among the databases
-		if is, err := isTemplate(ctx, side); err != nil || !is {
-			return err
-		}
-	}
-	template := database{Name: "template1"}
-	_, err = in(ctx, l.Following, template, func(conn *pgx.Conn, d database) (struct{}, error) {
-		return struct{}{}, dropPublicOf(ctx, l, conn, d, "drop schema if exists public")
-	})
-	return err
-}
-
-// dropsNoted drops the schema public, with the note about that, in one transaction.
-const dropsNoted = `do $$ begin
-	drop schema if exists public;
-	delete from toban_sides.noted where tag = 'DROP SCHEMA' and object = 'public';
-end $$`
-
-// dropPublicOf drops the schema public of one database, where the serving side has the database without it.
-func dropPublicOf(ctx context.Context, l Link, conn *pgx.Conn, d database, statement string) error {
-	const noSuchDatabase = "3D000"
-	lacks, err := in(ctx, l.Serving, d, lacksPublic(ctx))
-	if sql.Code(err) == noSuchDatabase { // that is a difference of its own
-		return nil
-	}
-	if err != nil || !lacks {
-		return err
-	}
-	err = do(ctx, conn, "remove the schema public", "set session_replication_role = replica", statement)
-	if sql.Code(err) == holdsSomething {
-		return nil
-	}
-	return err
 }
 
 // hasLeft says that it is noted in a database where the subscription was.
