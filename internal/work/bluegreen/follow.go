@@ -22,7 +22,7 @@ var ErrMissing = errors.New("the link is broken")
 // none, and what the copy has of the link by which it is to follow, its publications. Notes that the copy has are those
 // of the other side, or of this, and are forgotten.
 func (l Link) Adopt(ctx context.Context) error {
-	if err := l.dropPublic(ctx, l.Subscriber().isCopy, dropsPublic); err != nil {
+	if err := dropPublic(ctx, l, l.Subscriber().isCopy, dropsPublic); err != nil {
 		return err
 	}
 	return l.Subscriber().adopt(ctx)

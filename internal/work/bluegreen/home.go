@@ -74,7 +74,7 @@ func (s Subscriber) awaitIdle(ctx context.Context, conn *pgx.Conn) error {
 func (l Link) Return(ctx context.Context) error {
 	s := l.Subscriber()
 	// Nobody may change the schema of a side that follows: so what notes that is not told of the schema public.
-	if err := l.dropPublic(ctx, s.hasLeft, dropsPublicUnnoted); err != nil {
+	if err := dropPublic(ctx, l, s.hasLeft, dropsPublicUnnoted); err != nil {
 		return err
 	}
 	if err := each(ctx, s.Following, func(conn *pgx.Conn, _ database) error { return s.stay(ctx, conn) }); err != nil {

@@ -20,14 +20,14 @@ const (
 // dropPublic drops the schema public, which pg_upgrade has made anew, in the databases of the following side of which
 // isNew says that they do not follow since, by a statement, and in template1: where the serving side has none. One that
 // holds something stays, and is a difference.
-func (l Link) dropPublic(
-	ctx context.Context, isNew func(context.Context, *pgx.Conn) (bool, error), statement string,
+func dropPublic(
+	ctx context.Context, l Link, isNew func(context.Context, *pgx.Conn) (bool, error), statement string,
 ) error {
 	err := each(ctx, l.Following, func(conn *pgx.Conn, d database) error {
 		if is, err := isNew(ctx, conn); err != nil || !is {
 			return err
 		}
-		return l.dropPublicOf(ctx, conn, d, statement)
+		return dropPublicOf(ctx, l, conn, d, statement)
 	})
 	if err != nil {
 		return err
@@ -38,13 +38,13 @@ func (l Link) dropPublic(
 		}
 	}
 	_, err = in(ctx, l.Following, database{Name: "template1"}, func(conn *pgx.Conn, d database) (struct{}, error) {
-		return struct{}{}, l.dropPublicOf(ctx, conn, d, dropsPublic) // it follows at no time, and has no notes
+		return struct{}{}, dropPublicOf(ctx, l, conn, d, dropsPublic) // it follows at no time, and has no notes
 	})
 	return err
 }
 
 // dropPublicOf does so in one database.
-func (l Link) dropPublicOf(ctx context.Context, conn *pgx.Conn, d database, statement string) error {
+func dropPublicOf(ctx context.Context, l Link, conn *pgx.Conn, d database, statement string) error {
 	const noSuchDatabase, holdsSomething = "3D000", "2BP01"
 	lacks, err := in(ctx, l.Serving, d, func(conn *pgx.Conn, _ database) (bool, error) {
 		return sql.Value[bool](ctx, conn, "look for the schema public", "select to_regnamespace('public') is null")
