@@ -360,6 +360,7 @@ func (a *Agent) operate(life context.Context) {
 	x := &commands{
 		server: a.server, wal: a.server.WAL(), launcher: launcher, data: a.data, demands: a.demands,
 		hardState: a.states.Get, status: a.status, post: a.post, at: a.elections.at,
+		publish: func() { a.publisher.Want(protocol.RolePrimary) },
 		slots:   func() []string { return running.WithArchive(a.configs.get(), a.members.slots()) },
 		hold:    a.hold,
 		slack:   a.pressure.Slack,

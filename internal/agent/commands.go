@@ -62,6 +62,7 @@ type commands struct {
 	at        func(moment time.Time) time.Duration   // as the machine measures time
 	slack     func() time.Duration                   // how late things come on this machine
 	status    *status.Board
+	publish   func() // has the Services lead here
 	post      func(machine.Event)
 	current   *atomic.Pointer[running.Server]
 	log       *slog.Logger
@@ -394,6 +395,9 @@ func (x *commands) promoteTo(ctx context.Context, r *running.Server, session run
 	x.demands.require(rule)
 	if err := r.ConfigurePrimary(); err != nil {
 		return err
+	}
+	if r.Standing.IsOpen() {
+		x.publish() // what leads clients here takes as long as the promotion
 	}
 	awaitSlots := x.makeSlots(ctx, r)
 	if err := session.Promote(ctx); err != nil {

@@ -32,7 +32,7 @@ var rules = []rule{
 	unelected, notAMember, dataUnknown, foreignData,
 	failed, isolated, asked, unacknowledged, renewed, outdated, lead, late, unconfirmed, stopping,
 	claim,
-	behind, stuck, incomplete, forked, diverged, join, follow,
+	behind, stuck, incomplete, forked, diverged, join, followElected, follow,
 	campaign, await,
 	dataLost, clone, initialise, waitForData,
 }
@@ -213,6 +213,20 @@ func join(v View) *Decision {
 	return nil
 }
 
+// followElected: a standby follows whom a majority has elected while the server there is still being promoted. Until
+// then it receives what both have of the terms before, and after that the new term's WAL from its first record on. One
+// that has this term in its history already may have WAL of it: it waits until the leader says where that begins.
+func followElected(v View) *Decision {
+	m := v.Local.HardState
+	elected, ok := v.electedLeader()
+	if !ok || v.following() || v.Local.Data != DataPresent || v.Local.Server != ServerStandby || !v.Local.Known ||
+		m.hasTerm(m.Ballot.Term) || !m.canFollow(v.Local.End, elected) {
+		return nil
+	}
+	return decide(Follow, "LeaderElected", "follows %s, which was elected and is about to lead term %d",
+		m.Ballot.Leader, m.Ballot.Term).of(m.Ballot.Leader)
+}
+
 // follow: a standby keeps to its leader until that is lost.
 func follow(v View) *Decision {
 	if v.Local.Data != DataPresent || !v.following() || v.LeaderLost() {
@@ -297,6 +311,16 @@ func (v View) leader() (Peer, bool) {
 	same := v.SystemIdentifier == "" || peer.SystemIdentifier == v.SystemIdentifier
 	leads := peer.Leading && peer.Ballot.Term == v.Local.HardState.Ballot.Term
 	return peer, ok && leads && same && v.Local.HardState.Ballot.Leader != v.Self && !v.LeaderLost()
+}
+
+// electedLeader is the one that was elected in the highest term and does not lead yet: its server is being promoted,
+// and where its WAL of that term begins is on record without a timeline.
+func (v View) electedLeader() (Peer, bool) {
+	b := v.Local.HardState.Ballot
+	peer, ok := v.Peers[b.Leader]
+	same := v.SystemIdentifier == "" || peer.SystemIdentifier == v.SystemIdentifier
+	ok = ok && same && b.Leader != v.Self && peer.Underway && !peer.Leading && peer.Ballot.Term == b.Term
+	return peer, ok && Unpromoted(peer.TermHistory, b.Term) && !v.LeaderLost()
 }
 
 // following says that the server has the leader of the highest term as its upstream.

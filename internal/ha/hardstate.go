@@ -108,6 +108,31 @@ func CanFollow(mine []TermStart, end wal.LSN, leaders []TermStart) bool {
 	return end <= parting(leaders[n:]) && end <= parting(mine[n:])
 }
 
+// Unpromoted says that a term history ends with a term whose timeline is not known: its leader was elected, and had not
+// been promoted when that was told.
+func Unpromoted(history []TermStart, term uint64) bool {
+	if len(history) == 0 {
+		return false
+	}
+	last := history[len(history)-1]
+	return last.Term == term && last.Timeline == 0
+}
+
+// hasTerm says that a term is in the instance's term history.
+func (m HardState) hasTerm(term uint64) bool {
+	return slices.ContainsFunc(m.TermHistory, func(s TermStart) bool { return s.Term == term })
+}
+
+// HoldsUnnamed says that a WAL which ends at end has some of the last term of this history, or may have some, while the
+// timeline of that term is not known: none of the timelines here may be taken for abandoned then.
+func HoldsUnnamed(history []TermStart, end wal.LSN, known bool) bool {
+	if len(history) == 0 {
+		return false
+	}
+	last := history[len(history)-1]
+	return last.Timeline == 0 && (!known || end > last.LSN)
+}
+
 // parting is the first place where any of these terms begins. They need not be in
 // order: who has taken over a leader's term history, and is elected before it received
 // that leader's WAL, begins its own term before the one that it never had.

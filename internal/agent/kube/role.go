@@ -48,15 +48,19 @@ func markOf(pod *corev1.Pod) *mark {
 // Publish labels this instance's Pod with its role, which the Services select by. A new primary takes the label from
 // all others, whose agents may not be able to. A primary of an earlier term than one that is on record at a Pod changes
 // nothing there: publish.ErrLaterTerm.
+//
+// Its own label comes first. kube-proxy takes over a change at once, and the next one only a second later
+// (minSyncPeriod, Kubernetes 1.36): if the former primary were taken out before, the Service would lead to nobody for
+// that second. Nobody is taken out either while the new one can't be put there.
 func (k *Cluster) Publish(ctx context.Context, wish publish.Wish, others []string) error {
-	if wish.Role != protocol.RolePrimary {
-		return k.label(ctx, wish)
+	err := k.label(ctx, wish)
+	if err != nil || wish.Role != protocol.RolePrimary {
+		return err
 	}
 	taken := make(chan error, len(others))
 	for _, pod := range others {
 		go func() { taken <- k.depose(ctx, pod, wish) }()
 	}
-	err := k.label(ctx, wish)
 	for range others {
 		err = errors.Join(err, <-taken)
 	}

@@ -205,7 +205,7 @@ func TestALaterTermThatIsWrongIsWrittenOver(t *testing.T) {
 	if err := p.publishes(k, protocol.RolePrimary, 2); !errors.Is(err, publish.ErrLaterTerm) {
 		t.Errorf("a later term is on record: %v", err)
 	}
-	p.are("@99 @2")
+	p.are("@99 @no term")
 	p.must(k.Publish(t.Context(), publish.Wish{Role: protocol.RolePrimary, Term: 2, Anyway: true}, []string{"db-1"}))
 	p.are("primary@99 @2")
 }

@@ -124,8 +124,8 @@ func (i *Instance) promote() {
 	})
 }
 
-// storeTimeline puts on disk where the WAL of the term begins that this instance has been promoted in. It is not
-// followed before: who follows takes over the term history. A disk that does not take it is tried again (lead).
+// storeTimeline puts on disk where the WAL of the term begins that this instance has been promoted in. It does not lead
+// before: who follows takes over the term history. A disk that does not take it is tried again (lead).
 func (i *Instance) storeTimeline() {
 	m := i.hardState
 	m.TermHistory = slices.Clone(m.TermHistory)

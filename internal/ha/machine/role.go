@@ -304,6 +304,7 @@ func (i *Instance) disown() {
 // follow makes the instance a standby of the leader, whose WAL is its own from here on: term history first, then WAL.
 func (i *Instance) follow(d ha.Decision) {
 	if i.server.role == ha.ServerStandby && i.server.following == d.Ballot {
+		i.completeHistory(d)
 		return
 	}
 	begin := func() {
@@ -328,22 +329,41 @@ func (i *Instance) follow(d ha.Decision) {
 	i.inherit(leader.TermHistory, begin)
 }
 
+// completeHistory puts the timeline of the leader's term on disk, where this standby has followed since before there
+// was one. From then on the server there takes writes: whether this one streams on is looked at at once.
+func (i *Instance) completeHistory(d ha.Decision) {
+	leader, present := i.news.present[d.Target]
+	term := d.Ballot.Term
+	if !present || !leader.Leading || leader.Ballot != d.Ballot || !ha.Unpromoted(i.hardState.TermHistory, term) ||
+		len(leader.TermHistory) == 0 || ha.Unpromoted(leader.TermHistory, term) {
+		return
+	}
+	m := i.hardState
+	m.TermHistory = leader.TermHistory
+	i.store(m, nil)
+	i.emit(ObserveServer{})
+}
+
 // inherit puts the leader's term history on disk. What is received meanwhile is of the leader before, and ends first.
+// With it, what is here of timelines that this instance has no WAL of is forgotten: not where the timeline of its own
+// last term is not known, and it may have WAL of that.
 func (i *Instance) inherit(history []ha.TermStart, then func()) {
 	of := i.hardState.Ballot
-	put := func(wal.LSN, string) {
+	put := func(end wal.LSN, known bool) {
 		if i.hardState.Ballot != of {
 			return // it is of another leader now
 		}
 		m := i.hardState // as it is now: much may have been put on disk while the stream was being ended
+		inherits := !ha.HoldsUnnamed(m.TermHistory, end, known)
 		m.TermHistory = history
-		i.write(Store{HardState: m, Inherits: true}, then)
+		i.write(Store{HardState: m, Inherits: inherits}, then)
 	}
 	if i.server.role == ha.ServerStandby && i.server.following != (ha.Ballot{}) {
-		i.cut(of.Term, false, put)
+		i.cut(of.Term, false, func(end wal.LSN, failed string) { put(end, failed == "") })
 		return
 	}
-	put(0, "")
+	local := i.View().Local
+	put(local.End, local.Known)
 }
 
 // await makes the instance a standby of nobody: nothing is received, and so the end of its WAL is known.

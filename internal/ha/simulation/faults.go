@@ -61,7 +61,7 @@ func (x *nemesis) refusesNow(n *node, lasts time.Duration) bool {
 	n.log("takes no replication for %s", lasts)
 	n.deafUntil = x.w.now + lasts
 	n.hangUp()
-	n.lead().conns = [maxNodes]*downstreamConn{}
+	n.server.conns = [maxNodes]*downstreamConn{}
 	return true
 }
 
@@ -132,7 +132,7 @@ func (x *nemesis) holdReplay() {
 func (n *node) resetConnections(lasts time.Duration) {
 	n.log("is behind a firewall that resets connections for %s", lasts)
 	n.hangUp()
-	n.lead().conns = [maxNodes]*downstreamConn{}
+	n.server.conns = [maxNodes]*downstreamConn{}
 	n.excused = max(n.excused, n.w.now+fencedWithin)
 	for i := range maxNodes {
 		n.w.net.resets[n.index][i], n.w.net.resets[i][n.index] = i != n.index, i != n.index

@@ -15,7 +15,6 @@ type election struct {
 type leadership struct {
 	term    uint64
 	acked   int
-	conns   [maxNodes]*downstreamConn
 	closing bool
 	strong  bool // the quorum in force promises durability
 	// began is how far the WAL went when the server began to lead: all of that is seen by readers. proven is how far
@@ -28,6 +27,7 @@ func (n *node) takeLead(term uint64) {
 	has := len(n.disk.wal)
 	l := &leadership{term: term, acked: has, strong: strong(n.disk.mem.Configuration.Now), began: has}
 	n.server.lead = l
+	n.server.keepOnly(term)
 	n.log("LEADS term %d at %d, rule %s", term, len(n.disk.wal), n.server.rule)
 	n.w.check.leads(n)
 	n.w.nemesis.begun(n)
@@ -49,7 +49,7 @@ func (n *node) load(l *leadership) {
 // caughtUp are the voters that stream and have caught up.
 func (n *node) caughtUp() []ha.Voter {
 	var all []ha.Voter
-	for _, c := range n.lead().conns {
+	for _, c := range n.server.conns {
 		if c != nil && n.clock()-c.last < streamLimit && c.acked+3 >= len(n.disk.wal) {
 			all = append(all, c.voter)
 		}

@@ -16,6 +16,8 @@ type server struct {
 	following uint64
 	upstream  int
 	conn      *upstreamConn
+	// conns are the streams to those who follow this one: a primary, or one that was elected and is being promoted.
+	conns [maxNodes]*downstreamConn
 	// replayedAt is when all that was received has been replayed.
 	replayedAt time.Duration
 	// rule is by which commits wait, lead what a primary knows while it is one, open whether it lets clients in.

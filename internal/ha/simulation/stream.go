@@ -16,7 +16,7 @@ type upstreamConn struct {
 
 // downstreamConn is the primary's end of a stream.
 type downstreamConn struct {
-	id          uint64
+	id, term    uint64
 	voter       ha.Voter
 	sent, acked int
 	last        time.Duration
@@ -82,15 +82,31 @@ func (n *node) reconnect() {
 			reply(closed)
 			return
 		}
-		p.lead().conns[index] = &downstreamConn{id: c.id, voter: voter, sent: from, last: p.clock()}
+		p.server.conns[index] = &downstreamConn{id: c.id, term: c.term, voter: voter, sent: from, last: p.clock()}
 		p.push()
 	}, closed)
 }
 
-// accepts says whether the instance can send WAL of a term from somewhere on.
+// accepts says whether the instance can send WAL from somewhere on to one that follows the leader of a term: as its
+// primary, or while it is being promoted to that.
 func (n *node) accepts(term uint64, from int) bool {
 	l := n.lead()
-	return !n.refuses() && l != nil && l.term == term && from <= len(n.disk.wal) && from >= n.disk.oldest
+	sends := l != nil && l.term == term || l == nil && n.elected(term)
+	return !n.refuses() && sends && from <= len(n.disk.wal) && from >= n.disk.oldest
+}
+
+// elected says that the instance has won a term, and its server is a standby still.
+func (n *node) elected(term uint64) bool {
+	return n.role() == ha.ServerStandby && n.leads() && n.disk.mem.Won == term
+}
+
+// keepOnly ends the streams to those who follow the leader of another term.
+func (s *server) keepOnly(term uint64) {
+	for i, c := range s.conns {
+		if c != nil && c.term != term {
+			s.conns[i] = nil
+		}
+	}
 }
 
 // refuses says that the server takes no replication, though its agent answers.
@@ -106,11 +122,10 @@ func (n *node) disconnect(id uint64) {
 
 // hangUp tells the standbys of a primary that stops, as the kernel does.
 func (n *node) hangUp() {
-	l := n.lead()
-	if l == nil {
+	if n.server == nil {
 		return
 	}
-	for i, c := range l.conns {
+	for i, c := range n.server.conns {
 		if c != nil {
 			id, p := c.id, n.w.nodes[i]
 			n.w.sendInOrder(n.index, i, func() { p.disconnect(id) })
@@ -120,13 +135,13 @@ func (n *node) hangUp() {
 
 // push sends every standby what it lacks, or a sign of life.
 func (n *node) push() {
-	l := n.lead()
-	for i, c := range l.conns {
+	s := n.server
+	for i, c := range s.conns {
 		if c == nil {
 			continue
 		}
 		if n.clock()-c.last > 2*time.Second {
-			l.conns[i] = nil
+			s.conns[i] = nil
 			continue
 		}
 		id, from, before, p := c.id, c.sent, sumAt(n.disk.wal, c.sent), n.w.nodes[i]
@@ -170,11 +185,10 @@ func (n *node) receive(id uint64, from int, before uint64, entries []entry) {
 
 // acknowledged notes how far a standby is.
 func (n *node) acknowledged(index int, id uint64, end int) {
-	l := n.lead()
-	if l == nil || l.conns[index] == nil || l.conns[index].id != id {
+	if n.server == nil || n.server.conns[index] == nil || n.server.conns[index].id != id {
 		return
 	}
-	c := l.conns[index]
+	c := n.server.conns[index]
 	c.acked, c.last = max(c.acked, end), n.clock()
 	n.commit()
 }
@@ -203,7 +217,7 @@ func (n *node) committed() int {
 	}
 	var ends [maxNodes]int
 	count := 0
-	for _, c := range l.conns {
+	for _, c := range n.server.conns {
 		if c != nil && (hasVoter(rule.From, c.voter) || n.w.breaks(StrangersCount)) {
 			ends[count] = c.acked
 			count++
@@ -235,7 +249,7 @@ func sortDown(a []int) {
 
 // keepAlive is done at every tick: PostgreSQL does it without the agent.
 func (n *node) keepAlive() {
-	if n.lead() != nil {
+	if n.server != nil {
 		n.push()
 	}
 	if c := n.conn(); c != nil && n.clock()-c.last > streamLimit {
