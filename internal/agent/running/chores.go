@@ -36,6 +36,7 @@ type chores struct {
 	pooler   bool      // poolers were to log in then
 	refused  error     // what the server has refused then, nil for nothing
 	leads    bool      // the server was a primary in the last look
+	since    time.Time // since when it is what it is
 }
 
 // choreSession is by what they are done: a postgres.Session.
@@ -44,6 +45,8 @@ type choreSession interface {
 	EnsurePooler(ctx context.Context, wanted bool) error
 	KeepMaintenance(ctx context.Context) error
 	EnsureSlots(ctx context.Context, want []string) error
+	ReserveSlots(ctx context.Context, want []string) error
+	PrepareSlots(ctx context.Context, keeps, prepared []string) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)
 	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
@@ -64,7 +67,7 @@ func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest st
 		func() error { return session.EnsureReplication(ctx) },
 		func() error { return session.KeepMaintenance(ctx) },
 		func() error { return session.EnsurePooler(ctx, config.Pooler) },
-		func() error { return c.makeSlots(ctx, config, session) },
+		func() error { return c.makeSlots(ctx, session) },
 		func() error { return c.letWALGo(ctx, config, session) },
 		func() error {
 			start, err := session.OldestWAL(ctx)
@@ -85,7 +88,7 @@ func (c *chores) afterPromotion(ctx context.Context, config protocol.Config, ses
 		return c.refused
 	}
 	err := each(
-		func() error { return c.makeSlots(ctx, config, session) },
+		func() error { return c.makeSlots(ctx, session) },
 		func() error { return c.letWALGo(ctx, config, session) },
 	)
 	if postgres.RefusesBesides(err) {
@@ -94,12 +97,20 @@ func (c *chores) afterPromotion(ctx context.Context, config protocol.Config, ses
 	return err
 }
 
-// makeSlots makes those of a primary.
-func (c *chores) makeSlots(ctx context.Context, config protocol.Config, session choreSession) error {
-	err := c.keepSlots(ctx, config, session, c.slots())
+// makeSlots makes those of a primary. Those that it has made as a standby are used by whoever comes to follow it; who
+// has not come by the time of its first checkpoint (settle) has one that keeps WAL for it from then on.
+func (c *chores) makeSlots(ctx context.Context, session choreSession) error {
+	ensure := session.EnsureSlots
+	if time.Since(c.since) > settleDelay {
+		ensure = session.ReserveSlots
+	}
+	err := ensure(ctx, c.wanted())
 	c.primary = c.primary || err == nil
 	return err
 }
+
+// wanted are the slots that a primary is to have.
+func (c *chores) wanted() []string { return WithArchive(c.config(), c.slots()) }
 
 // boundLink gives a link up that keeps too much WAL. Where that fails it is tried again at the next time.
 func (c *chores) boundLink(ctx context.Context, session choreSession) {
@@ -157,7 +168,7 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 	c.primary = false
 	c.report(nil)
 	return c.did(config, each(
-		func() error { return c.keepSlots(ctx, config, session, nil) },
+		func() error { return session.PrepareSlots(ctx, WithArchive(config, nil), c.slots()) },
 		func() error { return c.letWALGo(ctx, config, session) },
 		func() error {
 			if !streams {
@@ -175,7 +186,7 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 // as notes the role of the server. What it has refused in another one says nothing of what it is to do now.
 func (c *chores) as(primary bool) {
 	if c.leads != primary {
-		c.leads, c.refused = primary, nil
+		c.leads, c.refused, c.since = primary, nil, time.Now()
 	}
 }
 
@@ -191,13 +202,6 @@ func (c *chores) did(config protocol.Config, err error) error {
 		c.refused, c.done, c.archives, c.pooler = err, time.Now(), config.Archive != nil, config.Pooler
 	}
 	return err
-}
-
-// keepSlots makes the slots there are to be, and removes others of ours.
-func (c *chores) keepSlots(
-	ctx context.Context, config protocol.Config, session choreSession, slots []string,
-) error {
-	return session.EnsureSlots(ctx, WithArchive(config, slots))
 }
 
 // letWALGo lets the server remove what is archived. Every instance keeps it until

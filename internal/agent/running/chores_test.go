@@ -89,6 +89,14 @@ func (l *choreLog) EnsureSlots(_ context.Context, want []string) error {
 	return l.note("slots " + strings.Join(want, " "))
 }
 
+func (l *choreLog) ReserveSlots(_ context.Context, want []string) error {
+	return l.note("reserved " + strings.Join(want, " "))
+}
+
+func (l *choreLog) PrepareSlots(_ context.Context, keeps, prepared []string) error {
+	return l.note("prepared " + strings.Join(keeps, " ") + ", " + strings.Join(prepared, " "))
+}
+
 func (l *choreLog) KeepLinkSlots(context.Context) (bool, error) { return l.synced, l.note("link") }
 
 func (l *choreLog) GiveUpLink(_ context.Context, most int64) ([]string, error) {
@@ -145,9 +153,9 @@ func TestTheChoresOfAPrimary(t *testing.T) {
 		do("at first", "0/3000000", all...)
 		do("soon after", "")
 		time.Sleep(choreInterval + time.Millisecond)
-		do("later", "0/3000000", all...)
+		do("later", "0/3000000", "role", "maintenance", "reserved db_1", "oldest", "kept")
 		*archive = true
-		do("with a new archive", "0/3000000", "role", "maintenance", "slots db_1 "+naming.SlotArchive,
+		do("with a new archive", "0/3000000", "role", "maintenance", "reserved db_1 "+naming.SlotArchive,
 			"advance "+naming.SlotArchive+" 0/5000000", "oldest", "kept")
 		do("soon after that", "")
 	})
@@ -175,7 +183,7 @@ func TestAPrimaryThatWasAStandbyMakesItsSlots(t *testing.T) {
 	})
 }
 
-// A standby has no slots but the archive's: those of a former primary would keep WAL for ever.
+// A standby has no slots that keep WAL but the archive's: those of a former primary would keep it for ever.
 func TestTheChoresOfAStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, archive := chored()
@@ -184,9 +192,9 @@ func TestTheChoresOfAStandby(t *testing.T) {
 			if err := c.ofStandby(t.Context(), session, false); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{"slots "}
+			want := []string{"prepared , db_1"}
 			if *archive {
-				want = []string{"slots " + naming.SlotArchive, "advance " + naming.SlotArchive + " 0/5000000"}
+				want = []string{"prepared " + naming.SlotArchive + ", db_1", "advance " + naming.SlotArchive + " 0/5000000"}
 			}
 			if !slices.Equal(session.done, want) {
 				t.Errorf("it did %q, want %q", session.done, want)
@@ -257,11 +265,12 @@ func TestWhatALinkKeepsIsBounded(t *testing.T) {
 // What the server refuses keeps nothing else from being done: what is archived is let go of though a slot can't be
 // made, or the volume would get full. All of it is done again after a while, and not at each look.
 func TestEachChoreIsDoneThoughAnotherIsRefused(t *testing.T) {
-	archive := "slots db_1 " + naming.SlotArchive
+	archive, reserved := "slots db_1 "+naming.SlotArchive, "reserved db_1 "+naming.SlotArchive
 	advance := "advance " + naming.SlotArchive + " 0/5000000"
 	primary := []string{"role", "maintenance", "pooler", archive, advance, "oldest", "bound 7", "kept"}
-	standby := []string{"slots " + naming.SlotArchive, advance, "link"}
-	for _, refused := range append(slices.Concat(primary, standby), "") {
+	later := []string{"role", "maintenance", "pooler", reserved, advance, "oldest", "bound 7", "kept"}
+	standby := []string{"prepared " + naming.SlotArchive + ", db_1", advance, "link"}
+	for _, refused := range append(slices.Concat(primary, standby), reserved, "") {
 		synctest.Test(t, func(t *testing.T) {
 			c, archives := chored()
 			*archives, c.linkMost = true, func() int64 { return 7 }
@@ -290,7 +299,7 @@ func TestEachChoreIsDoneThoughAnotherIsRefused(t *testing.T) {
 			do("at first", true, primary)
 			do("soon after", true, nil)
 			time.Sleep(choreInterval + time.Second)
-			do("later", true, primary)
+			do("later", true, later)
 			time.Sleep(choreInterval + time.Second)
 			do("as a standby", false, standby)
 			do("soon after that", false, nil)

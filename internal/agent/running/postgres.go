@@ -99,6 +99,8 @@ type Session interface {
 	KeepMaintenance(ctx context.Context) error
 	EnsureSlot(ctx context.Context, slot string) error
 	EnsureSlots(ctx context.Context, want []string) error
+	ReserveSlots(ctx context.Context, want []string) error
+	PrepareSlots(ctx context.Context, keeps, prepared []string) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)
 	Follows(ctx context.Context) (bool, error)
 	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)

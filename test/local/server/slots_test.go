@@ -26,6 +26,68 @@ func TestTwoMakeTheSameSlotAtOnce(t *testing.T) {
 	}
 }
 
+// slotsOf says of each slot of ours whether it keeps WAL and whether somebody uses it.
+func slotsOf(n *node) string {
+	return n.ask(`select coalesce(string_agg(slot_name || case when restart_lsn is null then '' else ' keeps' end
+		|| case when active then ' used' else '' end, ', ' order by slot_name), '') from pg_replication_slots`)
+}
+
+// A standby has the slots ready that it will need as a primary, and keeps no WAL by them. Who follows it while it is
+// still a standby streams on when it is promoted, without another connection, and acknowledges the first commit. Who
+// has not come has its WAL kept from then on.
+func TestWhoFollowsAStandbyStreamsOnWhenItIsPromoted(t *testing.T) {
+	for _, major := range []int{17, 18} {
+		t.Run(strconv.Itoa(major), func(t *testing.T) {
+			all := nodesOf(t, 3, major)
+			former, elected, follower := all[0], all[1], all[2]
+			former.found()
+			for _, s := range all[1:] {
+				s.patient = true
+				s.clone(former)
+				s.follow(former, 1)
+				s.streams()
+			}
+			session := elected.session()
+			defer session.Close()
+			prepare := func(want string) {
+				t.Helper()
+				must(t, session.PrepareSlots(t.Context(), []string{"toban_archive"},
+					[]string{former.slot, follower.slot}))
+				if got := slotsOf(elected); got != want {
+					t.Fatalf("the slots are %q, want %q", got, want)
+				}
+			}
+			unused := "toban_archive keeps, toban_db_0, toban_db_2"
+			must(t, session.EnsureSlot(t.Context(), "toban_gone"))
+			must(t, session.EnsureSlot(t.Context(), former.slot))
+			prepare(unused) // what it had as a primary, and what nobody is to have, is gone
+			prepare(unused)
+
+			former.do("create table t (n int)")
+			former.stop(postgres.StopFast)
+			elected.follow(nil, 0)
+			follower.follow(elected, 2)
+			follower.streams()
+			prepare("toban_archive keeps, toban_db_0, toban_db_2 keeps used")
+			receiver := follower.ask("select pid from pg_stat_wal_receiver")
+
+			elected.settings.Synchronous = `ANY 1 ("` + follower.name + `")`
+			elected.settings.Standby, elected.settings.Upstream = false, nil
+			must(t, elected.Configure(elected.settings))
+			must(t, elected.process.Reload())
+			must(t, session.Promote(within(t, deadline)))
+			elected.do("insert into t values (1)") // it waits for who follows
+			if now := follower.ask("select pid from pg_stat_wal_receiver"); now != receiver {
+				t.Errorf("it has connected anew: process %s, before %s", now, receiver)
+			}
+			must(t, session.ReserveSlots(t.Context(), []string{former.slot, follower.slot, "toban_archive"}))
+			if got := slotsOf(elected); got != "toban_archive keeps, toban_db_0 keeps, toban_db_2 keeps used" {
+				t.Errorf("of the primary the slots are %q", got)
+			}
+		})
+	}
+}
+
 // nodesOf are servers of a major version; the test is skipped where that is not here.
 func nodesOf(t *testing.T, n, major int) []*node {
 	t.Helper()
