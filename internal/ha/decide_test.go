@@ -3,6 +3,8 @@ package ha
 import (
 	"testing"
 	"time"
+
+	"toban.dev/internal/wal"
 )
 
 // term history is that of the first term; ofThree the configuration of the usual quorum.
@@ -147,6 +149,69 @@ func TestDecideWithoutData(t *testing.T) {
 			three("db-1", Local{Data: DataIncomplete}), Wait, "", "DataIncomplete",
 		},
 	})
+}
+
+// A standby follows whom a majority has elected while the server there is being promoted.
+func TestWhoWasElectedIsFollowed(t *testing.T) {
+	t.Parallel()
+	elected := leader("db-2", 5)
+	elected.Leading, elected.Underway = false, true
+	elected.TermHistory = []TermStart{{1, 0, 1}, {5, 100, 0}}
+	revoked := func(l *Local) { l.Following, l.Known, l.End = 0, true, 100 }
+	of := func(changes ...func(*View)) View {
+		changes = append([]func(*View){local(revoked), hears("db-2", elected)}, changes...)
+		return three("db-1", standby("db-1", 5, "db-2"), changes...)
+	}
+	with := func(change func(*Peer)) func(*View) {
+		p := elected
+		change(&p)
+		return hears("db-2", p)
+	}
+	expected := func(v View) decided { return decided{v, Await, "", "LeaderExpected"} }
+	check(t, map[string]decided{
+		"one that has voted follows it": {of(), Follow, "db-2", "LeaderElected"},
+		"one that has less WAL as well": {
+			of(local(func(l *Local) { l.End = 90 })), Follow, "db-2", "LeaderElected"},
+		"one that follows it keeps to it": {
+			of(local(func(l *Local) { l.Following, l.Known = 5, false })), Follow, "db-2", "Follower"},
+		"not one whose end is not known": expected(of(local(func(l *Local) { l.Known = false }))),
+		"not one that has more":          expected(of(local(func(l *Local) { l.End = 101 }))),
+		"not one that may have WAL of its term": expected(of(local(func(l *Local) {
+			l.HardState.TermHistory = elected.TermHistory
+		}))),
+		"not one whose server does not run": expected(of(local(func(l *Local) { l.Server = ServerStopped }))),
+		"not of one that stops to hand over": expected(of(with(func(p *Peer) {
+			p.TermHistory = []TermStart{{1, 0, 1}, {5, 100, 2}}
+		}))),
+		"not of one that was elected in another term": expected(of(with(func(p *Peer) {
+			p.TermHistory = []TermStart{{1, 0, 1}, {4, 100, 0}}
+		}))),
+		"not of one that is not at it":         expected(of(with(func(p *Peer) { p.Underway = false }))),
+		"not of one of another system":         expected(of(system("8"), local(func(l *Local) { l.SystemIdentifier = "8" }))),
+		"not of one that has given up already": {of(with(func(p *Peer) { p.Resigned = true })), Campaign, "", "LeaderLost"},
+	})
+}
+
+// WAL of a term whose timeline is not known yet is WAL of that term.
+func TestWhatIsOfATermWithoutATimeline(t *testing.T) {
+	t.Parallel()
+	unnamed, named := []TermStart{{1, 0, 1}, {5, 100, 0}}, []TermStart{{1, 0, 1}, {5, 100, 2}}
+	for name, c := range map[string]struct {
+		history []TermStart
+		end     wal.LSN
+		known   bool
+		want    bool
+	}{
+		"none of it":      {unnamed, 100, true, false},
+		"some of it":      {unnamed, 101, true, true},
+		"nobody knows":    {unnamed, 100, false, true},
+		"it has a name":   {named, 101, true, false},
+		"nothing is here": {nil, 0, false, false},
+	} {
+		if got := HoldsUnnamed(c.history, c.end, c.known); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }
 
 func TestDecideAsStandby(t *testing.T) {

@@ -273,6 +273,23 @@ func TestDecideElection(t *testing.T) {
 		},
 		"also where the leader took a minute to stop": {three("db-2", standby("db-2", 1, "db-0"), justLost,
 			hears("db-0", resigned), hears("db-1", follower("db-1", 1, "db-0"))), Follow, "db-0", "BetterCandidate"},
+		"the first by ordinal is waited for though its old word says that it has less": {
+			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),
+				hears("db-1", at(follower("db-1", 1, "db-0"), 90))), Follow, "db-0", "BetterCandidate",
+		},
+		"not when it has said so since": {
+			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),
+				hears("db-1", at(without(follower("db-1", 1, "db-0")), 90))), Campaign, "", "LeaderLost",
+		},
+		"nor for longer than its word takes": {
+			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),
+				hears("db-1", at(follower("db-1", 1, "db-0"), 90)),
+				local(func(l *Local) { l.Lost = wordPatience })), Campaign, "", "LeaderLost",
+		},
+		"nor one that would not stand": {
+			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),
+				hears("db-1", at(stands("db-1", 1), 90))), Campaign, "", "LeaderLost",
+		},
 		"who stands already is not outbid": {three("db-1", standby("db-1", 1, "db-0"), justLost,
 			hears("db-0", resigned), hears("db-2", stands("db-2", 2))), Follow, "db-0", "AnotherStands"},
 		"nor one that has a vote already": {three("db-1", standby("db-1", 1, "db-0"), justSilent,

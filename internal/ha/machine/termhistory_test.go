@@ -2,12 +2,13 @@ package machine
 
 import (
 	"testing"
+	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
-// Who follows takes over the leader's term history, so nobody may before it says where the leader's WAL begins,
-// on the leader's own disk.
+// Nobody leads before it is on its own disk where its WAL begins and on which timeline: who follows takes it over.
 func TestALeaderIsFollowedWhenItsTermHistoryIsOnDisk(t *testing.T) {
 	t.Parallel()
 	r := elected(t)
@@ -49,5 +50,76 @@ func TestATermHistoryIsWrittenWithWhatIsOnDiskThen(t *testing.T) {
 	if last := stores[len(stores)-1]; !last.Inherits || last.HardState.Configuration.Version != record.Version ||
 		r.HardState().Configuration.Version != record.Version {
 		t.Errorf("it writes %+v", last.HardState)
+	}
+}
+
+// electedOther is db-1, which has voted for db-0 in term 5: that was elected, and is being promoted.
+func electedOther(t *testing.T, end wal.LSN) *rig {
+	t.Helper()
+	r := standby(t)
+	r.done = func(Command) Done { return Done{End: end} }
+	r.wanted = nil
+	r.other("db-0.a", func(p *ha.Peer) {
+		p.Ballot, p.Leading, p.Streaming, p.Underway = ha.Ballot{Term: 5, Leader: "db-0"}, false, false, true
+		p.TermHistory = append(p.TermHistory, ha.TermStart{Term: 5, LSN: 100})
+	})
+	return r
+}
+
+// promotedOn has db-0 lead term 5 on a timeline.
+func (r *rig) promotedOn(timeline wal.Timeline) {
+	r.Helper()
+	r.other("db-0.a", func(p *ha.Peer) {
+		p.Ballot, p.Leading, p.Streaming = ha.Ballot{Term: 5, Leader: "db-0"}, true, false
+		p.TermHistory = append(p.TermHistory, ha.TermStart{Term: 5, LSN: 100, Timeline: timeline})
+	})
+}
+
+// Who was elected is followed before it leads: its term history first, and its timeline when it leads, without a
+// second connection.
+func TestWhoWasElectedIsFollowedAndItsTimelineComesLater(t *testing.T) {
+	t.Parallel()
+	r := electedOther(t, 100)
+	follows := ha.Ballot{Term: 5, Leader: "db-0"}
+	if r.server.following != follows || begun(r.HardState()) != (ha.TermStart{Term: 5, LSN: 100}) {
+		t.Fatalf("it has %+v: %s", r.HardState().TermHistory, r.Instance)
+	}
+	if stores := wants[Store](r); !stores[len(stores)-1].Inherits {
+		t.Error("it does not forget abandoned timelines before it follows")
+	}
+	r.wanted = nil
+	r.promotedOn(2)
+	stores := wants[Store](r)
+	if len(stores) != 1 || stores[0].Inherits || begun(r.HardState()).Timeline != 2 || len(wants[Command](r)) > 0 ||
+		len(wants[ObserveServer](r)) == 0 {
+		t.Errorf("when it leads: %+v", r.wanted)
+	}
+	r.wanted = nil
+	r.promotedOn(2)
+	if len(wants[Store](r)) > 0 {
+		t.Error("it is written again")
+	}
+}
+
+// One that had begun to follow who was elected, and was started again, may have WAL of that term: it forgets no
+// timelines before it follows, which might be that of the term.
+func TestNoTimelineIsForgottenThatMayBeTheLeaders(t *testing.T) {
+	t.Parallel()
+	for end, forgets := range map[wal.LSN]bool{100: true, 101: false} {
+		m := memoryOf("db-1.b", 5, "db-0")
+		m.TermHistory = []ha.TermStart{{Term: 4, LSN: 0, Timeline: 1}, {Term: 5, LSN: 100}}
+		r := newRig(t, m)
+		r.done = func(Command) Done { return Done{End: end} }
+		r.pass(time.Second)
+		if r.server.role != ha.ServerStandby {
+			t.Fatalf("its server does not run: %s", r.Instance)
+		}
+		r.step(ServerSeen{Run: r.server.run, Answers: true, Known: true, End: end, Received: end})
+		r.wanted = nil
+		r.promotedOn(2)
+		stores := wants[Store](r)
+		if len(stores) != 1 || stores[0].Inherits != forgets || r.server.following.Term != 5 {
+			t.Errorf("with WAL up to %s it writes %+v: %s", end, stores, r.Instance)
+		}
 	}
 }
