@@ -150,9 +150,9 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 	case machine.StartStandby, machine.StartPrimary:
 		err = x.launcher.Start(ctx, c)
 	case machine.Follow:
-		err = x.follow(c)
+		err = x.follow(ctx, c)
 	case machine.Cut:
-		d.End, d.Unreplayed, err = x.cut(ctx, c)
+		err = x.cut(ctx, c, &d)
 	case machine.Promote:
 		d.Timeline, d.Begins, err = x.promote(ctx, c.Rule)
 	case machine.Open:
@@ -171,32 +171,45 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 	return d
 }
 
-// follow has the standby follow another leader.
-func (x *commands) follow(c machine.Command) error {
+// follow has the standby follow another leader. Who followed this one, when it was elected and not promoted or a primary,
+// is not sent that leader's WAL: it may not have heard of that one.
+func (x *commands) follow(ctx context.Context, c machine.Command) error {
 	r := x.current.Load()
 	if r == nil {
 		return running.ErrNoServer
 	}
 	x.log.Info("following", "leader", c.Ballot.Leader, "term", c.Ballot.Term)
-	return r.Follow(c.Ballot)
+	if err := r.Follow(c.Ballot); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cutDeadline)
+	defer cancel()
+	session, err := r.Control.Connect(ctx)
+	if err == nil {
+		err = session.EndFollowers(ctx)
+	}
+	if err != nil {
+		x.log.Warn("who followed this instance could not be ended yet", "error", err.Error())
+	}
+	return nil
 }
 
 // cut ends what the standby receives from leaders of earlier terms, keeps it so, and tells the end of its WAL. Only who
 // stands waits until all of it is replayed.
-func (x *commands) cut(ctx context.Context, c machine.Command) (end wal.LSN, unreplayed uint64, err error) {
+func (x *commands) cut(ctx context.Context, c machine.Command, d *machine.Done) error {
 	r := x.current.Load()
 	if r == nil {
-		return 0, 0, running.ErrNoServer
+		return running.ErrNoServer
 	}
 	if err := x.server.Revoke(c.Term); err != nil {
-		return 0, 0, err
+		return err
 	}
 	if err := r.Follow(ha.Ballot{}); err != nil {
-		return 0, 0, err
+		return err
 	}
 	slack := x.slack()
 	if err := r.StopReceiving(ctx, cutDeadline+slack); err != nil {
-		return 0, 0, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, endDeadline+slack)
 	defer cancel()
@@ -204,7 +217,8 @@ func (x *commands) cut(ctx context.Context, c machine.Command) (end wal.LSN, unr
 	if err == nil {
 		r.Standing.See(func(s *running.Seen) { s.End, s.Known, s.Unreplayed = found.LSN, true, found.Unreplayed })
 	}
-	return found.LSN, found.Unreplayed, err
+	d.End, d.Unreplayed, d.Ragged = found.LSN, found.Unreplayed, found.Ragged
+	return err
 }
 
 // letClientsIn opens the primary, unless it is too late for that. What was frozen between the command and this moment
@@ -396,11 +410,13 @@ func (x *commands) promoteTo(ctx context.Context, r *running.Server, session run
 	if err := r.ConfigurePrimary(); err != nil {
 		return err
 	}
-	if r.Standing.IsOpen() {
-		x.publish() // what leads clients here takes as long as the promotion
-	}
 	awaitSlots := x.makeSlots(ctx, r)
-	if err := session.Promote(ctx); err != nil {
+	begun := func() {
+		if r.Standing.IsOpen() {
+			x.publish() // what leads clients here takes as long as the promotion
+		}
+	}
+	if err := session.Promote(ctx, begun); err != nil {
 		return err
 	}
 	r.Standing.SetPromoted()

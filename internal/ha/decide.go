@@ -216,10 +216,11 @@ func join(v View) *Decision {
 // followElected: a standby follows whom a majority has elected while the server there is still being promoted. Until
 // then it receives what both have of the terms before, and after that the new term's WAL from its first record on. One
 // that has this term in its history already may have WAL of it: it waits until the leader says where that begins.
+// So does a reader: no commit waits for it.
 func followElected(v View) *Decision {
 	m := v.Local.HardState
 	elected, ok := v.electedLeader()
-	if !ok || v.following() || v.Local.Data != DataPresent || v.Local.Server != ServerStandby || !v.Local.Known ||
+	if !ok || v.Reader || v.following() || v.Local.Data != DataPresent || v.Local.Server != ServerStandby || !v.Local.Known ||
 		m.hasTerm(m.Ballot.Term) || !m.canFollow(v.Local.End, elected) {
 		return nil
 	}
@@ -229,10 +230,18 @@ func followElected(v View) *Decision {
 
 // follow: a standby keeps to its leader until that is lost.
 func follow(v View) *Decision {
-	if v.Local.Data != DataPresent || !v.following() || v.LeaderLost() {
+	if v.Local.Data != DataPresent || !v.following() || v.LeaderLost() || v.leaderMovedOn() {
 		return nil
 	}
 	return v.standby()
+}
+
+// leaderMovedOn says that the leader of the highest term that is known follows another one by now, in a term whose
+// leader is not heard here: what is received from it may be that one's.
+func (v View) leaderMovedOn() bool {
+	b := v.Local.HardState.Ballot
+	peer, heard := v.Peers[b.Leader]
+	return heard && peer.Ballot.Term > b.Term && !peer.Leading && peer.Ballot.Leader != b.Leader
 }
 
 // campaign: with the leader lost, the best candidate asks for votes.
@@ -255,7 +264,7 @@ func await(v View) *Decision {
 			v.Local.HardState.Ballot.Leader, v.Local.HardState.Ballot.Term)
 	}
 	d := decide(Await, "LeaderUnknown", "there is data here, but no instance that can be reached leads")
-	if v.following() {
+	if v.following() && !v.leaderMovedOn() {
 		d.Action, d.Target = Follow, v.Local.HardState.Ballot.Leader
 	}
 	if c := v.obstacle(); c != nil {

@@ -179,6 +179,7 @@ func TestWhoWasElectedIsFollowed(t *testing.T) {
 		"not one that may have WAL of its term": expected(of(local(func(l *Local) {
 			l.HardState.TermHistory = elected.TermHistory
 		}))),
+		"not a reader":                      expected(of(func(v *View) { v.Reader = true })),
 		"not one whose server does not run": expected(of(local(func(l *Local) { l.Server = ServerStopped }))),
 		"not of one that stops to hand over": expected(of(with(func(p *Peer) {
 			p.TermHistory = []TermStart{{1, 0, 1}, {5, 100, 2}}
@@ -202,11 +203,16 @@ func TestWhatIsOfATermWithoutATimeline(t *testing.T) {
 		known   bool
 		want    bool
 	}{
-		"none of it":      {unnamed, 100, true, false},
-		"some of it":      {unnamed, 101, true, true},
-		"nobody knows":    {unnamed, 100, false, true},
-		"it has a name":   {named, 101, true, false},
-		"nothing is here": {nil, 0, false, false},
+		"none of it":    {unnamed, 100, true, false},
+		"some of it":    {unnamed, 101, true, true},
+		"nobody knows":  {unnamed, 100, false, true},
+		"it has a name": {named, 101, true, false},
+		"of the last but one, of which none is left to know": {
+			append(unnamed, TermStart{6, 120, 0}), 120, true, true,
+		},
+		"none of two":            {append(unnamed, TermStart{6, 120, 0}), 100, true, false},
+		"a later one has a name": {append(unnamed, TermStart{6, 120, 3}), 130, true, false},
+		"nothing is here":        {nil, 0, false, false},
 	} {
 		if got := HoldsUnnamed(c.history, c.end, c.known); got != c.want {
 			t.Errorf("%s: %t", name, got)
@@ -239,6 +245,15 @@ func TestDecideAsStandby(t *testing.T) {
 			three("db-1", standby("db-1", 1, "db-0"), silent,
 				hears("db-2", Peer{Ballot: Ballot{5, "db-2"}, Underway: true})),
 			Await, "", "LeaderExpected"},
+		"one whose leader follows another by now receives nothing from it": {
+			three("db-1", standby("db-1", 4, "db-0"), hears("db-0", follower("db-0", 5, "db-2"))),
+			Await, "", "LeaderExpected"},
+		"nor when it has lost that leader": {
+			three("db-1", standby("db-1", 4, "db-0"), silent, hears("db-0", follower("db-0", 5, "db-2"))),
+			Await, "", "NoMajority"},
+		"one whose leader only stands for a later term goes on": {
+			three("db-1", standby("db-1", 4, "db-0"), hears("db-0", follower("db-0", 5, "db-0"))),
+			Follow, "db-0", "Follower"},
 		"one after the other is rebuilt, by ordinal": {
 			three("db-1", stopped("db-1", 4, "db-0"), hears("db-2", later), hears("db-0", Peer{Rebuilding: true})),
 			Await, "", "Rebuilding"},

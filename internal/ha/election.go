@@ -189,10 +189,10 @@ func majorityLost(v View) *Check {
 		m.Configuration.Now, strings.Join(against, ", "))}
 }
 
-// wordPatience is how long is waited for the word of one that comes first, and that has not said anything since the
+// WordPatience is how long is waited for the word of one that comes first, and that has not said anything since the
 // leader has resigned. It says that it has lost the leader, and how far it is, as soon as it hears of it. What it has
 // said before is older than what an instance knows of itself: each would take itself for the better one.
-const wordPatience = 100 * time.Millisecond
+const WordPatience = 100 * time.Millisecond
 
 // betterCandidate: the one that a leader wished for when it resigned goes first,
 // else the one with the most WAL, among equals the first by ordinal that has not much
@@ -213,7 +213,7 @@ func betterCandidate(v View) *Check {
 		}
 		equal := !mine.Before(peer.Position) && !peer.Position.Before(mine)
 		first := slices.Index(v.Members, name) < slices.Index(v.Members, v.Self) && !peer.Replaying
-		if first && !peer.LeaderLost && peer.Streaming && v.Local.Lost < wordPatience {
+		if first && !peer.LeaderLost && peer.Streaming && v.Local.Lost < WordPatience {
 			return &Check{"BetterCandidate", fmt.Sprintf("%s comes first, and has not said yet how far it is", name)}
 		}
 		if mine.Before(peer.Position) || equal && first {

@@ -284,7 +284,7 @@ func TestDecideElection(t *testing.T) {
 		"nor for longer than its word takes": {
 			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),
 				hears("db-1", at(follower("db-1", 1, "db-0"), 90)),
-				local(func(l *Local) { l.Lost = wordPatience })), Campaign, "", "LeaderLost",
+				local(func(l *Local) { l.Lost = WordPatience })), Campaign, "", "LeaderLost",
 		},
 		"nor one that would not stand": {
 			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),
@@ -294,7 +294,7 @@ func TestDecideElection(t *testing.T) {
 			hears("db-0", resigned), hears("db-2", stands("db-2", 2))), Follow, "db-0", "AnotherStands"},
 		"nor one that has a vote already": {three("db-1", standby("db-1", 1, "db-0"), justSilent,
 			hears("db-2", without(follower("db-2", 1, "db-0"))), hears("db-0", follower("db-0", 2, "db-2"))),
-			Follow, "db-0", "AnotherStands"},
+			Await, "", "AnotherStands"},
 		"one that was not elected is": {three("db-1", standby("db-1", 1, "db-0"), justLost,
 			hears("db-0", resigned), hears("db-2", defeated(stands("db-2", 2)))), Campaign, "", "LeaderLost"},
 		"one that nobody hears is": {three("db-1", standby("db-1", 1, "db-0"), justLost,

@@ -235,10 +235,14 @@ func quote(value string) string {
 // hbaConf is the text of pg_hba.conf. Its own lines come first: nothing that a
 // user adds can lock the standbys out.
 func hbaConf(settings Settings) string {
+	follow := "hostssl replication " + RoleReplication + " all cert map=toban"
+	if settings.Upstream != nil {
+		follow = "hostssl replication " + RoleReplication + " all reject" // who follows it would be sent another's WAL
+	}
 	lines := []string{
 		"# Written by the agent of Toban from the SampleDB. Edits are lost: change spec.postgresql.hba instead.",
 		"local all all peer map=local",
-		"hostssl replication " + RoleReplication + " all cert map=toban",
+		follow,
 		"hostssl postgres " + RoleReplication + " all cert map=toban",
 		"hostssl replication " + RoleBackup + " all cert map=toban",
 		"hostssl postgres " + RoleBackup + " all cert map=toban",

@@ -22,6 +22,8 @@ type End struct {
 	Known bool
 	// Unreplayed is how many bytes up to there are to be replayed yet.
 	Unreplayed uint64
+	// Ragged says that more was received than that: the beginning of a record whose rest is not here.
+	Ragged bool
 }
 
 // EndOfWAL is one look at how far the WAL goes that this server has. It is known when no receiver runs, and is where
@@ -63,7 +65,9 @@ func (s *Session) endOfWAL(ctx context.Context) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
-	end := End{LSN: lsn, Known: whole && !receives, Unreplayed: lsn.Since(at.replayed)}
+	end := End{
+		LSN: lsn, Known: whole && !receives, Unreplayed: lsn.Since(at.replayed), Ragged: at.received > lsn,
+	}
 	if end.Known && end.Unreplayed > 0 {
 		err = s.WakeIdle(ctx)
 	}

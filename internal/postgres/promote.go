@@ -19,18 +19,21 @@ const (
 // Promote makes a standby a primary and returns when it takes writes. It first
 // replays all WAL that it has. The checkpoint that follows a promotion goes on in
 // the background; until it is written, the control file has the former timeline.
-// When ctx ends, the promotion may go on.
+// When ctx ends, the promotion may go on. begun is called when the server has been told, if it is not nil.
 //
 // A startup process whose last receiver ends at the same moment may take the signal to promote for that of the
 // receiver's end, and then waits for wal_retrieve_retry_interval before it looks for a promotion
 // (WaitForWALToBecomeAvailable in xlogrecovery.c, PostgreSQL 17). So it is woken.
-func (s *Session) Promote(ctx context.Context) error {
+func (s *Session) Promote(ctx context.Context, begun func()) error {
 	told, err := sql.Value[bool](ctx, s.conn, "promote the server", "select pg_promote(wait => false)")
 	if err != nil {
 		return err
 	}
 	if !told {
 		return errors.New("promote the server: it could not be told to")
+	}
+	if begun != nil {
+		begun()
 	}
 	woken := time.Now()
 	for {

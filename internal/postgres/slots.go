@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"toban.dev/internal/postgres/sql"
 )
 
 // EnsureSlots makes the physical replication slots that are missing and drops
 // those of ours (toban_…) that are not wanted or are lost because the WAL they
-// reserved grew too large. On a standby it does the same.
+// reserved grew too large.
 func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
 	want = append([]string{}, want...) // nil would be NULL, of which nothing is known
 	const drop = `select slot_name, pg_drop_replication_slot(slot_name) from pg_replication_slots
@@ -47,34 +48,32 @@ func makeSlots(ctx context.Context, s *Session, want []string) error {
 // ownSlot is a condition on physical replication slots of ours (toban_…) that nobody uses.
 const ownSlot = `slot_type = 'physical' and slot_name like 'toban\_%' and not active`
 
-// ReserveSlots is EnsureSlots, and has each slot keep WAL from now on that nobody uses and that keeps none: PrepareSlots
-// has made it while this server was a standby.
-func (s *Session) ReserveSlots(ctx context.Context, want []string) error {
+// PrepareSlots makes on a standby the slots of those who would follow it, beside those in keeps, and drops all others of
+// ours that nobody uses. To make one takes several writes to the disk: who is promoted would make its first commits wait
+// for that. A slot keeps no WAL that the standby would not keep by itself: all since its last restartpoint. Who has not
+// come when it is promoted finds what it needs to be rewound to it, or to stream. A slot from when it was a primary, of
+// WAL that it does not have any more, is made anew.
+func (s *Session) PrepareSlots(ctx context.Context, keeps, followers []string) error {
+	followers = append([]string{}, followers...)
 	const drop = `select pg_drop_replication_slot(slot_name) from pg_replication_slots
-		where ` + ownSlot + ` and slot_name = any ($1) and restart_lsn is null`
-	if _, err := s.conn.Exec(ctx, drop, append([]string{}, want...)); err != nil && !RefusesBesides(err) {
-		return fmt.Errorf("drop replication slots that keep nothing: %w", err)
+		where ` + ownSlot + ` and slot_name = any ($1) and restart_lsn > pg_last_wal_replay_lsn()`
+	_, dropped := s.conn.Exec(ctx, drop, followers)
+	if dropped != nil && !RefusesBesides(dropped) {
+		return fmt.Errorf("drop replication slots of a former primary: %w", dropped)
 	}
-	return s.EnsureSlots(ctx, want)
+	made := s.EnsureSlots(ctx, slices.Concat(keeps, followers))
+	if made != nil && !RefusesBesides(made) {
+		return made
+	}
+	const advance = `select pg_replication_slot_advance(slot_name, least(redo_lsn, pg_last_wal_replay_lsn()))
+		from pg_replication_slots, pg_control_checkpoint()
+		where ` + ownSlot + ` and slot_name = any ($1) and restart_lsn < least(redo_lsn, pg_last_wal_replay_lsn())`
+	return errors.Join(dropped, made, sql.Do(ctx, s.conn, "advance replication slots", advance, followers))
 }
 
-// PrepareSlots makes on a standby the slots that it will need as soon as it is a primary: to make one takes several
-// writes to the disk, for which the first commits would wait. They keep no WAL until somebody uses them. It makes those
-// in keeps, too, which keep WAL, and drops all others of ours that nobody uses, and those that have kept some.
-func (s *Session) PrepareSlots(ctx context.Context, keeps, prepared []string) error {
-	keeps, prepared = append([]string{}, keeps...), append([]string{}, prepared...)
-	const drop = `select pg_drop_replication_slot(slot_name) from pg_replication_slots
-		where ` + ownSlot + ` and (not slot_name = any ($1) or wal_status = 'lost')
-		and (not slot_name = any ($2) or restart_lsn is not null)`
-	_, err := s.conn.Exec(ctx, drop, keeps, prepared)
-	if err != nil && !RefusesBesides(err) {
-		return fmt.Errorf("drop replication slots: %w", err)
-	}
-	const prepare = `select pg_create_physical_replication_slot(name) from unnest($1::text[]) name
-		where not exists (select from pg_replication_slots where slot_name = name)`
-	_, refused := s.conn.Exec(ctx, prepare, prepared)
-	if refused != nil && !RefusesBesides(refused) {
-		return fmt.Errorf("prepare replication slots: %w", refused)
-	}
-	return errors.Join(err, refused, makeSlots(ctx, s, keeps))
+// EndFollowers ends the streams to those who follow this server, which is about to follow another one. A standby that
+// follows one lets nobody follow it (hbaConf).
+func (s *Session) EndFollowers(ctx context.Context) error {
+	const query = "select pg_terminate_backend(pid) from pg_stat_replication where usename = $1"
+	return sql.Do(ctx, s.conn, "end the streams to followers", query, RoleReplication)
 }

@@ -107,17 +107,21 @@ func (s *session) Idle(ctx context.Context) (time.Duration, bool, error) {
 	return 0, false, s.query(ctx)
 }
 
+// EndFollowers is postgres.Session's.
+func (s *session) EndFollowers(ctx context.Context) error { return s.query(ctx) }
+
 // EndWriters is postgres.Session's.
 func (s *session) EndWriters(ctx context.Context, _ time.Time, _ bool) (int, error) {
 	return 0, s.query(ctx)
 }
 
 // Promote is postgres.Session's. What it has begun goes on by itself when ctx ends.
-func (s *session) Promote(ctx context.Context) error {
+func (s *session) Promote(ctx context.Context, begun func()) error {
 	if err := s.query(ctx); err != nil {
 		return err
 	}
 	s.startPromotion()
+	begun()
 	for {
 		recovers, err := ask(ctx, s, func(*disk) bool { return s.recovery })
 		if err != nil || !recovers {
@@ -182,11 +186,9 @@ func (s *session) KeepMaintenance(ctx context.Context) error         { return s.
 func (s *session) EnsureSlot(ctx context.Context, _ string) error    { return s.query(ctx) }
 func (s *session) EnsureSlots(ctx context.Context, _ []string) error { return s.query(ctx) }
 
-func (s *session) ReserveSlots(ctx context.Context, _ []string) error { return s.query(ctx) }
-
 func (s *session) PrepareSlots(ctx context.Context, _, _ []string) error { return s.query(ctx) }
-func (s *session) KeepLinkSlots(ctx context.Context) (bool, error)   { return false, s.query(ctx) }
-func (s *session) Follows(ctx context.Context) (bool, error)         { return false, s.query(ctx) }
+func (s *session) KeepLinkSlots(ctx context.Context) (bool, error)       { return false, s.query(ctx) }
+func (s *session) Follows(ctx context.Context) (bool, error)             { return false, s.query(ctx) }
 func (s *session) GiveUpLink(ctx context.Context, _ int64) ([]string, error) {
 	return nil, s.query(ctx)
 }

@@ -98,7 +98,6 @@ func (s *answering) WakeIdle(context.Context) error {
 }
 
 func (s *answering) EnsureSlots(context.Context, []string) error            { return s.noSlots }
-func (s *answering) ReserveSlots(context.Context, []string) error           { return s.noSlots }
 func (s *answering) PrepareSlots(context.Context, []string, []string) error { return s.noSlots }
 func (s *answering) KeepLinkSlots(context.Context) (bool, error)            { return false, nil }
 func (s *answering) GiveUpLink(context.Context, int64) ([]string, error) {

@@ -21,8 +21,9 @@ const choreInterval = 10 * time.Second
 type chores struct {
 	config func() protocol.Config
 	// slots are those of the other members, archived is up to where the WAL is in the archive, "" if that is not known.
-	slots    func() []string
-	archived func() string
+	// followers are the slots of those whose commits a standby would wait for as a primary.
+	slots, followers func() []string
+	archived         func() string
 	// report says for whom the server keeps much WAL, nil for a standby.
 	report func(*protocol.KeptWAL)
 	// linkMost is how much WAL a slot of a link may keep in bytes, 0 where that is not known.
@@ -36,7 +37,6 @@ type chores struct {
 	pooler   bool      // poolers were to log in then
 	refused  error     // what the server has refused then, nil for nothing
 	leads    bool      // the server was a primary in the last look
-	since    time.Time // since when it is what it is
 }
 
 // choreSession is by what they are done: a postgres.Session.
@@ -45,8 +45,7 @@ type choreSession interface {
 	EnsurePooler(ctx context.Context, wanted bool) error
 	KeepMaintenance(ctx context.Context) error
 	EnsureSlots(ctx context.Context, want []string) error
-	ReserveSlots(ctx context.Context, want []string) error
-	PrepareSlots(ctx context.Context, keeps, prepared []string) error
+	PrepareSlots(ctx context.Context, keeps, followers []string) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)
 	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
@@ -67,7 +66,7 @@ func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest st
 		func() error { return session.EnsureReplication(ctx) },
 		func() error { return session.KeepMaintenance(ctx) },
 		func() error { return session.EnsurePooler(ctx, config.Pooler) },
-		func() error { return c.makeSlots(ctx, session) },
+		func() error { return c.makeSlots(ctx, config, session) },
 		func() error { return c.letWALGo(ctx, config, session) },
 		func() error {
 			start, err := session.OldestWAL(ctx)
@@ -88,7 +87,7 @@ func (c *chores) afterPromotion(ctx context.Context, config protocol.Config, ses
 		return c.refused
 	}
 	err := each(
-		func() error { return c.makeSlots(ctx, session) },
+		func() error { return c.makeSlots(ctx, config, session) },
 		func() error { return c.letWALGo(ctx, config, session) },
 	)
 	if postgres.RefusesBesides(err) {
@@ -97,20 +96,12 @@ func (c *chores) afterPromotion(ctx context.Context, config protocol.Config, ses
 	return err
 }
 
-// makeSlots makes those of a primary. Those that it has made as a standby are used by whoever comes to follow it; who
-// has not come by the time of its first checkpoint (settle) has one that keeps WAL for it from then on.
-func (c *chores) makeSlots(ctx context.Context, session choreSession) error {
-	ensure := session.EnsureSlots
-	if time.Since(c.since) > settleDelay {
-		ensure = session.ReserveSlots
-	}
-	err := ensure(ctx, c.wanted())
+// makeSlots makes those of a primary.
+func (c *chores) makeSlots(ctx context.Context, config protocol.Config, session choreSession) error {
+	err := session.EnsureSlots(ctx, WithArchive(config, c.slots()))
 	c.primary = c.primary || err == nil
 	return err
 }
-
-// wanted are the slots that a primary is to have.
-func (c *chores) wanted() []string { return WithArchive(c.config(), c.slots()) }
 
 // boundLink gives a link up that keeps too much WAL. Where that fails it is tried again at the next time.
 func (c *chores) boundLink(ctx context.Context, session choreSession) {
@@ -168,7 +159,7 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 	c.primary = false
 	c.report(nil)
 	return c.did(config, each(
-		func() error { return session.PrepareSlots(ctx, WithArchive(config, nil), c.slots()) },
+		func() error { return session.PrepareSlots(ctx, WithArchive(config, nil), c.followers()) },
 		func() error { return c.letWALGo(ctx, config, session) },
 		func() error {
 			if !streams {
@@ -186,7 +177,7 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 // as notes the role of the server. What it has refused in another one says nothing of what it is to do now.
 func (c *chores) as(primary bool) {
 	if c.leads != primary {
-		c.leads, c.refused, c.since = primary, nil, time.Now()
+		c.leads, c.refused = primary, nil
 	}
 }
 

@@ -89,12 +89,8 @@ func (l *choreLog) EnsureSlots(_ context.Context, want []string) error {
 	return l.note("slots " + strings.Join(want, " "))
 }
 
-func (l *choreLog) ReserveSlots(_ context.Context, want []string) error {
-	return l.note("reserved " + strings.Join(want, " "))
-}
-
-func (l *choreLog) PrepareSlots(_ context.Context, keeps, prepared []string) error {
-	return l.note("prepared " + strings.Join(keeps, " ") + ", " + strings.Join(prepared, " "))
+func (l *choreLog) PrepareSlots(_ context.Context, keeps, followers []string) error {
+	return l.note("prepared " + strings.Join(keeps, " ") + ", " + strings.Join(followers, " "))
 }
 
 func (l *choreLog) KeepLinkSlots(context.Context) (bool, error) { return l.synced, l.note("link") }
@@ -128,8 +124,9 @@ func chored() (*chores, *bool) {
 			}
 			return protocol.Config{}
 		},
-		slots: func() []string { return []string{"db_1"} }, archived: func() string { return "0/5000010" },
-		report: func(*protocol.KeptWAL) {}, linked: &atomic.Bool{},
+		slots: func() []string { return []string{"db_1"} }, followers: func() []string { return []string{"db_1"} },
+		archived: func() string { return "0/5000010" },
+		report:   func(*protocol.KeptWAL) {}, linked: &atomic.Bool{},
 		linkMost: func() int64 { return 0 }, log: slog.New(slog.DiscardHandler),
 	}, &archive
 }
@@ -153,9 +150,9 @@ func TestTheChoresOfAPrimary(t *testing.T) {
 		do("at first", "0/3000000", all...)
 		do("soon after", "")
 		time.Sleep(choreInterval + time.Millisecond)
-		do("later", "0/3000000", "role", "maintenance", "reserved db_1", "oldest", "kept")
+		do("later", "0/3000000", all...)
 		*archive = true
-		do("with a new archive", "0/3000000", "role", "maintenance", "reserved db_1 "+naming.SlotArchive,
+		do("with a new archive", "0/3000000", "role", "maintenance", "slots db_1 "+naming.SlotArchive,
 			"advance "+naming.SlotArchive+" 0/5000000", "oldest", "kept")
 		do("soon after that", "")
 	})
@@ -183,7 +180,8 @@ func TestAPrimaryThatWasAStandbyMakesItsSlots(t *testing.T) {
 	})
 }
 
-// A standby has no slots that keep WAL but the archive's: those of a former primary would keep it for ever.
+// A standby has the slots of those who would follow it ready, and the archive's: others of a former primary would keep
+// WAL for ever.
 func TestTheChoresOfAStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, archive := chored()
@@ -265,12 +263,11 @@ func TestWhatALinkKeepsIsBounded(t *testing.T) {
 // What the server refuses keeps nothing else from being done: what is archived is let go of though a slot can't be
 // made, or the volume would get full. All of it is done again after a while, and not at each look.
 func TestEachChoreIsDoneThoughAnotherIsRefused(t *testing.T) {
-	archive, reserved := "slots db_1 "+naming.SlotArchive, "reserved db_1 "+naming.SlotArchive
+	archive := "slots db_1 " + naming.SlotArchive
 	advance := "advance " + naming.SlotArchive + " 0/5000000"
 	primary := []string{"role", "maintenance", "pooler", archive, advance, "oldest", "bound 7", "kept"}
-	later := []string{"role", "maintenance", "pooler", reserved, advance, "oldest", "bound 7", "kept"}
 	standby := []string{"prepared " + naming.SlotArchive + ", db_1", advance, "link"}
-	for _, refused := range append(slices.Concat(primary, standby), reserved, "") {
+	for _, refused := range append(slices.Concat(primary, standby), "") {
 		synctest.Test(t, func(t *testing.T) {
 			c, archives := chored()
 			*archives, c.linkMost = true, func() int64 { return 7 }
@@ -299,7 +296,7 @@ func TestEachChoreIsDoneThoughAnotherIsRefused(t *testing.T) {
 			do("at first", true, primary)
 			do("soon after", true, nil)
 			time.Sleep(choreInterval + time.Second)
-			do("later", true, later)
+			do("later", true, primary)
 			time.Sleep(choreInterval + time.Second)
 			do("as a standby", false, standby)
 			do("soon after that", false, nil)

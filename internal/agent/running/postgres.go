@@ -90,7 +90,8 @@ type Session interface {
 	Idle(ctx context.Context) (idle time.Duration, known bool, err error)
 	EndMisled(ctx context.Context) (n int, err error)
 	EndWriters(ctx context.Context, begun time.Time, reads bool) (n int, err error)
-	Promote(ctx context.Context) error
+	Promote(ctx context.Context, begun func()) error
+	EndFollowers(ctx context.Context) error
 	Checkpoint(ctx context.Context) error
 	ProveWrite(ctx context.Context) error
 	Standbys(ctx context.Context) (names, impostors []string, err error)
@@ -99,8 +100,7 @@ type Session interface {
 	KeepMaintenance(ctx context.Context) error
 	EnsureSlot(ctx context.Context, slot string) error
 	EnsureSlots(ctx context.Context, want []string) error
-	ReserveSlots(ctx context.Context, want []string) error
-	PrepareSlots(ctx context.Context, keeps, prepared []string) error
+	PrepareSlots(ctx context.Context, keeps, followers []string) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)
 	Follows(ctx context.Context) (bool, error)
 	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)

@@ -136,23 +136,9 @@ const settleDelay = 2 * time.Second
 
 // settle writes the first checkpoint of a new primary: the control file has
 // the new timeline then, which is what a rewind of another instance goes by.
-// Before it removes WAL, the slots of those who have not come keep it for them.
 func (r *Server) settle(ctx context.Context) {
 	if pause.For(ctx, settleDelay) {
-		r.reserveSlots(ctx)
 		r.checkpoint(ctx)
-	}
-}
-
-// reserveSlots has the slots of all others keep WAL. Where that fails, it is done with the next chores.
-func (r *Server) reserveSlots(ctx context.Context) {
-	session, err := r.PostgreSQL.Connect(ctx)
-	if err == nil {
-		defer session.Close()
-		err = session.ReserveSlots(ctx, r.monitor.chores.wanted())
-	}
-	if err != nil && ctx.Err() == nil {
-		r.log.Warn("the slots of others do not all keep WAL yet", "error", err.Error())
 	}
 }
 

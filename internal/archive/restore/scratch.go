@@ -173,7 +173,7 @@ func (s *scratch) promote(ctx context.Context) error {
 		return err
 	}
 	defer session.Close()
-	return session.Promote(ctx)
+	return session.Promote(ctx, nil)
 }
 
 // stop stops the server in order.

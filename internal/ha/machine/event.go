@@ -128,6 +128,8 @@ type Done struct {
 	// End is that of the WAL, after Cut and Stop, Unreplayed how many bytes of it are to be replayed after a Cut.
 	End        wal.LSN
 	Unreplayed uint64
+	// Ragged says that after a Cut there is the beginning of a record behind that end, whose rest is not here.
+	Ragged bool
 	// Timeline and Begins are those of the new timeline, after Promote.
 	Timeline wal.Timeline
 	Begins   wal.LSN

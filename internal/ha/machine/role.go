@@ -18,7 +18,8 @@ const (
 // Wake is after how long the next Tick is due at the latest: sooner while a primary may have to be fenced, and when a
 // leader will have been silent for too long. until is after how long what is done again after an interval is due.
 func (i *Instance) Wake(until func(interval time.Duration) time.Duration) time.Duration {
-	if i.witness.wanted || i.campaign != nil || i.preemption != nil || i.comeback != nil {
+	elects := i.campaign != nil || i.preemption != nil || i.comeback != nil
+	if i.witness.wanted || elects || i.watch.lost != never && i.ago(i.watch.lost) <= 2*ha.WordPatience {
 		return until(hurryInterval)
 	}
 	due := until(tickInterval)

@@ -18,6 +18,8 @@ type server struct {
 	// confirmed says that a primary leads by the word of a majority, proven that all of its WAL is where the quorum
 	// looks for it, proving that this is being seen to, open that clients are let in.
 	confirmed, proving, proven, open bool
+	// ragged says that behind the end of its WAL, when that was cut, there is the beginning of a record.
+	ragged bool
 	// begins is where the timeline begins that the server was promoted to, as long as it runs.
 	begins ha.TermStart
 	// stopping says that it is being stopped in order, so that it takes no writes any more, or soon won't.
@@ -230,6 +232,7 @@ func (i *Instance) cut(term uint64, replayed bool, then func(end wal.LSN, failed
 	i.do(Command{Kind: Cut, Term: term, Replayed: replayed}, func(d Done) {
 		if d.Err == "" {
 			i.server.seen.End, i.server.seen.Known, i.server.seen.Unreplayed = d.End, true, d.Unreplayed
+			i.server.ragged = d.Ragged
 		}
 		then(d.End, d.Err)
 	})

@@ -123,3 +123,28 @@ func TestNoTimelineIsForgottenThatMayBeTheLeaders(t *testing.T) {
 		}
 	}
 }
+
+// Who was elected is not followed before it is promoted where it has the beginning of a record behind the end of its
+// WAL: its server would send that, and count it for what it writes there instead.
+func TestWhoHasTheBeginningOfARecordIsNotFollowedBeforeItIsPromoted(t *testing.T) {
+	t.Parallel()
+	for _, ragged := range []bool{false, true} {
+		r := standby(t)
+		r.done = func(c Command) Done { return Done{End: 100, Ragged: ragged && c.Kind == Cut} }
+		r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Promote }
+		r.others(func(p *ha.Peer) { p.Resigned = p.Leading; p.Leading = false; p.LeaderLost = true; p.Eligible = false })
+		r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot}) // the pre-vote
+		r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot})
+		promotion := promoted(r)
+		if !r.Peer().Underway || ha.Unpromoted(r.Peer().TermHistory, 5) == ragged {
+			t.Errorf("ragged %t: others are told %+v", ragged, r.Peer())
+		}
+		if !ha.Unpromoted(r.HardState().TermHistory, 5) {
+			t.Errorf("ragged %t: it has %+v itself", ragged, r.HardState().TermHistory)
+		}
+		r.step(Done{ID: promotion.ID, Timeline: 2, Begins: 100})
+		if said := r.Peer(); !said.Leading || said.TermHistory[len(said.TermHistory)-1].Timeline != 2 {
+			t.Errorf("ragged %t: it leads, and others are told %+v", ragged, said)
+		}
+	}
+}

@@ -293,7 +293,7 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 		Voter: m.Voter, Data: l.Data, SystemIdentifier: l.SystemIdentifier, Ballot: m.Ballot, Leading: i.leading(l),
 		Underway: underway(i), Resigned: l.Resigned, Successor: i.successor,
 		Defeated:    v.Defeated() && (i.campaign == nil || i.campaign.term > m.Ballot.Term) && i.storing == nil,
-		TermHistory: m.TermHistory, Oldest: i.server.seen.Oldest,
+		TermHistory: historyToFollow(i), Oldest: i.server.seen.Oldest,
 		Position: l.Position(), Unreplayed: l.Unreplayed, Replaying: v.Replaying(),
 		Streaming: l.Streaming, LeaderLost: v.LeaderLost(),
 		Eligible: v.Eligible(), Rebuilding: i.last.Action == ha.Rewind ||
@@ -303,6 +303,18 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 		p.Written = i.server.seen.Written
 	}
 	return p
+}
+
+// historyToFollow is this instance's term history as others may take it over. One that was elected and is not promoted
+// yet leaves that term out, and so is not followed yet, where there is the beginning of a record behind the end of its
+// WAL. PostgreSQL would send that as well, and count what a standby has of it for what the new timeline has in its place
+// (StartReplication in walsender.c does not forget how far the standby had been).
+func historyToFollow(i *Instance) []ha.TermStart {
+	m := i.hardState
+	if i.server.ragged && i.server.role != ha.ServerStopped && ha.Unpromoted(m.TermHistory, m.Won) {
+		return m.TermHistory[:len(m.TermHistory)-1]
+	}
+	return m.TermHistory
 }
 
 // leading says that this instance is a primary that can be followed, in the term that it has won.

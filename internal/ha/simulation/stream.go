@@ -46,6 +46,8 @@ func (n *node) follow(of ha.Ballot) {
 	}
 	n.stopReceiving()
 	if of.Leader != "" {
+		n.hangUp()
+		n.server.conns = [maxNodes]*downstreamConn{}
 		n.server.following, n.server.upstream = of.Term, indexOf(of.Leader)
 		n.reconnect()
 	}

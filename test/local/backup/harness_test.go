@@ -482,7 +482,7 @@ func (r *restored) finish() restore.Recovered {
 		s, err := r.Connect(r.Context())
 		must(r, err)
 		defer s.Close()
-		must(r, s.Promote(r.Context()))
+		must(r, s.Promote(r.Context(), nil))
 	}
 	return reached
 }

@@ -34,7 +34,7 @@ func (n *node) promote() {
 	s := n.session()
 	defer s.Close()
 	begin := time.Now()
-	must(n, s.Promote(within(n, deadline)))
+	must(n, s.Promote(within(n, deadline), nil))
 	n.Logf("promotion of %s took %v", n.name, time.Since(begin))
 }
 

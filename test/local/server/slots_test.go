@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -26,15 +28,32 @@ func TestTwoMakeTheSameSlotAtOnce(t *testing.T) {
 	}
 }
 
-// slotsOf says of each slot of ours whether it keeps WAL and whether somebody uses it.
+// fileOf is an expression for the number of the WAL file that an LSN lies in.
+func fileOf(lsn string) string { return "((" + lsn + " - '0/0')::bigint / 16777216)" }
+
+// slotsOf says of each slot of ours from which WAL file on it keeps WAL, and whether somebody uses it.
 func slotsOf(n *node) string {
-	return n.ask(`select coalesce(string_agg(slot_name || case when restart_lsn is null then '' else ' keeps' end
-		|| case when active then ' used' else '' end, ', ' order by slot_name), '') from pg_replication_slots`)
+	return n.ask("select string_agg(slot_name || ' ' || " + fileOf("restart_lsn") +
+		" || case when active then ' used' else '' end, ', ' order by slot_name) from pg_replication_slots")
 }
 
-// A standby has the slots ready that it will need as a primary, and keeps no WAL by them. Who follows it while it is
-// still a standby streams on when it is promoted, without another connection, and acknowledges the first commit. Who
-// has not come has its WAL kept from then on.
+// redo is the WAL file that a server begins with where it is started again.
+func redo(n *node) string {
+	return n.ask("select " + fileOf("redo_lsn") + " from pg_control_checkpoint()")
+}
+
+// switchWAL begins so many WAL files.
+func (n *node) switchWAL(files int) {
+	n.Helper()
+	for range files {
+		n.do("create table if not exists t (n int); insert into t values (0)")
+		n.do("select pg_switch_wal()")
+	}
+}
+
+// A standby has the slots ready that it will need as a primary, and keeps by them what it keeps by itself. Who follows
+// it while it is still a standby streams on when it is promoted, without another connection, and acknowledges the first
+// commit. For who has not come, WAL is kept from before the promotion on: it may have to be rewound to that.
 func TestWhoFollowsAStandbyStreamsOnWhenItIsPromoted(t *testing.T) {
 	for _, major := range []int{17, 18} {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
@@ -49,43 +68,78 @@ func TestWhoFollowsAStandbyStreamsOnWhenItIsPromoted(t *testing.T) {
 			}
 			session := elected.session()
 			defer session.Close()
-			prepare := func(want string) {
+			first := redo(elected)
+			prepare := func(members string) {
 				t.Helper()
 				must(t, session.PrepareSlots(t.Context(), []string{"toban_archive"},
 					[]string{former.slot, follower.slot}))
+				want := fmt.Sprintf("toban_archive %s, toban_db_0 %s, toban_db_2 %s", first, members, members)
 				if got := slotsOf(elected); got != want {
 					t.Fatalf("the slots are %q, want %q", got, want)
 				}
 			}
-			unused := "toban_archive keeps, toban_db_0, toban_db_2"
 			must(t, session.EnsureSlot(t.Context(), "toban_gone"))
-			must(t, session.EnsureSlot(t.Context(), former.slot))
-			prepare(unused) // what it had as a primary, and what nobody is to have, is gone
-			prepare(unused)
+			prepare(first)
+			former.switchWAL(3)
+			former.do("checkpoint")
+			elected.eventually("it has made a restartpoint", func() bool {
+				elected.do("checkpoint")
+				return redo(elected) != first
+			})
+			second := redo(elected)
+			prepare(second)
 
-			former.do("create table t (n int)")
+			former.switchWAL(3)
 			former.stop(postgres.StopFast)
 			elected.follow(nil, 0)
 			follower.follow(elected, 2)
 			follower.streams()
-			prepare("toban_archive keeps, toban_db_0, toban_db_2 keeps used")
 			receiver := follower.ask("select pid from pg_stat_wal_receiver")
-
 			elected.settings.Synchronous = `ANY 1 ("` + follower.name + `")`
 			elected.settings.Standby, elected.settings.Upstream = false, nil
 			must(t, elected.Configure(elected.settings))
 			must(t, elected.process.Reload())
-			must(t, session.Promote(within(t, deadline)))
+			must(t, session.Promote(within(t, deadline), nil))
 			elected.do("insert into t values (1)") // it waits for who follows
 			if now := follower.ask("select pid from pg_stat_wal_receiver"); now != receiver {
 				t.Errorf("it has connected anew: process %s, before %s", now, receiver)
 			}
-			must(t, session.ReserveSlots(t.Context(), []string{former.slot, follower.slot, "toban_archive"}))
-			if got := slotsOf(elected); got != "toban_archive keeps, toban_db_0 keeps, toban_db_2 keeps used" {
-				t.Errorf("of the primary the slots are %q", got)
+			elected.do("checkpoint")
+			must(t, session.EnsureSlots(t.Context(), []string{former.slot, follower.slot, "toban_archive"}))
+			got := slotsOf(elected)
+			if !strings.Contains(got, "toban_db_0 "+second+",") || !strings.HasSuffix(got, " used") {
+				t.Errorf("of the primary the slots are %q, want %s for who has not come", got, second)
 			}
 		})
 	}
+}
+
+// A standby that follows lets nobody follow it, and ends who did: they would be sent WAL of a leader that they may not
+// have heard of.
+func TestWhoFollowsLetsNobodyFollow(t *testing.T) {
+	all := nodes(t, 3)
+	primary, former, other := all[0], all[1], all[2]
+	primary.found()
+	for _, s := range all[1:] {
+		s.clone(primary)
+		s.follow(primary, 1)
+		s.streams()
+	}
+	session := former.session()
+	defer session.Close()
+	must(t, session.PrepareSlots(t.Context(), nil, []string{other.slot}))
+	former.follow(nil, 0)
+	other.follow(former, 2)
+	other.streams()
+	former.follow(primary, 3)
+	former.streams()
+	if !other.state().Streaming {
+		t.Fatal("it was ended before it was told to")
+	}
+	must(t, session.EndFollowers(t.Context()))
+	other.eventually("it is refused", func() bool {
+		return !other.state().Streaming && strings.Contains(other.log.String(), "pg_hba.conf rejects replication connection")
+	})
 }
 
 // nodesOf are servers of a major version; the test is skipped where that is not here.
