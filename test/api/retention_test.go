@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -185,6 +186,86 @@ func TestOneJobAloneRemovesAfterEachBackup(t *testing.T) {
 	if b := db.Status.Backup; b.DeletionRefused != "" || b.LastRetentionAt == nil || b.Earliest == nil {
 		t.Errorf("the status is %+v", b)
 	}
+}
+
+// withStuckRetention is a SampleDB with a backup and a Job of retention that no node takes.
+func withStuckRetention(t *testing.T) (k *taker, db *v1.SampleDB, job *batchv1.Job, pod *corev1.Pod) {
+	t.Helper()
+	k, db = newWorld(t).ready("x", inBucket("archives"))
+	db = k.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Backup.Store.S3.DeletionCredentials = &v1.SecretReference{Name: "remover"}
+	})
+	job = &batchv1.Job{}
+	k.read("x-retention", job)
+	pod = k.pod(&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "x-retention"}}, "x-retention-a")
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}
+	k.phase(pod, corev1.PodPending, nil)
+	return k, db, job, pod
+}
+
+// Nor does the last backup of a SampleDB that is being deleted wait for it.
+func TestARetentionThatNoNodeTakesMakesWayForTheLastBackup(t *testing.T) {
+	k, db, job, _ := withStuckRetention(t)
+	k.letGo()
+	db = k.goes(db)
+	k.expectComplete(k.take(k.final(db)), metav1.ConditionFalse, v1.ReasonWaiting, "Pending")
+	db = k.reconcile(db)
+	if k.read("x-retention", job); job.DeletionTimestamp != nil {
+		t.Error("it is removed at once")
+	}
+	k.now = k.now.Add(5 * time.Minute)
+	k.reconcile(db)
+	if k.read("x-retention", job); !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) {
+		t.Errorf("it does not go after its Pods: %+v", job.ObjectMeta)
+	}
+}
+
+// A Job whose Pod no node takes would hold up every backup for as long as it may stay.
+func TestARetentionThatNoNodeTakesMakesWay(t *testing.T) {
+	k, db, job, pod := withStuckRetention(t)
+	second := k.ask("second", "x")
+	if said := k.expectComplete(second, metav1.ConditionFalse, v1.ReasonWaiting, "Pending"); !strings.Contains(said,
+		"x-retention-a to end, which removes") {
+		t.Errorf("the backup says %q", said)
+	}
+	db = k.reconcile(db)
+	if k.read("x-retention", job); job.DeletionTimestamp != nil {
+		t.Error("it is removed at once")
+	}
+	k.now = k.now.Add(5 * time.Minute)
+	db = k.reconcile(db)
+	k.read("x-retention", job)
+	if !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) {
+		t.Errorf("it does not go after its Pods: %+v", job.ObjectMeta)
+	}
+	k.expect(db, v1.ConditionRetentionApplied, metav1.ConditionFalse, v1.ReasonRetentionFailing)
+	if said := k.drainEvents(); !strings.Contains(said, "made way for the backup second") ||
+		!strings.Contains(said, "0/3 nodes are available") {
+		t.Errorf("the events are %s", said)
+	}
+	second = k.take(second)
+	k.expectComplete(second, metav1.ConditionFalse, v1.ReasonWaiting, "Pending")
+	k.must(k.api.Delete(k.Context(), pod, client.GracePeriodSeconds(0)))
+	second = k.take(second)
+	if said := k.expectComplete(second, metav1.ConditionFalse, v1.ReasonWaiting, "Pending"); !strings.Contains(said,
+		"Job x-retention to end") {
+		t.Errorf("the backup says %q", said)
+	}
+	job.Finalizers = nil
+	k.must(k.api.Update(k.Context(), job))
+	db = k.reconcile(db)
+	if k.find("x-retention", job) {
+		t.Error("another one is made before the backup")
+	}
+	second = k.take(second)
+	k.expectComplete(second, metav1.ConditionFalse, v1.ReasonRunning, "Running")
+	k.complete(second)
+	db = k.reconcile(db)
+	if !k.find("x-retention", job) {
+		t.Error("none is made after the backup")
+	}
+	k.expect(db, v1.ConditionRetentionApplied, metav1.ConditionFalse, v1.ReasonRetentionFailing)
 }
 
 // removeJob has a Job go with its Pod, as Kubernetes does some minutes after its end.

@@ -71,6 +71,18 @@ func (r Run) State() State {
 // Ended says that the Job has ended, well or not.
 func (r Run) Ended() bool { return r.State() >= Complete }
 
+// Begun says that a Pod of the Job has begun, or may have. One that is Pending has run none of its containers but those
+// for its start; of a node that does not answer nothing is known.
+func (r Run) Begun() bool {
+	if j := r.Job; j != nil &&
+		(j.Status.Ready != nil && *j.Status.Ready > 0 || j.Status.Succeeded > 0 || j.Status.Failed > 0) {
+		return true // the Pods that we have seen may be older than what their Job says
+	}
+	return slices.ContainsFunc(r.Pods, func(p corev1.Pod) bool {
+		return p.Status.Phase != corev1.PodPending && p.Status.Phase != ""
+	})
+}
+
 // EndedBefore says that the Job had ended, well or not, before a moment.
 func (r Run) EndedBefore(moment time.Time) bool {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobComplete} {

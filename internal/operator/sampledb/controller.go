@@ -238,7 +238,7 @@ func (s *scope) pause() time.Duration {
 	pause = min(pause, s.UntilShort(), s.ReadersPause())
 	for _, next := range []time.Time{
 		s.Planned.Next, s.VerifiesNext, s.AuthorityNext, s.UpdateNext, s.UpgradeNext, s.FinishNext, s.AgentsNext,
-		s.StopPlan.Next, s.SleepNext, s.PreferredNext, s.ReplacingNext, s.DrillPlanned.Next,
+		s.StopPlan.Next, s.SleepNext, s.PreferredNext, s.ReplacingNext, s.DrillPlanned.Next, s.RetentionNext,
 	} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.Now), 0)+time.Second)

@@ -147,13 +147,14 @@ func left() predicate.Predicate {
 	}}
 }
 
-// backupEnded lets a DatabaseBackup through when it comes, goes, ends, is pinned or was verified, and not each time it
-// gets on.
+// backupEnded lets a DatabaseBackup through when it comes, goes, ends, is pinned or was verified, or begins or ceases
+// to wait for what is at work in the archive, and not each time it gets on.
 func backupEnded() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, wasOne := e.ObjectOld.(*v1.DatabaseBackup)
 		is, isOne := e.ObjectNew.(*v1.DatabaseBackup)
 		return wasOne && isOne && (world.Ended(was) != world.Ended(is) || was.Spec.Keep != is.Spec.Keep ||
+			world.AwaitsOther(was) != world.AwaitsOther(is) ||
 			!equality.Semantic.DeepEqual(was.Status.Verification, is.Status.Verification))
 	}}
 }

@@ -32,7 +32,7 @@ func (s *scope) begin(ctx context.Context, d order.Decision) (order.Decision, er
 	var other *otherError
 	switch {
 	case errors.As(err, &other):
-		return order.Wait(v1.ReasonWaiting, other.Error()), nil
+		return order.Wait(v1.ReasonWaiting, s.waitsFor("Job "+other.job, other.job)), nil
 	case err != nil || taken:
 		return d, err
 	}
@@ -44,7 +44,7 @@ func (s *scope) begin(ctx context.Context, d order.Decision) (order.Decision, er
 type otherError struct{ job string }
 
 func (e *otherError) Error() string {
-	return fmt.Sprintf("waits for Job %s of another backup to end", e.job)
+	return fmt.Sprintf("Job %s is at work in the archive", e.job)
 }
 
 // alone is an error where the Job of another backup of the SampleDB runs. A cache may not have that one yet, and two

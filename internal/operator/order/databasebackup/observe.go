@@ -257,8 +257,10 @@ func (s *scope) attempts() int32 {
 // before names what has to end before this backup begins: one whose Pod still runs, though it may have been
 // cancelled, one that has begun, or one that was asked for earlier.
 func (s *scope) before() string {
-	for _, pod := range s.seen.others {
-		return fmt.Sprintf("waits for Pod %s of another backup to end", pod.Name)
+	for i := range s.seen.others {
+		pod := &s.seen.others[i]
+		job, _ := jobs.OfPod(pod, naming.ComponentBackup)
+		return s.waitsFor("Pod "+pod.Name, job)
 	}
 	for i := range s.seen.backups {
 		other := &s.seen.backups[i]
@@ -270,6 +272,15 @@ func (s *scope) before() string {
 		}
 	}
 	return ""
+}
+
+// waitsFor says that something has to end first, which is a Job, or a Pod of it.
+func (s *scope) waitsFor(what, job string) string {
+	if job == naming.RetentionJob(s.Object.Spec.SampleDB) {
+		return fmt.Sprintf("waits for %s to end, which removes what spec.backup.retention does not keep; if it can't "+
+			"begin, it makes way some minutes after it was made", what)
+	}
+	return fmt.Sprintf("waits for %s of another backup to end", what)
 }
 
 func earlier(a, b *v1.DatabaseBackup) bool {

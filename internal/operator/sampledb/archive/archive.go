@@ -28,6 +28,8 @@ type archiveTopic struct {
 	retained *retained
 	// retentionWaits is what keeps the Pod of that Job from running, "" where nothing does.
 	retentionWaits string
+	// RetentionNext is when something is to be said or done about a Job that does not begin, zero for never.
+	RetentionNext time.Time
 }
 
 // ApplyArchive writes what the backups start from, and the server of an archive that lies on a volume.

@@ -180,26 +180,42 @@ func TestARetentionOfAnOlderReleaseDoesNotWaitForEver(t *testing.T) {
 
 // A Pod that waits a moment for its node is no failure; what has failed for long does not come and go.
 func TestARetentionThatWaitsForANode(t *testing.T) {
-	now := time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)
+	now, yes := time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC), true
+	refused := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/3 nodes are available"}}}
 	for name, c := range map[string]struct {
-		since time.Duration
-		was   string
-		want  bool
+		since  time.Duration
+		was    string
+		status *corev1.PodStatus // nil for no Pod
+		want   string
 	}{
-		"it was made a moment ago":     {time.Minute, v1.ReasonRetentionApplied, false},
-		"nothing was said before":      {time.Minute, "", false},
-		"it waits for long":            {10 * time.Minute, v1.ReasonRetentionApplied, true},
-		"the one before has failed":    {time.Minute, v1.ReasonRetentionFailing, true},
-		"something was held back once": {time.Minute, v1.ReasonRetentionHeld, false},
+		"it was made a moment ago":     {time.Minute, v1.ReasonRetentionApplied, &refused, ""},
+		"nothing was said before":      {time.Minute, "", &refused, ""},
+		"it waits for long":            {10 * time.Minute, v1.ReasonRetentionApplied, &refused, "0/3 nodes"},
+		"the one before has failed":    {time.Minute, v1.ReasonRetentionFailing, &refused, "0/3 nodes"},
+		"something was held back once": {time.Minute, v1.ReasonRetentionHeld, &refused, ""},
+		"nobody says why": {10 * time.Minute, v1.ReasonRetentionApplied,
+			&corev1.PodStatus{Phase: corev1.PodPending}, "kubectl describe pod p"},
+		"its Pod is refused": {10 * time.Minute, v1.ReasonRetentionApplied, nil, "kubectl describe job x-retention"},
+		"it has begun": {10 * time.Minute, v1.ReasonRetentionApplied,
+			&corev1.PodStatus{Phase: corev1.PodRunning}, ""},
 	} {
 		db := &v1.SampleDB{}
 		if c.was != "" {
 			db.Status.Conditions = []metav1.Condition{{Type: v1.ConditionRetentionApplied, Reason: c.was}}
 		}
 		s := topicsOf(world.Core{DB: db, Now: now})
-		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-c.since))}}
-		if got := s.waitsForLong(job); got != c.want {
-			t.Errorf("%s: %t", name, got)
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x-retention", UID: "j",
+			CreationTimestamp: metav1.NewTime(now.Add(-c.since))}}
+		var all []corev1.Pod
+		if c.status != nil {
+			all = append(all, corev1.Pod{Status: *c.status, ObjectMeta: metav1.ObjectMeta{Name: "p",
+				OwnerReferences: []metav1.OwnerReference{{UID: "j", Controller: &yes}}}})
+		}
+		got := s.whyNoRetention(jobs.Of(job, all))
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, not %q", name, got, c.want)
 		}
 	}
 }

@@ -30,26 +30,10 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 		return nil
 	}
 	if job := s.retentionJob(); job != nil {
-		run := jobs.Of(job, s.Seen.BackupPods)
-		if waitsForEver(run, s.Now) {
-			// Another is made, or a backup begins, when its Pods are gone: neither may be beside one that removes.
-			return jobs.Runner{Client: s.Client, Reader: s.Reader}.RemoveAfterPods(ctx, job)
-		}
-		s.retentionWaits = s.whyNoRetention(run)
-		if said := jobs.Result[protocol.BackupResult](run.Last(naming.ContainerBackup)); said != nil {
-			if said.Store != "" && !desired.OpensStore(s.DB, said.Store) {
-				return nil // it ran in the store before
-			}
-			s.retained = &retained{*said, dueSince(job)}
-			return removed.NoteAll(ctx, s.Client, *said, removed.By{
-				Archive: cmp.Or(said.Archive, s.ArchivePath()), Store: s.Backup.Store,
-				When: "when Job " + job.Name + " ran",
-			}, s.Seen.Backups)
-		}
-		return nil
+		return s.lookAtRetention(ctx, job)
 	}
 	full := s.storeFull()
-	if !full && !s.retentionDue() || s.backingUp() {
+	if !full && (!s.retentionDue() || s.backupFirst()) || s.backingUp() {
 		return nil
 	}
 	if err := s.Apply(ctx, s.DB, desired.RetentionJob(s.DB, s.Settings, s.Now)); err != nil {
@@ -59,6 +43,29 @@ func (s *archiveTopic) ApplyRetention(ctx context.Context) error {
 		s.AddEvent(world.EventMakingRoom, "the store is full: what spec.backup.retention does not keep is removed")
 	}
 	return nil
+}
+
+// lookAtRetention does what there is to do about the Job that is there: it goes where it does not begin, and what its
+// Pod has said counts.
+func (s *archiveTopic) lookAtRetention(ctx context.Context, job *batchv1.Job) error {
+	run := jobs.Of(job, s.Seen.BackupPods)
+	if waitsForEver(run, s.Now) {
+		// Another is made, or a backup begins, when its Pods are gone: neither may be beside one that removes.
+		return jobs.Runner{Client: s.Client, Reader: s.Reader}.RemoveAfterPods(ctx, job)
+	}
+	s.retentionWaits = s.whyNoRetention(run)
+	if err := s.makeWay(ctx); err != nil {
+		return err
+	}
+	said := jobs.Result[protocol.BackupResult](run.Last(naming.ContainerBackup))
+	if said == nil || said.Store != "" && !desired.OpensStore(s.DB, said.Store) {
+		return nil // it has said nothing yet, or ran in the store before
+	}
+	s.retained = &retained{*said, dueSince(job)}
+	return removed.NoteAll(ctx, s.Client, *said, removed.By{
+		Archive: cmp.Or(said.Archive, s.ArchivePath()), Store: s.Backup.Store,
+		When: "when Job " + job.Name + " ran",
+	}, s.Seen.Backups)
 }
 
 // storeFull says that the store takes no more: then there is need for retention, whatever backups do.
@@ -82,14 +89,18 @@ func waitsForEver(run jobs.Run, now time.Time) bool {
 		!now.Before(run.Job.CreationTimestamp.Add(undatedPatience))
 }
 
-// whyNoRetention says why a Job has not begun for long, or that it was ended by its deadline; "" where all is well.
+// whyNoRetention says why a Job has not begun for long, or that it was ended by its deadline; "" where all is well, and
+// where it is being removed, so that what was said before stays.
 func (s *archiveTopic) whyNoRetention(run jobs.Run) string {
 	if run.State() == jobs.Late {
 		return fmt.Sprintf("Job %s was ended without a result (%s): see why its Pod could not run, or took so long",
 			run.Job.Name, cmp.Or(run.EndMessage(), "its time was over"))
 	}
-	if t := pods.TroubleOf(run.Newest()); t != nil && s.waitsForLong(run.Job) {
-		return fmt.Sprintf("Job %s can't begin: %s", run.Job.Name, t.Message)
+	if run.State() != jobs.Running || run.Begun() {
+		return ""
+	}
+	if s.isOld(run.Job) || s.failing() && pods.TroubleOf(run.Newest()) != nil {
+		return fmt.Sprintf("Job %s can't begin: %s", run.Job.Name, notBegun(run))
 	}
 	return ""
 }
@@ -98,12 +109,10 @@ func (s *archiveTopic) whyNoRetention(run jobs.Run) string {
 // it, and nothing is lost meanwhile.
 const retentionPatience = 10 * time.Minute
 
-// waitsForLong says that a Job has not begun for long, or that retention had failed before: what was said of that stays
-// until one begins.
-func (s *archiveTopic) waitsForLong(job *batchv1.Job) bool {
-	was := meta.FindStatusCondition(s.DB.Status.Conditions, v1.ConditionRetentionApplied)
-	return was != nil && was.Reason == v1.ReasonRetentionFailing ||
-		!s.Now.Before(job.CreationTimestamp.Add(retentionPatience))
+// isOld says that a Job was made so long ago that its Pod should have begun. Where retention had failed before, what
+// keeps the next Job from beginning is said earlier, so that the condition does not come and go.
+func (s *archiveTopic) isOld(job *batchv1.Job) bool {
+	return !s.Now.Before(job.CreationTimestamp.Add(retentionPatience))
 }
 
 // dueSince is when a Job was due, by the operator's clock, as is the end of a backup.
@@ -158,16 +167,18 @@ func (s *archiveTopic) setRetained(out *v1.BackupStatus, last *v1.DatabaseBackup
 
 // RetentionApplied is true when what is not to be kept was removed. It has no reason where nobody has tried yet.
 func (s *archiveTopic) RetentionApplied(now *v1.BackupStatus) world.Verdict {
-	was := meta.FindStatusCondition(s.DB.Status.Conditions, v1.ConditionRetentionApplied)
 	switch {
-	case now == nil || now.LastBackupAt == nil && now.LastRetentionAt == nil && s.retained == nil:
+	case now == nil:
 		return world.Verdict{}
 	case s.retained != nil && s.retained.Error != "":
 		return world.No(v1.ReasonRetentionFailing, s.retained.Error)
 	case s.retentionWaits != "":
 		return world.No(v1.ReasonRetentionFailing, s.retentionWaits)
-	case s.retained == nil && was != nil && was.Reason == v1.ReasonRetentionFailing && s.retentionNeeded():
+	case s.retained == nil && s.failing() && s.retentionNeeded():
+		was := meta.FindStatusCondition(s.DB.Status.Conditions, v1.ConditionRetentionApplied)
 		return world.No(v1.ReasonRetentionFailing, was.Message) // it is being tried again
+	case now.LastBackupAt == nil && now.LastRetentionAt == nil && s.retained == nil:
+		return world.Verdict{}
 	case now.DeletionRefused != "":
 		return world.No(v1.ReasonDeletionRefused, now.DeletionRefused)
 	case now.Retention != "":

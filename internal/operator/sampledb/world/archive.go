@@ -125,6 +125,12 @@ func Ended(b *v1.DatabaseBackup) bool {
 	return b.Status.CompletedAt != nil || b.DeletionTimestamp != nil
 }
 
+// AwaitsOther says that a backup has not begun only because something else is at work in the archive.
+func AwaitsOther(b *v1.DatabaseBackup) bool {
+	c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
+	return !Ended(b) && b.Status.StartedAt == nil && c != nil && c.Reason == v1.ReasonWaiting
+}
+
 // BackupOf is the SampleDB's complete backup of a name in the archive, nil where there is none.
 func (s *archiveFacts) BackupOf(name string) *v1.DatabaseBackup {
 	for i := range s.Seen.Backups {
