@@ -31,12 +31,15 @@ type FoundBackup struct {
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
 	Path      string `json:"path"`
-	// ByFolder says that archive.json is lost, and that whose the archive is goes by the name of its folder.
-	ByFolder bool `json:"byFolder,omitempty"`
-	// ID is the backup's name in the archive, Trigger why it was taken.
+	// ByFolder says that whose the archive is goes by the name of its folder, and NotSaid why archive.json does not say
+	// it; "" is that it is lost, in the words of an older release.
+	ByFolder bool   `json:"byFolder,omitempty"`
+	NotSaid  string `json:"notSaid,omitempty"`
+	// ID is the backup's name in the archive, Trigger why it was taken. It is "" where only Path and Problem are known.
 	ID      string `json:"id"`
 	Trigger string `json:"trigger,omitempty"`
-	// Stopped is when PostgreSQL ended it, StopLSN where it is consistent, Bytes the size of the data.
+	// Stopped is when PostgreSQL ended it, zero where its backup.json can't be read; StopLSN where it is consistent,
+	// Bytes the size of the data.
 	Stopped       time.Time `json:"stopped"`
 	StopLSN       string    `json:"stopLSN,omitempty"`
 	ServerVersion string    `json:"serverVersion,omitempty"`

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,12 +19,14 @@ const sampleDBLimit = 4 << 20
 
 // Found is a backup in a bucket of which nothing else is known.
 type Found struct {
-	// Path is the folder of its archive, Owner whose that is. ByFolder says that archive.json is lost: then the name of
-	// the folder says whose it is, and of the UID only how it begins.
+	// Path is the folder of its archive, Owner whose that is. ByFolder says that archive.json does not say it: then the
+	// name of the folder does, and of the UID only how it begins. NotSaid is why, such as that it is lost.
 	Path     string
 	Owner    format.Owner
 	ByFolder bool
-	// Backup is what its backup.json says, without the pieces.
+	NotSaid  string
+	// Backup is what its backup.json says, without the pieces: only the ID where that can't be read. It has no ID where
+	// archive.json can't be read and the folder has no name of ours, so that nobody knows whether it is an archive.
 	Backup format.Backup
 	// SampleDB is the manifest of what was backed up, nil where it is not known, and Problem why not.
 	SampleDB []byte
@@ -32,7 +35,8 @@ type Found struct {
 
 // Find calls found with each backup of the archives in a folder of a bucket (a namespace), those of an archive from old
 // to new. It reads little: how much lies in the archives does not matter, but in Azure's store, where all names are
-// gone through. What can't be read is told as the Problem of what it is about.
+// gone through. What can't be read, as an object that the store has moved to where it must be fetched from first, is
+// told as the Problem of what it is about, and keeps nothing else from being found. What can't be listed ends it.
 func Find(
 	ctx context.Context, in bucket.Bucket, folder string, decoder *format.Decoder, found func(Found) error,
 ) error {
@@ -90,50 +94,76 @@ type finder struct {
 
 func (f finder) archive(ctx context.Context) error {
 	text, err := format.ReadWhole(ctx, f.in, format.FileArchive)
-	if err != nil && !errors.Is(err, bucket.ErrNotExist) {
+	if ctx.Err() != nil {
 		return err
 	}
-	whose, ok := ownerOf(text, f.path)
-	if !ok {
+	whose, ok := ownerOf(text, err, f.path)
+	switch {
+	case !ok && (err == nil || errors.Is(err, bucket.ErrNotExist)):
 		return nil // nobody's
+	case !ok:
+		return f.found(Found{Path: f.path, Problem: err.Error()})
 	}
 	ids, err := subfolders(ctx, f.in, format.FolderBase)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		text, err := format.ReadWhole(ctx, f.in, format.FolderBase+id+"/"+format.FileBackup)
-		if errors.Is(err, bucket.ErrNotExist) {
-			continue // one that did not end
-		}
-		if err != nil {
-			return err
-		}
-		one := whose
-		f.read(ctx, id, text, &one)
-		if err := f.found(one); err != nil {
+		if err := f.backup(ctx, id, whose); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ownerOf is whose an archive is: by its archive.json, nil for a missing one, or else by the name of its folder, as
-// Toban names them. It is not ok where that is no such name. Of a layout that is not known here it has the Problem.
-func ownerOf(text []byte, path string) (out Found, ok bool) {
+// backup tells of the backup of an id, where it has ended.
+func (f finder) backup(ctx context.Context, id string, one Found) error {
+	text, err := format.ReadWhole(ctx, f.in, format.FolderBase+id+"/"+format.FileBackup)
+	switch {
+	case errors.Is(err, bucket.ErrNotExist):
+		return nil
+	case err != nil && ctx.Err() != nil:
+		return err
+	case err != nil:
+		one.Backup.ID, one.Problem = id, err.Error()
+	default:
+		f.read(ctx, id, text, &one)
+	}
+	return f.found(one)
+}
+
+// ownerOf is whose an archive is: by its archive.json, which was read with an error or without, or else by the name of
+// its folder, as Toban names them. It is not ok where that is no such name. Of a layout that is not known here it has
+// the Problem.
+func ownerOf(text []byte, read error, path string) (out Found, ok bool) {
 	out.Path = path
 	owner, err := format.ParseOwner(text)
-	if err == nil && naming.IsOwner(owner.Namespace, owner.Name) {
+	if read == nil && err == nil && naming.IsOwner(owner.Namespace, owner.Name) {
 		out.Owner = owner
 		return out, true
 	}
 	out.Owner.Namespace, out.Owner.Name, out.Owner.UID, ok = naming.OfArchivePath(path)
-	if errors.Is(err, format.ErrLayout) {
+	if read == nil && errors.Is(err, format.ErrLayout) {
 		out.Problem = err.Error()
-	} else {
-		out.ByFolder = true
+		return out, ok
 	}
+	out.ByFolder, out.NotSaid = true, notSaid(text, owner, read, err)
 	return out, ok
+}
+
+// notSaid is why archive.json does not say whose the archive is: read is what was wrong with reading it, parsed what
+// was wrong with its text, nil for nothing.
+func notSaid(text []byte, owner format.Owner, read, parsed error) string {
+	switch {
+	case errors.Is(read, bucket.ErrNotExist), read == nil && len(bytes.TrimSpace(text)) == 0:
+		return format.FileArchive + " is lost"
+	case read != nil:
+		return fmt.Sprintf("%s can't be read (%v)", format.FileArchive, read)
+	case parsed != nil:
+		return parsed.Error()
+	}
+	return fmt.Sprintf("%s names the SampleDB %q in the namespace %q, and none can have such a name",
+		format.FileArchive, owner.Name, owner.Namespace)
 }
 
 // read fills in what a backup.json says, and the manifest, where nothing is known that speaks against it.
@@ -152,7 +182,7 @@ func (f finder) read(ctx context.Context, id string, text []byte, into *Found) {
 		into.Problem = "it is of an older Toban, which did not store the manifest"
 		return
 	}
-	stored, err := ReadStored(ctx, f.in, b.Folder(), b.SampleDB)
+	stored, err := f.stored(ctx, b.Folder()+b.SampleDB.Name, b.SampleDB)
 	if err == nil {
 		into.SampleDB, err = format.Decode(f.decoder, b.Folder()+b.SampleDB.Name, stored, sampleDBLimit)
 	}
@@ -162,4 +192,17 @@ func (f finder) read(ctx context.Context, id string, text []byte, into *Found) {
 	if err != nil {
 		into.SampleDB, into.Problem = nil, err.Error()
 	}
+}
+
+// stored is an object of which size and SHA-256 are known. It is asked for once: a restore waits for a store that is
+// away, and who looks for what there is wants to know what can't be read.
+func (f finder) stored(ctx context.Context, name string, o format.Object) ([]byte, error) {
+	stored, err := format.ReadMost(ctx, f.in, name, o.Size+1)
+	switch {
+	case errors.Is(err, bucket.ErrNotExist):
+		return nil, &format.ObjectError{Name: name, What: format.Missing}
+	case err != nil:
+		return nil, err
+	}
+	return stored, o.Check(name, stored)
 }

@@ -1,8 +1,11 @@
 package book
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -170,6 +173,17 @@ func TestBackupsAreFoundWhereArchiveJSONIsLost(t *testing.T) {
 		"its names are none": {`{"format": 1, "uid": "0a1b2c3d-0", "namespace": "shop", "name": "ma\nin"}`,
 			"main-0a1b2c3d", "main 0a1b2c3d true"},
 	} {
+		said := map[string]string{
+			"it is there": "", "it is garbled": "archive.json can't be understood: ",
+			"it names nobody": "archive.json names nobody", "it is null": "archive.json names nobody",
+			"it has no UID":      "archive.json names nobody",
+			"its names are none": `archive.json names the SampleDB "ma\nin" in the namespace "shop", and none can`,
+		}
+		notSaid, is := said[name]
+		if !is {
+			notSaid = "archive.json is lost"
+		}
+
 		all := buckettest.NewMemory()
 		archive := bucket.Sub(all, "shop/"+c.folder)
 		storedBackup(t, archive, encoder, "one", []byte(`{"n":1}`))
@@ -182,11 +196,78 @@ func TestBackupsAreFoundWhereArchiveJSONIsLost(t *testing.T) {
 			if f.Owner.Namespace != "shop" || string(f.SampleDB) != `{"n":1}` {
 				t.Errorf("%s: %+v", name, f)
 			}
+			if !strings.HasPrefix(f.NotSaid, notSaid) || (f.NotSaid == "") != (notSaid == "") {
+				t.Errorf("%s: it says %q, not %q", name, f.NotSaid, notSaid)
+			}
 			return nil
 		})
 		if err != nil || got != c.want {
 			t.Errorf("%s: found %q, %v", name, got, err)
 		}
+	}
+}
+
+// asleep is a bucket whose objects of some names have to be fetched from an archive tier before they can be read.
+type asleep struct {
+	bucket.Bucket
+	names []string
+}
+
+func (a asleep) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if slices.Contains(a.names, name) {
+		return nil, errors.New("not valid for the object's storage class")
+	}
+	return a.Bucket.Get(ctx, name)
+}
+
+// One object that can't be read keeps nothing else from being found, and is told by its name.
+func TestWhatCannotBeReadIsToldAndTheSearchGoesOn(t *testing.T) {
+	encoder, decoder := coderOf(t, "")
+	all := buckettest.NewMemory()
+	for _, folder := range []string{"shop/a-0a1b2c3d", "shop/b-0a1b2c3d", "shop/c", "shop/files", "shop/z-0a1b2c3d"} {
+		archive := bucket.Sub(all, folder)
+		storedBackup(t, archive, encoder, "one", []byte(`{"n":1}`))
+		storedBackup(t, archive, encoder, "two", []byte(`{"n":2}`))
+		if folder != "shop/files" {
+			putAll(t, archive, map[string]string{format.FileArchive: ownerFile})
+		}
+	}
+	var got []string
+	err := Find(t.Context(), asleep{all, []string{
+		"shop/a-0a1b2c3d/base/one/backup.json", "shop/a-0a1b2c3d/base/two/sampledb.json.zst",
+		"shop/b-0a1b2c3d/archive.json", "shop/c/archive.json",
+	}}, "shop", decoder, func(f Found) error {
+		got = append(got, fmt.Sprintf("%s %q of %s %t %s", f.Path, f.Backup.ID, f.Owner.Name, f.Backup.Stopped.IsZero(),
+			cmp.Or(f.NotSaid, f.Problem, string(f.SampleDB))))
+		return nil
+	})
+	const why = "not valid for the object's storage class"
+	if want := []string{
+		`shop/a-0a1b2c3d "one" of main true read base/one/backup.json: ` + why,
+		`shop/a-0a1b2c3d "two" of main false read base/two/sampledb.json.zst: ` + why,
+		`shop/b-0a1b2c3d "one" of b false archive.json can't be read (read archive.json: ` + why + `)`,
+		`shop/b-0a1b2c3d "two" of b false archive.json can't be read (read archive.json: ` + why + `)`,
+		`shop/c "" of  true read archive.json: ` + why,
+		`shop/z-0a1b2c3d "one" of main false {"n":1}`,
+		`shop/z-0a1b2c3d "two" of main false {"n":2}`,
+	}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, found\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A search that is broken off does not take what it has not read for unreadable.
+func TestASearchThatIsBrokenOffHasNotFoundAll(t *testing.T) {
+	encoder, decoder := coderOf(t, "")
+	all := buckettest.NewMemory()
+	for _, id := range []string{"one", "two"} {
+		storedBackup(t, bucket.Sub(all, "shop/a-0a1b2c3d"), encoder, id, []byte(`{"n":1}`))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	found := 0
+	err := Find(ctx, all, "shop", decoder, func(Found) error { found++; cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || found != 1 {
+		t.Errorf("%v, and %d were found", err, found)
 	}
 }
 

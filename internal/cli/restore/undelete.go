@@ -79,11 +79,11 @@ func (o *undeleteOptions) list(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all, err := o.lost(ctx, api)
+	all, unread, err := o.lost(ctx, api)
 	if err != nil {
 		return err
 	}
-	shown := shownLost{Namespace: o.origin(), Deleted: []deleted{}}
+	shown := shownLost{Namespace: o.origin(), Deleted: []deleted{}, Unread: unread}
 	for _, l := range all {
 		b := l.backup
 		shown.Deleted = append(shown.Deleted, deleted{
@@ -97,6 +97,8 @@ func (o *undeleteOptions) list(ctx context.Context, out io.Writer) error {
 type shownLost struct {
 	Namespace string    `json:"namespace"`
 	Deleted   []deleted `json:"deleted"`
+	// Unread is what could not be read in the store of --store.
+	Unread []unread `json:"unread,omitempty"`
 }
 
 // deleted is a SampleDB that is gone and has a backup.
@@ -117,7 +119,7 @@ type deleted struct {
 
 func (s shownLost) write(out io.Writer) error {
 	if len(s.Deleted) == 0 {
-		fmt.Fprintf(out, "No deleted SampleDB has a backup in namespace %s.\n", s.Namespace)
+		fmt.Fprintf(out, "No deleted SampleDB has a backup in namespace %s.\n%s", s.Namespace, unreadLines(s.Unread))
 		return nil
 	}
 	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
@@ -129,6 +131,7 @@ func (s shownLost) write(out io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write the list: %w", err)
 	}
+	fmt.Fprint(out, unreadLines(s.Unread))
 	return nil
 }
 
@@ -140,35 +143,36 @@ func (o *undeleteOptions) origin() string {
 	return o.Namespace
 }
 
-// lost reads the backups and what is there, and says what is gone.
-func (o *undeleteOptions) lost(ctx context.Context, api client.Client) ([]lost, error) {
-	backups, err := o.backups(ctx, api)
+// lost reads the backups and what is there, and says what is gone, and what could not be read.
+func (o *undeleteOptions) lost(ctx context.Context, api client.Client) ([]lost, []unread, error) {
+	has, err := o.backups(ctx, api)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var live v1.SampleDBList
 	if err := api.List(ctx, &live, client.InNamespace(o.origin())); err != nil {
-		return nil, fmt.Errorf("list the SampleDBs of namespace %s: %w", o.origin(), err)
+		return nil, nil, fmt.Errorf("list the SampleDBs of namespace %s: %w", o.origin(), err)
 	}
-	return findLost(backups, live.Items), nil
+	return findLost(has.backups, live.Items), has.unread, nil
 }
 
 // elsewhere says that the DatabaseBackups are none of the cluster.
 func (o *undeleteOptions) elsewhere() bool { return o.file != "" || o.store != "" }
 
 // backups are those of the namespace, of the file, or of the store.
-func (o *undeleteOptions) backups(ctx context.Context, api client.Client) ([]v1.DatabaseBackup, error) {
+func (o *undeleteOptions) backups(ctx context.Context, api client.Client) (stored, error) {
 	switch {
 	case o.file != "":
-		return readBackups(o.file, o.origin())
+		all, err := readBackups(o.file, o.origin())
+		return stored{backups: all}, err
 	case o.store != "":
 		return o.fromStore(ctx, api)
 	}
 	var all v1.DatabaseBackupList
 	if err := api.List(ctx, &all, client.InNamespace(o.origin())); err != nil {
-		return nil, fmt.Errorf("list the DatabaseBackups of namespace %s: %w", o.origin(), err)
+		return stored{}, fmt.Errorf("list the DatabaseBackups of namespace %s: %w", o.origin(), err)
 	}
-	return all.Items, nil
+	return stored{backups: all.Items}, nil
 }
 
 // run brings one back.
@@ -180,10 +184,11 @@ func (o *undeleteOptions) run(ctx context.Context, in io.Reader, out io.Writer, 
 	if err := o.free(ctx, api, name); err != nil {
 		return err
 	}
-	all, err := o.lost(ctx, api)
+	all, unread, err := o.lost(ctx, api)
 	if err != nil {
 		return err
 	}
+	fmt.Fprint(out, unreadLines(ofName(unread, name)))
 	from, err := choose(all, name, o.backup)
 	if err != nil {
 		return fmt.Errorf("%w in namespace %s", err, o.origin())

@@ -2,12 +2,14 @@ package restore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -79,22 +81,22 @@ func storeIn(document json.RawMessage) (*v1.SampleDB, error) {
 	return db, nil
 }
 
-// fromStore are the backups that the store of --store has, found by a Pod in the namespace: it has the credentials and
+// fromStore is what the store of --store has, found by a Pod in the namespace: it has the credentials and
 // the network that the restore will have.
-func (o *undeleteOptions) fromStore(ctx context.Context, api client.Client) ([]v1.DatabaseBackup, error) {
+func (o *undeleteOptions) fromStore(ctx context.Context, api client.Client) (stored, error) {
 	db, err := readStore(o.store)
 	if err != nil {
-		return nil, err
+		return stored{}, err
 	}
 	db.Namespace = o.Namespace
 	image, err := o.operatorImage(ctx, api)
 	if err != nil {
-		return nil, err
+		return stored{}, err
 	}
 	pod, err := desired.FindPod(db, desired.Settings{Image: image},
 		desired.Find{Namespace: o.origin(), Account: o.account, Unique: utilrand.String(5)})
 	if err != nil {
-		return nil, err
+		return stored{}, err
 	}
 	whole := func(text []byte) bool {
 		_, err := readFound(text)
@@ -104,12 +106,12 @@ func (o *undeleteOptions) fromStore(ctx context.Context, api client.Client) ([]v
 	text, err := (&oneOffPod{Cluster: &o.Cluster, api: api, pod: pod, told: told, whole: whole}).run(ctx)
 	found, read := readFound(text)
 	if read == nil {
-		return databaseBackups(found, db.Spec.Backup), nil
+		return stored{databaseBackups(found, db.Spec.Backup), unreadOf(found)}, nil
 	}
 	if err == nil || !errors.Is(read, errCut) { // the program's own words say more than the end of its Pod
 		err = read
 	}
-	return nil, fmt.Errorf("look into the store: %w", err)
+	return stored{}, fmt.Errorf("look into the store: %w", err)
 }
 
 // operatorImage is the image of the operator that is installed, if it was not given.
@@ -157,20 +159,74 @@ func readFound(text []byte) (found []protocol.FoundBackup, err error) {
 	return nil, fmt.Errorf("%w: %w", errCut, io.ErrUnexpectedEOF)
 }
 
+// stored is what a store has: backups, and what could not be read there.
+type stored struct {
+	backups []v1.DatabaseBackup
+	unread  []unread
+}
+
+// unread is an object of a store that could not be read, so that there may be a backup of which nothing is known.
+type unread struct {
+	Object string `json:"object"`
+	// SampleDB is whose it is, where that is known.
+	SampleDB string `json:"sampleDB,omitempty"`
+	Problem  string `json:"problem"`
+}
+
+// unreadOf are the objects that could not be read of what was found.
+func unreadOf(found []protocol.FoundBackup) (out []unread) {
+	for _, f := range found {
+		switch {
+		case f.ID == "":
+			out = append(out, unread{f.Path + "/" + format.FileArchive, "", f.Problem})
+		case f.Stopped.IsZero():
+			object := f.Path + "/" + format.FolderBase + f.ID + "/" + format.FileBackup
+			out = append(out, unread{object, f.Name,
+				both(cmp.Or(f.Problem, "it does not say when the backup ended"), byFolder(f))})
+		}
+	}
+	return out
+}
+
+// ofName are those that may be of a SampleDB: its own, and those of which it is not known whose they are.
+func ofName(all []unread, name string) []unread {
+	return slices.DeleteFunc(slices.Clone(all), func(u unread) bool { return u.SampleDB != "" && u.SampleDB != name })
+}
+
+// unreadLines tell of what could not be read, "" for nothing.
+func unreadLines(all []unread) string {
+	if len(all) == 0 {
+		return ""
+	}
+	out := "There may be more: not all of the store could be read.\n"
+	for _, u := range all {
+		whose := ""
+		if u.SampleDB != "" {
+			whose = " (of " + u.SampleDB + ")"
+		}
+		out += fmt.Sprintf("  %s%s: %s\n", u.Object, whose, u.Problem)
+	}
+	return out
+}
+
 // byFolder says how it is known whose a backup is, where its archive does not say so; else "".
 func byFolder(f protocol.FoundBackup) string {
 	if !f.ByFolder {
 		return ""
 	}
-	return fmt.Sprintf("%s is lost. By the name of its folder, %s, the archive is %s's",
-		format.FileArchive, f.Path, f.Name)
+	return fmt.Sprintf("%s. By the name of its folder, %s, the archive is %s's",
+		cmp.Or(f.NotSaid, format.FileArchive+" is lost"), f.Path, f.Name)
 }
 
 // databaseBackups are DatabaseBackups as they were before they were lost with their namespace, as far as the store
-// knows. Their names are those of the backups in the archive.
+// knows. Their names are those of the backups in the archive. Those of which it is not known when they ended are none.
 func databaseBackups(found []protocol.FoundBackup, of *v1.BackupSpec) []v1.DatabaseBackup {
 	var out []v1.DatabaseBackup
 	for _, f := range found {
+		if f.ID == "" || f.Stopped.IsZero() {
+			continue
+		}
+		stopped := metav1.NewTime(f.Stopped)
 		b := v1.DatabaseBackup{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.ID},
 			Spec:       v1.DatabaseBackupSpec{SampleDB: f.Name},
@@ -179,18 +235,14 @@ func databaseBackups(found []protocol.FoundBackup, of *v1.BackupSpec) []v1.Datab
 			b.Name = naming.FinalBackup(f.Name, f.UID)
 		}
 		b.Status = v1.DatabaseBackupStatus{
-			ID: f.ID, StopLSN: f.StopLSN, ServerVersion: f.ServerVersion,
+			ID: f.ID, CompletedAt: &stopped, StopLSN: f.StopLSN, ServerVersion: f.ServerVersion,
 			Size:    resource.NewQuantity(f.Bytes, resource.BinarySI).String(),
 			Archive: &v1.ArchiveReference{Store: of.Store, Path: f.Path, Encryption: of.Encryption},
 		}
-		if !f.Stopped.IsZero() {
-			stopped := metav1.NewTime(f.Stopped)
-			b.Status.CompletedAt = &stopped
-			meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
-				Type: v1.ConditionComplete, Status: metav1.ConditionTrue,
-				Reason: v1.ReasonCompleted, Message: both(f.Problem, byFolder(f)),
-			})
-		}
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+			Type: v1.ConditionComplete, Status: metav1.ConditionTrue,
+			Reason: v1.ReasonCompleted, Message: both(f.Problem, byFolder(f)),
+		})
 		if f.SampleDB != nil {
 			b.Status.Manifest = &runtime.RawExtension{Raw: f.SampleDB}
 		}

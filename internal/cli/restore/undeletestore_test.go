@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,6 +114,45 @@ func TestWhoseAnArchiveIsIsSaidWhereItDoesNotSaySo(t *testing.T) {
 		if err != nil || from.note != want || backup == "" && from.backup.Name != "main-final-0a1b2c3d" {
 			t.Errorf("%q: %+v, %v", backup, from, err)
 		}
+	}
+}
+
+// What is wrong with archive.json is said as it is: one that is there is not lost.
+func TestAnArchiveThatNamesNoSampleDBIsNotCalledLost(t *testing.T) {
+	f := protocol.FoundBackup{Path: "shop/main-0a1b2c3d", Name: "main", ByFolder: true, NotSaid: "archive.json names x"}
+	const want = "archive.json names x. By the name of its folder, shop/main-0a1b2c3d, the archive is main's"
+	if got := byFolder(f); got != want {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// A backup that can't be read is in no list of what comes back. Who looks for it sees that not all was read.
+func TestWhatCouldNotBeReadIsListed(t *testing.T) {
+	found, err := readFound([]byte(foundLines +
+		`{"backup":{"name":"main","path":"shop/main-0a1b2c3d","id":"five","byFolder":true}}
+{"backup":{"path":"shop/c","id":"","problem":"read archive.json: it is asleep"}}
+{"end":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, none bytes.Buffer
+	shown := shownLost{Namespace: "shop", Deleted: []deleted{{Name: "main"}}, Unread: unreadOf(found)}
+	const want = `There may be more: not all of the store could be read.
+  shop/spoilt-8/base/four/backup.json (of spoilt): no JSON
+  shop/main-0a1b2c3d/base/five/backup.json (of main): it does not say when the backup ended; archive.json is lost. ` +
+		`By the name of its folder, shop/main-0a1b2c3d, the archive is main's
+  shop/c/archive.json: read archive.json: it is asleep
+`
+	if err := shown.write(&out); err != nil || !strings.HasSuffix(out.String(), want) {
+		t.Errorf("%v, it shows\n%s", err, out.String())
+	}
+	shown.Deleted = nil
+	if err := shown.write(&none); err != nil || !strings.HasSuffix(none.String(), want) {
+		t.Errorf("%v, without a backup it shows\n%s", err, none.String())
+	}
+	if got := ofName(shown.Unread, "main"); len(got) != 2 || len(shown.Unread) != 3 ||
+		got[1].Object != "shop/c/archive.json" {
+		t.Errorf("of main are %+v", got)
 	}
 }
 

@@ -55,7 +55,8 @@ func foundBackup(f book.Found) *protocol.FoundBackup {
 	b := f.Backup
 	return &protocol.FoundBackup{
 		Namespace: f.Owner.Namespace, Name: f.Owner.Name, UID: f.Owner.UID, Path: f.Path, ByFolder: f.ByFolder,
-		ID: b.ID, Trigger: b.Trigger, Stopped: b.Stopped, StopLSN: b.StopLSN.String(),
+		NotSaid: f.NotSaid,
+		ID:      b.ID, Trigger: b.Trigger, Stopped: b.Stopped, StopLSN: b.StopLSN.String(),
 		ServerVersion: b.ServerVersion, Bytes: b.RawBytes, SampleDB: f.SampleDB, Problem: f.Problem,
 	}
 }
