@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -17,10 +18,14 @@ import (
 type ChildSet struct {
 	mutex sync.Mutex
 	pids  map[int]bool
+	// readings are the programs of RunReading that are under way, by what they read.
+	readings map[string]*reading
 }
 
 // Children are all programs that this package started.
-var Children = &ChildSet{pids: map[int]bool{}}
+var Children = newChildSet()
+
+func newChildSet() *ChildSet { return &ChildSet{pids: map[int]bool{}, readings: map[string]*reading{}} }
 
 // Start starts a command and remembers it. Nobody can reap in between.
 func (c *ChildSet) Start(cmd *exec.Cmd) error {
@@ -67,14 +72,79 @@ func awaitKilled(ctx context.Context, wait func() error) error {
 	}
 }
 
-// RunReading is Run for a program that only reads, and that ctx kills: it is not waited for much longer than ctx. What
-// it says must be safe to read while it runs.
-func (c *ChildSet) RunReading(ctx context.Context, cmd *exec.Cmd) error {
-	cmd.WaitDelay = killedDelay
-	if err := c.Start(cmd); err != nil {
+// RunReading is Run for a program that only reads, which is what it reads of, and that ctx kills: it is not waited for
+// much longer than ctx. What it says must be safe to read while it runs. One that is under way already, of the same, is
+// waited for; where that was killed and has not ended, this is an error at once: on a disk that hangs each would hang
+// too, and be one process more.
+func (c *ChildSet) RunReading(ctx context.Context, of string, cmd *exec.Cmd) error {
+	return c.read(ctx, of, cmd, c.Wait)
+}
+
+// read is RunReading with what waits for the program.
+func (c *ChildSet) read(ctx context.Context, of string, cmd *exec.Cmd, wait func(*exec.Cmd) error) error {
+	of = cmd.Path + " " + of
+	r, err := c.beginReading(ctx, of)
+	if err != nil {
 		return err
 	}
-	return awaitKilled(ctx, func() error { return c.Wait(cmd) })
+	cmd.WaitDelay = killedDelay
+	if err := c.Start(cmd); err != nil {
+		c.endReading(of, r)
+		return err
+	}
+	err = awaitKilled(ctx, func() error {
+		defer c.endReading(of, r)
+		return wait(cmd)
+	})
+	if errors.Is(err, errHangs) {
+		close(r.hangs)
+	}
+	return err
+}
+
+// reading is a program that only reads, and is under way.
+type reading struct {
+	began time.Time
+	// over is closed when it has ended, hangs when it was killed and had not ended.
+	over, hangs chan struct{}
+}
+
+// beginReading is the turn of a program, when that before it has ended.
+func (c *ChildSet) beginReading(ctx context.Context, of string) (*reading, error) {
+	for {
+		earlier, mine := c.takeReading(of)
+		if mine != nil {
+			return mine, nil
+		}
+		select {
+		case <-earlier.over:
+		case <-earlier.hangs:
+			return nil, fmt.Errorf("another one began %s ago: %w",
+				time.Since(earlier.began).Round(time.Second), errHangs)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("another one, which began %s ago, has not ended: %w",
+				time.Since(earlier.began).Round(time.Second), ctx.Err())
+		}
+	}
+}
+
+// takeReading takes the turn where nobody has it, and else says who does.
+func (c *ChildSet) takeReading(of string) (earlier, mine *reading) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if earlier = c.readings[of]; earlier != nil {
+		return earlier, nil
+	}
+	mine = &reading{time.Now(), make(chan struct{}), make(chan struct{})}
+	c.readings[of] = mine
+	return nil, mine
+}
+
+func (c *ChildSet) endReading(of string, r *reading) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.readings, of)
+	close(r.over)
 }
 
 // words are what a program says, also while it runs.

@@ -355,7 +355,7 @@ func (s *Server) Check(ctx context.Context, settings Settings) error {
 		"-c", "config_file="+candidate.Name())
 	var messages words
 	cmd.Stderr = &messages
-	err = Children.RunReading(ctx, cmd)
+	err = Children.RunReading(ctx, s.Data.Path(), cmd)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

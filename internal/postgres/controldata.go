@@ -54,7 +54,7 @@ func (s *Server) Control(ctx context.Context) (Control, error) {
 	cmd := s.Programs.command(ctx, "pg_controldata", "--pgdata", s.Data.Path())
 	var out, messages words
 	cmd.Stdout, cmd.Stderr = &out, &messages
-	if err := Children.RunReading(ctx, cmd); err != nil {
+	if err := Children.RunReading(ctx, s.Data.Path(), cmd); err != nil {
 		return Control{}, fmt.Errorf("pg_controldata: %w: %s", err, lastLines(messages.String(), 1))
 	}
 	return parseControl(out.String())
