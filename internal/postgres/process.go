@@ -25,6 +25,7 @@ type Process struct {
 	done      chan struct{}
 	err       error
 	fenced    atomic.Bool // its end at once has begun
+	killed    atomic.Bool // its end at once waits no longer: neither does a stop in order
 }
 
 // StopMode is how a server is stopped (PostgreSQL 17 documentation, 18.5).

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,6 +113,33 @@ func TestAStopDoesNotWaitForWhatTheKernelHolds(t *testing.T) {
 	defer cancel()
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); p.stop(ctx, StopImmediate, 100*time.Millisecond) }()
+	select {
+	case <-stopped:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it still waits")
+	}
+}
+
+// A fence waits for the command that is under way. A stop in order has nothing to wait for any more when the server has
+// been killed, whatever time it had.
+func TestAStopEndsWhenTheServerIsFenced(t *testing.T) {
+	c := exec.Command("sleep", "600")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait() //nolint:errcheck // it was killed
+	// It ignores the stop: nobody hears of its end. Its processes are none.
+	p := &Process{process: c.Process, data: t.TempDir(), done: make(chan struct{})}
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); p.stop(t.Context(), StopMode(syscall.SIGCONT), time.Minute) }()
+	select {
+	case <-stopped:
+		t.Fatal("it does not wait for the end of the server")
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := p.Kill(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
 	select {
 	case <-stopped:
 	case <-time.After(10 * time.Second):

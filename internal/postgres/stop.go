@@ -20,7 +20,8 @@ const lastStep = 5 * time.Second
 // Stop stops the server and waits for it. When ctx ends before it has stopped, it is stopped immediately, and then
 // killed. A postmaster that is still there then waits within the kernel, mostly for a disk, and would be waited for
 // without end: Stop has what is left of the server killed, so that nobody is answered any more, and returns. Done tells
-// whether it has ended.
+// whether it has ended. Nor does it wait for a server that Kill ends meanwhile: what was killed ends at once, or hangs,
+// and a fence waits for Stop.
 func (p *Process) Stop(ctx context.Context, mode StopMode) {
 	p.stop(ctx, mode, lastStep)
 }
@@ -30,6 +31,9 @@ func (p *Process) stop(ctx context.Context, mode StopMode, last time.Duration) {
 		signal  syscall.Signal
 		context context.Context //nolint:containedctx // the deadline of this step
 	}{{syscall.Signal(mode), ctx}, {syscall.Signal(StopImmediate), nil}, {syscall.SIGKILL, nil}} {
+		if p.killed.Load() {
+			break
+		}
 		wait := step.context
 		if wait == nil {
 			var cancel context.CancelFunc
@@ -46,7 +50,8 @@ func (p *Process) stop(ctx context.Context, mode StopMode, last time.Duration) {
 	_ = killAll(killing, p.data, endsInKernel) // whoever goes on here looks for processes before
 }
 
-// hasEnded waits for the end of the server, until ctx ends. Where it stops fast, sessions are let go that can't end.
+// hasEnded waits for the end of the server, until ctx ends or it is killed. Where it stops fast, sessions are let go
+// that can't end.
 func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 	look, refused := time.NewTicker(letGoInterval), time.NewTicker(refusedInterval)
 	defer look.Stop()
@@ -61,6 +66,9 @@ func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 		case <-ctx.Done():
 			return false
 		case <-refused.C:
+			if p.killed.Load() {
+				return false
+			}
 			if fast {
 				refuses.end()
 			}
@@ -134,6 +142,7 @@ func (p *Process) Kill(ctx context.Context, hangs bool) error {
 		case <-time.After(fenceGrace):
 		}
 	}
+	p.killed.Store(true)
 	_ = p.process.Kill()
 	if err := killAll(ctx, p.data, endsInKernel); err != nil {
 		return fmt.Errorf("fence the server: %w", err)
