@@ -179,10 +179,14 @@ type SidesStatus struct {
 	// +optional
 	Position string `json:"position,omitempty"`
 	// How often the change was put off.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Tried int32 `json:"tried,omitempty"`
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Run int32 `json:"run,omitempty"`
+	// +optional
+	Anew string `json:"anew,omitempty"`
 	// +listType=atomic
 	// +optional
 	Done []string `json:"done,omitempty"`

@@ -31,6 +31,10 @@ const (
 	PhaseComingHome   Phase = "ComingHome"
 )
 
+// NotCompared is why sides don't change while the servers that take part are not those that were compared. All rows are
+// compared anew then: a comparison that the operator knows of says nothing about others.
+const NotCompared = "NotCompared"
+
 // PausePatience is for how long no client is let in at a change of sides, before it is put off. PutOff is for how long
 // it is, and Tries how often it is tried by itself.
 const (
@@ -186,8 +190,13 @@ func (v SidesView) ToGreen() steps.Table {
 			Phase: PhaseFollowing, Task: TaskFollow, Work: &v.Follow,
 			Says: "The second side follows, and has not caught up yet",
 		},
-		{Phase: PhaseComparing, Task: TaskCompare, Work: &v.Compare, Says: "All rows of both sides are compared"},
-		{Phase: PhaseReady, Task: TaskPrepare, Work: &v.Prepare, Says: "The link back is made"},
+		{
+			Phase: PhaseComparing, Former: v.former(), Task: TaskCompare, Work: &v.Compare,
+			Says: "All rows of both sides are compared",
+		},
+		{
+			Phase: PhaseReady, Former: v.former(), Task: TaskPrepare, Work: &v.Prepare, Says: "The link back is made",
+		},
 	}
 	moves := fmt.Sprintf("no client is let in for %s at most when clients move there", PausePatience)
 	rows = append(rows, v.change(PhaseChanging, PhaseReady, moves)...)
@@ -205,7 +214,7 @@ func (v SidesView) ToBlue() steps.Table {
 	}}
 	add := func(task Task, work *Work, says string) {
 		task = v.onceBegun(task, *work)
-		rows = append(rows, steps.Row{Phase: here, Task: task, Work: work, Says: says,
+		rows = append(rows, steps.Row{Phase: here, Former: v.former(), Task: task, Work: work, Says: says,
 			Fail: func(why string) steps.Decision { return v.stays(task, why) }})
 	}
 	if v.home() {
@@ -240,10 +249,7 @@ func (v SidesView) change(pause, meanwhile Phase, heading string) []steps.Row {
 		return steps.Decision{Phase: meanwhile, PutOff: true, Failure: why, At: v.Now.Add(PutOff),
 			Says: "The change of sides was put off: " + why}
 	}
-	again, former := v.Since.Add(PutOff), ""
-	if v.Tried > 0 {
-		former = v.Failure
-	}
+	again, former := v.Since.Add(PutOff), v.former()
 	pod := Work{Done: v.Waits, Says: v.Hand.Says}
 	if !v.Waits {
 		pod.Failed = v.Hand.Failed
@@ -270,6 +276,14 @@ func (v SidesView) change(pause, meanwhile Phase, heading string) []steps.Row {
 		},
 		v.pause(pause, heading, putOff),
 	}
+}
+
+// former is why the last change of sides was put off, "" where none was. It is said also while rows are compared anew.
+func (v SidesView) former() string {
+	if v.Tried == 0 {
+		return ""
+	}
+	return v.Failure
 }
 
 // pause is the step in which no client is let in, until the side that served is closed and the other one has all.

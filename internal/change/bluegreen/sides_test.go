@@ -270,6 +270,15 @@ func TestWhyAChangeIsPutOffIsRemembered(t *testing.T) {
 			t.Errorf("it is %+v", d)
 		}
 	}
+	// Also while all rows are compared anew because of it, on the way there and on the way back.
+	back := changedSides()
+	back.Tried, back.Failure, back.Back = 1, "too slow", true
+	for _, v := range []SidesView{v, back} {
+		v.Compare = Work{}
+		if d := DecideSides(v); d.Task != TaskCompare || d.Failure != "too slow" {
+			t.Errorf("it is %+v", d)
+		}
+	}
 }
 
 // The invariants of docs/sides.md that are a matter of this decision, in all views there are.

@@ -107,8 +107,8 @@ func (l Link) WasCompared(ctx context.Context) (was Servers, err error) {
 	}
 	if was == (Servers{}) {
 		return was, InTheWay{NotCompared, fmt.Sprintf("the rows of %s and %s were not compared since they are linked, "+
-			"or the last comparison has not ended without a difference. Cancel the upgrade and begin anew, if that "+
-			"stays so", l.Serving.Name, l.Following.Name)}
+			"or the last comparison has not ended without a difference. They are compared anew", l.Serving.Name,
+			l.Following.Name)}
 	}
 	return was, l.Still(ctx, was)
 }
@@ -121,7 +121,7 @@ func (l Link) Still(ctx context.Context, were Servers) error {
 	}
 	if now != were {
 		return InTheWay{NotCompared, fmt.Sprintf("other servers were compared: %s (%s) and %s (%s). They are %s and "+
-			"%s now, and have to be compared anew", l.Serving.Name, were.serving, l.Following.Name, were.following,
+			"%s now, and are compared anew", l.Serving.Name, were.serving, l.Following.Name, were.following,
 			now.serving, now.following)}
 	}
 	return nil

@@ -44,7 +44,7 @@ const (
 // LongTransaction and NotCompared are reasons besides those of package upgrade, and of a link.
 const (
 	LongTransaction = "LongTransaction"
-	NotCompared     = "NotCompared"
+	NotCompared     = change.NotCompared
 )
 
 // publish looks on the serving side for what can't follow, and makes there what is read from the position on.

@@ -303,8 +303,8 @@ func (s *bluegreenTopic) publishedSide(run sidesRun) major.Work {
 	return out
 }
 
-// sidesOf is a Job of this try. A comparison is another one after another primary was elected on either side
-// (docs/sides.md, invariant 7); a change is another one for each try.
+// sidesOf is a Job of this try. A comparison is another one after another primary was elected on either side, and after
+// a change that the servers have refused for it (docs/sides.md, invariant 7); a change is another one for each try.
 func (s *bluegreenTopic) sidesOf(work protocol.SidesWork, green *v1.SampleDB) sides.Step {
 	x := s.Upgrade.Sides
 	stage := 0
@@ -320,6 +320,9 @@ func (s *bluegreenTopic) sidesOf(work protocol.SidesWork, green *v1.SampleDB) si
 		run = append(run, s.termOfBlue())
 		if green != nil {
 			run = append(run, green.Status.Term)
+		}
+		if x.Anew != "" { // the change that was refused
+			run = append(run, x.Anew)
 		}
 	case protocol.SidesChange:
 		run = append(run, x.Tried)
@@ -364,6 +367,13 @@ func (s *bluegreenTopic) sidesRun(ctx context.Context, x sides.Step) sidesRun {
 		s.Upgrade.Sides.Done = append(s.Upgrade.Sides.Done, name)
 	}
 	return out
+}
+
+// refused says that its Pod has refused, for this reason among others.
+func (out *sidesRun) refused(reason string) bool {
+	return out.result != nil && slices.ContainsFunc(out.result.Refusals, func(f protocol.UpgradeFinding) bool {
+		return f.Reason == reason
+	})
 }
 
 // judge says by the result of a Job how far its work is.

@@ -40,6 +40,9 @@ func (s *bluegreenTopic) noteSides(w sidesWork, d bluegreen.SidesDecision) {
 		x.Run, x.Tried, x.Position = x.Run+1, 0, ""
 	}
 	if d.PutOff {
+		if w.change.refused(bluegreen.NotCompared) { // as often as a change is tried, and no more
+			x.Anew = s.sidesOf(protocol.SidesChange, w.green).Run
+		}
 		x.Tried, x.Since = x.Tried+1, s.Stamp()
 	}
 	if x.Serves != before.Serves {

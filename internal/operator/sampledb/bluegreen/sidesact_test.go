@@ -1,13 +1,16 @@
 package bluegreen
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/change/major"
+	"toban.dev/internal/operator/desired/sides"
 	"toban.dev/internal/operator/sampledb/world/worldtest"
+	"toban.dev/internal/protocol"
 )
 
 // For as long as an upgrade by a second side lasts, its condition says that this strategy is on trial.
@@ -26,6 +29,44 @@ func TestTheConditionSaysThatBlueGreenIsOnTrial(t *testing.T) {
 		got := s.sidesVerdict(bluegreen.SidesDecision{Phase: phase}).Message
 		if strings.Contains(got, "on trial") != c.onTrial || !strings.Contains(got, "it goes on") {
 			t.Errorf("%s: it says %q", phase, got)
+		}
+	}
+}
+
+// What the servers refuse because others were compared is compared anew before the next try, by another Job than the
+// one that has ended well. Nothing else is compared anew, and so it is as often as a change is tried at most.
+func TestServersThatWereNotComparedAreComparedAnew(t *testing.T) {
+	for reason, anew := range map[string]bool{
+		bluegreen.NotCompared: true, bluegreen.TooFewSlots: false, "": false,
+	} {
+		s := topicsOn(worldtest.OfTwoSides(v1.SidesReady))
+		s.Upgrade = s.DB.Status.Upgrade
+		jobs := func() (names []string) {
+			for _, work := range []protocol.SidesWork{protocol.SidesFollow, protocol.SidesCompare} {
+				names = append(names, s.sidesOf(work, nil).JobName(s.DB))
+			}
+			return names
+		}
+		before := jobs()
+		s.Upgrade.Sides.Done = slices.Clone(before)
+		w := sidesWork{change: sidesRun{result: &protocol.SidesResult{}}}
+		if reason != "" {
+			w.change.result.Refusals = []protocol.UpgradeFinding{{Reason: reason}}
+		}
+		w.jobs = map[protocol.SidesWork]sides.Step{
+			protocol.SidesFollow:  s.sidesOf(protocol.SidesFollow, nil),
+			protocol.SidesCompare: s.sidesOf(protocol.SidesCompare, nil),
+		}
+		s.noteSides(w, bluegreen.SidesDecision{Phase: bluegreen.PhaseReady, PutOff: true, Failure: "as it is",
+			Serves: bluegreen.Blue})
+		after := jobs()
+		if after[0] != before[0] || (after[1] != before[1]) != anew || s.Upgrade.Sides.Tried != 1 {
+			t.Errorf("%q: after %v the Jobs are %v", reason, before, after)
+		}
+		// Meanwhile nothing is counted once more.
+		s.noteSides(w, bluegreen.SidesDecision{Phase: bluegreen.PhaseComparing, Serves: bluegreen.Blue})
+		if now := jobs(); !slices.Equal(now, after) {
+			t.Errorf("%q: while it is compared, the Jobs become %v", reason, now)
 		}
 	}
 }
