@@ -35,6 +35,8 @@ type SidesSettings struct {
 	ID string `json:"id"`
 	// Position is that of the copy (an LSN), "" before it is known.
 	Position string `json:"position,omitempty"`
+	// To is the newer one of the major versions of both sides, 0 where it is not known.
+	To int `json:"to,omitempty"`
 	// Blue and Green are the sides. Green has no hosts before it is there.
 	Blue  SidesOf `json:"blue"`
 	Green SidesOf `json:"green"`

@@ -12,8 +12,8 @@ import (
 // CarryFacts are what there is that logical replication may not carry to another side (docs/bluegreen.md, "What is
 // refused").
 type CarryFacts struct {
-	// From is the major version of the side that serves.
-	From int
+	// From is the major version of the side that serves, Newest the newer one of both sides, 0 where it is not known.
+	From, Newest int
 	// Prepared are prepared transactions, Slots all logical replication slots, Origins replication origins of
 	// others that belong to no subscription.
 	Prepared, Slots, Origins []string
@@ -41,8 +41,9 @@ type CarryDatabase struct {
 	// NoIdentity are tables whose rows have nothing by which they are found, Incomparable those with REPLICA IDENTITY
 	// FULL and columns that can't be compared, Unlogged those without WAL, Forced those whose owner is kept from rows.
 	NoIdentity, Incomparable, Unlogged, Forced []string
-	// Numbers are columns with numbers of transactions, Generated generated ones by which rows are found.
-	Numbers, Generated []string
+	// Numbers are columns with numbers of transactions. Generated are generated ones by which rows are looked for, and
+	// GeneratedRows those of tables with REPLICA IDENTITY FULL.
+	Numbers, Generated, GeneratedRows []string
 	// Always are triggers and rules that run also for what comes from another side.
 	Always []string
 	// Subscriptions are those of others, Extensions all that are installed.
@@ -182,9 +183,10 @@ func (f CarryFacts) checkTables(refuse func(string, []string, string)) {
 			"DELETE. Add a primary key, or ALTER TABLE … REPLICA IDENTITY FULL")
 	refuse(IdentityIncomparable, f.each(func(d CarryDatabase) []string { return d.Incomparable }),
 		"Tables with REPLICA IDENTITY FULL have columns that PostgreSQL can't compare. Add a primary key")
-	refuse(GeneratedIdentity, f.each(func(d CarryDatabase) []string { return d.Generated }),
+	refuse(GeneratedIdentity, f.each(f.generated),
 		"Rows are found by generated columns, which are not sent: once these tables are published, PostgreSQL 18 "+
-			"refuses their UPDATE and DELETE. ALTER TABLE … REPLICA IDENTITY USING INDEX, with one of other columns")
+			"refuses their UPDATE and DELETE, and former versions look for rows in vain. ALTER TABLE … REPLICA "+
+			"IDENTITY USING INDEX, with one of other columns")
 	refuse(TransactionNumbers, f.each(func(d CarryDatabase) []string { return d.Numbers }),
 		"Columns have numbers of transactions, and the other side counts its own, from a lower one. Whoever compares "+
 			"both, as outboxes do, would skip rows. Drop the columns, or upgrade in place")
@@ -196,6 +198,20 @@ func (f CarryFacts) checkTables(refuse func(string, []string, string)) {
 	refuse(ForcedRowSecurity, f.each(func(d CarryDatabase) []string { return d.Forced }),
 		"The owners of tables are kept from rows, and rows are written as the owner. ALTER TABLE … NO FORCE ROW LEVEL "+
 			"SECURITY")
+}
+
+// generatedRefusedSince is the first major version that refuses UPDATE and DELETE of a published table with REPLICA
+// IDENTITY FULL and a generated column, which is not sent.
+const generatedRefusedSince = 18
+
+// generated are the generated columns because of which rows of a database can't be changed, or not be found.
+func (f CarryFacts) generated(d CarryDatabase) []string {
+	if f.Newest > 0 && f.Newest < generatedRefusedSince {
+		return d.Generated
+	}
+	all := slices.Concat(d.Generated, d.GeneratedRows)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // slotsOfOthers are all but those that are noted as ours, whatever they are called.

@@ -35,6 +35,19 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 			IdentityIncomparable, "shop: public.j (doc)"},
 		"a key that is generated": {func(f *CarryFacts) { f.Databases[1].Generated = []string{"public.g (k)"} },
 			GeneratedIdentity, "shop: public.g (k)"},
+		"rows with what is generated, and it is not known to where": {func(f *CarryFacts) {
+			f.Databases[1].GeneratedRows = []string{"public.g (k)"}
+		}, GeneratedIdentity, "shop: public.g (k)"},
+		"rows with what is generated, to 18": {func(f *CarryFacts) {
+			f.Newest, f.Databases[1].GeneratedRows = 18, []string{"public.g (k)"}
+			f.Databases[1].Generated = []string{"public.g (k)"} // it is said once
+		}, GeneratedIdentity, "shop: public.g (k)"},
+		"rows with what is generated, to 17": {func(f *CarryFacts) {
+			f.From, f.Newest, f.Databases[1].GeneratedRows = 16, 17, []string{"public.g (k)"}
+		}, "", ""},
+		"a key that is generated, to 17": {func(f *CarryFacts) {
+			f.From, f.Newest, f.Databases[1].Generated = 16, 17, []string{"public.g (k)"}
+		}, GeneratedIdentity, "shop: public.g (k)"},
 		"a number of a transaction": {func(f *CarryFacts) { f.Databases[1].Numbers = []string{"public.o (tx xid8)"} },
 			TransactionNumbers, "shop: public.o (tx xid8)"},
 		"an unlogged table": {func(f *CarryFacts) { f.Databases[0].Unlogged = []string{"public.cache"} },

@@ -67,7 +67,8 @@ func sidesObjects(t *testing.T, db *v1.SampleDB) []client.Object {
 	green.UID = "0b5d"
 	config := desired.Config(db, desired.Known{Authority: "AUTHORITY\n", Operator: "OPERATOR\n"})
 	second := desired.Config(green, desired.Known{Authority: "OTHER\n", Given: "AUTHORITY\n"})
-	told, err := sides.ConfigMap(db, sides.Settings(config, "18-0a1b2c", "0/3000060", &second))
+	u := v1.UpgradeStatus{ID: "18-0a1b2c", To: 18, Sides: &v1.SidesStatus{Position: "0/3000060"}}
+	told, err := sides.ConfigMap(db, sides.Settings(config, &u, &second))
 	if err != nil {
 		t.Fatal(err)
 	}

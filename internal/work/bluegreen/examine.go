@@ -90,13 +90,22 @@ const (
 		or b.oid = any ($1::regtype[]))
 		order by 1`
 	incomparable = `{json,xml,point,line,lseg,box,path,polygon,circle}`
-	// Generated columns are not published. The columns of an index come first, and then what it only includes.
-	queryGenerated = `select format('%I.%I (%I)', n.nspname, c.relname, a.attname)
-		from pg_class c join pg_namespace n on n.oid = c.relnamespace
-		join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> ''
-		where ` + ofUsers + ` and c.relkind = 'r' and (c.relreplident = 'f' or exists (select from pg_index i
+	// Generated columns are not sent. The columns of an index come first, and then what it only includes. Where a whole
+	// row says which one it is, whoever follows looks for it by the primary key; where there is none, by any index that
+	// is not partial and begins with a column that is sent (FindUsableIndexForReplicaIdentityFull of PostgreSQL 16 and
+	// later): with a generated one behind that, which is null there, no row is found. Else such columns are left out.
+	queryGenerated = `select format('%I.%I (%I)', n.nspname, c.relname, a.attname)` + fromGenerated + `
+		and exists (select from pg_index i
 			where i.indrelid = c.oid and a.attnum = any ((i.indkey::int2[])[0:i.indnkeyatts - 1])
-			and case c.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident end)) order by 1`
+			and case c.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident
+			when 'f' then case when ` + primaryKey + ` then i.indisprimary else i.indpred is null and exists (
+				select from pg_attribute k where k.attrelid = c.oid and k.attnum = i.indkey[0]
+				and k.attgenerated = '') end end) order by 1`
+	queryGeneratedRows = `select format('%I.%I (%I)', n.nspname, c.relname, a.attname)` + fromGenerated + `
+		and c.relreplident = 'f' order by 1`
+	fromGenerated = ` from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> ''
+		where ` + ofUsers + ` and c.relkind = 'r'`
 	// Each type of a column is taken apart: arrays, domains, ranges and rows.
 	queryNumbers = `with recursive columns as (
 			select n.nspname, c.relname, a.attname, a.atttypid
@@ -160,6 +169,7 @@ func Examine(ctx context.Context, side Side) (f bluegreen.CarryFacts, err error)
 		return f, err
 	}
 	defer sql.HangUp(conn)
+	f.Newest = side.Newest
 	if f.From, err = majorOf(ctx, conn); err != nil {
 		return f, err
 	}
@@ -216,13 +226,13 @@ func carries(ctx context.Context, side Side) error {
 	return refuse(facts)
 }
 
-// carriesAll says what there is in one database that is not carried, as an error.
-func carriesAll(ctx context.Context, conn *pgx.Conn, d database) error {
-	found, err := examine(ctx, conn, d.Name)
+// carriesAll says what there is in one database that is not carried, as an error. The newest is that of the side.
+func carriesAll(ctx context.Context, conn *pgx.Conn, newest int) error {
+	found, err := examine(ctx, conn, conn.Config().Database)
 	if err != nil {
 		return err
 	}
-	return refuse(bluegreen.CarryFacts{From: bluegreen.OldestToFollowBack, FreeSlots: 1,
+	return refuse(bluegreen.CarryFacts{From: bluegreen.OldestToFollowBack, Newest: newest, FreeSlots: 1,
 		Databases: []bluegreen.CarryDatabase{found}})
 }
 
@@ -275,8 +285,8 @@ func examine(ctx context.Context, conn *pgx.Conn, name string) (bluegreen.CarryD
 		args  []any
 	}{
 		{&d.NoIdentity, queryNoIdentity, nil}, {&d.Incomparable, queryIncomparable, []any{incomparable}},
-		{&d.Generated, queryGenerated, nil}, {&d.Numbers, queryNumbers, nil}, {&d.Unlogged, queryUnlogged, nil},
-		{&d.Forced, queryForced, nil},
+		{&d.Generated, queryGenerated, nil}, {&d.GeneratedRows, queryGeneratedRows, nil},
+		{&d.Numbers, queryNumbers, nil}, {&d.Unlogged, queryUnlogged, nil}, {&d.Forced, queryForced, nil},
 		{&d.Always, queryAlways, nil}, {&d.Disabled, queryDisabled, nil},
 		{&d.Subscriptions, querySubscriptions, nil}, {&d.Extensions, queryExtensions, nil},
 	} {

@@ -16,6 +16,8 @@ import (
 type Side struct {
 	// Name is for people.
 	Name string
+	// Newest is the newer one of the major versions of both sides, 0 where it is not known.
+	Newest int
 	// Connect opens a superuser's session in a database.
 	Connect func(ctx context.Context, database string) (*pgx.Conn, error)
 	// Reach is how a server of the other side connects to a database of this one, for libpq.

@@ -123,7 +123,7 @@ const beginnings = 5
 
 // publishOnce makes what is missing, and returns the tables that are not published for all that.
 func (p Publisher) publishOnce(ctx context.Context, patience time.Duration) (at wal.LSN, missing []string, err error) {
-	err = each(ctx, p.Serving, func(conn *pgx.Conn, d database) error { return p.publish(ctx, conn, d) })
+	err = each(ctx, p.Serving, func(conn *pgx.Conn, _ database) error { return p.publish(ctx, conn) })
 	if err != nil {
 		return 0, nil, err
 	}
@@ -173,7 +173,7 @@ func (p Publisher) beginAnew(ctx context.Context) error {
 }
 
 // publish makes the notes and the publication of one database, where they are missing.
-func (p Publisher) publish(ctx context.Context, conn *pgx.Conn, d database) error {
+func (p Publisher) publish(ctx context.Context, conn *pgx.Conn) error {
 	noted, err := own(ctx, conn)
 	if errors.Is(err, errForeign) { // whoever owns a publication says what is sent
 		return InTheWay{bluegreen.NameTaken, conn.Config().Database + ": " + err.Error()}
@@ -199,7 +199,8 @@ func (p Publisher) publish(ctx context.Context, conn *pgx.Conn, d database) erro
 	if err != nil {
 		return err
 	}
-	if err := carriesAll(ctx, conn, d); err != nil { // a table that is seen only now was not looked at before
+	// A table that is seen only now was not looked at before.
+	if err := carriesAll(ctx, conn, p.Serving.Newest); err != nil {
 		return err
 	}
 	return do(ctx, conn, "make the publication",

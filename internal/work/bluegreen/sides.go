@@ -94,11 +94,11 @@ func (s *sidesRun) do(ctx context.Context) error {
 func (s *sidesRun) connectSides() {
 	s.blue = &sideAccess{
 		name: "blue", folder: s.options.Authority, hosts: s.settings.Blue.Hosts, given: s.settings.Blue.Given,
-		port: s.options.Port, servers: s.options.ServersFile,
+		port: s.options.Port, servers: s.options.ServersFile, newest: s.settings.To,
 	}
 	s.green = &sideAccess{
 		name: "green", folder: s.options.GreenAuthority, hosts: s.settings.Green.Hosts, given: s.settings.Green.Given,
-		port: s.options.Port, servers: s.options.ServersFile,
+		port: s.options.Port, servers: s.options.ServersFile, newest: s.settings.To,
 		// Green's servers show clients certificates of blue's authority.
 		shows: s.options.Authority,
 	}

@@ -26,6 +26,8 @@ type sideAccess struct {
 	// given are the authorities by which its servers are known besides its own, shows a folder with another one.
 	given, shows string
 	port         uint16
+	// newest is the newer one of the major versions of both sides.
+	newest int
 	// servers is the file with the authorities in the servers of the other side.
 	servers string
 
@@ -38,7 +40,7 @@ type sideAccess struct {
 }
 
 func (a *sideAccess) side() Side {
-	return Side{Name: a.name, Connect: a.connect, Reach: a.reach, Standby: a.standby}
+	return Side{Name: a.name, Newest: a.newest, Connect: a.connect, Reach: a.reach, Standby: a.standby}
 }
 
 var errNoHosts = errors.New("it has no hosts")

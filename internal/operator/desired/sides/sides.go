@@ -48,10 +48,11 @@ func (x Step) withoutGreen() bool {
 
 // Settings is what the Pods of a blue/green upgrade have to know. Position is "" before it is known, and green,
 // the config of the second side, nil before that is there.
-func Settings(config protocol.Config, id, position string, green *protocol.Config) protocol.SidesSettings {
+func Settings(config protocol.Config, u *v1.UpgradeStatus, green *protocol.Config) protocol.SidesSettings {
 	out := protocol.SidesSettings{
-		ID:       id,
-		Position: position,
+		ID:       u.ID,
+		Position: u.Sides.Position,
+		To:       int(u.To),
 		Blue:     protocol.SidesOf{Hosts: hosts(config), Given: config.Given},
 		Operator: config.Operator,
 	}

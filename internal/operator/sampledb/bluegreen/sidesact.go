@@ -279,7 +279,7 @@ func (s *bluegreenTopic) startSides(ctx context.Context, w sidesWork, work proto
 	if err != nil {
 		return err
 	}
-	settings := sides.Settings(s.Config, s.Upgrade.ID, s.Upgrade.Sides.Position, green)
+	settings := sides.Settings(s.Config, s.Upgrade, green)
 	config, err := sides.ConfigMap(s.DB, settings)
 	if err != nil {
 		return err
