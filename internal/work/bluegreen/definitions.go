@@ -110,6 +110,16 @@ const (
 	sorted   = `array(select unnest(%s) collate "C" order by 1)`
 )
 
+// settings are those of an array. Of those that are lists of names, an upgrade writes the names anew, each with quotes
+// where it needs them and with a blank between two, while SET … FROM CURRENT keeps them as somebody has once written
+// them: here they have neither.
+func settings(array string) string {
+	return `array(select case when o ~ '^(search_path|temp_tablespaces|unix_socket_directories|` +
+		`(local|session|shared)_preload_libraries)='
+		then regexp_replace(regexp_replace(btrim(o), '\s*([,=])\s*', '\1', 'g'), '"([a-z_][a-z0-9_$]*)"', '\1', 'g')
+		else o end collate "C" from unnest(` + array + `) o order by 1)`
+}
+
 // columnNames are the names of columns of a relation, by their numbers.
 func columnNames(numbers, relation string) string {
 	return fmt.Sprintf(`array(select coalesce(u.attname::text, '') from unnest(%s::int2[]) with ordinality as z (n, o)
@@ -211,7 +221,7 @@ func (l looks) routines() []definition {
 			l.rights("p.proacl", "f", "p.proowner") + `, g.lanname, p.procost, p.prorows, p.provariadic::regtype,
 			p.prosupport::regproc, p.prosecdef, p.proleakproof, p.proisstrict, p.proretset, p.provolatile,
 			p.proparallel, p.prorettype::regtype, p.proallargtypes::regtype[], p.proargmodes, p.proargnames,
-			p.pronargdefaults, p.protrftypes::regtype[], p.prosrc, p.probin, p.proconfig, ` +
+			p.pronargdefaults, p.protrftypes::regtype[], p.prosrc, p.probin, ` + settings("p.proconfig") + `, ` +
 			l.expression("case p.prokind when 'a' then '' else pg_get_functiondef(p.oid) end") + `)::text as text
 			from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_language g on g.oid = p.prolang
 			where ` + ofUser("pg_proc", "p.oid") + ` and ` + inSchema + ` and not (` + tobans + `

@@ -38,7 +38,7 @@ var queryShared = `
 	rightsTo("spcacl", "t", "spcowner") + `)::text) from pg_tablespace
 	union all
 	select format('settings of %s in %s', coalesce(r.rolname, 'all roles'), coalesce(d.datname, 'all databases')),
-		md5(array(select unnest(setconfig) collate "C" order by 1)::text)
+		md5(` + settings("setconfig") + `::text)
 	from pg_db_role_setting s left join pg_authid r on r.oid = s.setrole
 	left join pg_database d on d.oid = s.setdatabase
 	where coalesce(r.rolname, '') not in ` + ownRoles + `
