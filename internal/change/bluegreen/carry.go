@@ -44,6 +44,8 @@ type CarryDatabase struct {
 	// Numbers are columns with numbers of transactions. Generated are generated ones by which rows are looked for, and
 	// GeneratedRows those of tables with REPLICA IDENTITY FULL.
 	Numbers, Generated, GeneratedRows []string
+	// Detaching are partitions of which DETACH PARTITION … CONCURRENTLY was cut off.
+	Detaching []string
 	// Always are triggers and rules that run also for what comes from another side.
 	Always []string
 	// Subscriptions are those of others, Extensions all that are installed.
@@ -190,6 +192,7 @@ func (f CarryFacts) checkTables(refuse func(string, []string, string)) {
 	refuse(TransactionNumbers, f.each(func(d CarryDatabase) []string { return d.Numbers }),
 		"Columns have numbers of transactions, and the other side counts its own, from a lower one. Whoever compares "+
 			"both, as outboxes do, would skip rows. Drop the columns, or upgrade in place")
+	refuse(major.DetachPending, f.each(func(d CarryDatabase) []string { return d.Detaching }), major.DetachPendingSays)
 	refuse(UnloggedTables, f.each(func(d CarryDatabase) []string { return d.Unlogged }),
 		"The rows of unlogged tables are not in the WAL. ALTER TABLE … SET LOGGED, or drop them")
 	refuse(AlwaysTriggers, f.each(func(d CarryDatabase) []string { return d.Always }),

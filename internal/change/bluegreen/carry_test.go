@@ -50,6 +50,9 @@ func TestWhatIsNotCarriedIsRefusedByName(t *testing.T) {
 		}, GeneratedIdentity, "shop: public.g (k)"},
 		"a number of a transaction": {func(f *CarryFacts) { f.Databases[1].Numbers = []string{"public.o (tx xid8)"} },
 			TransactionNumbers, "shop: public.o (tx xid8)"},
+		"a partition that is detached in part": {func(f *CarryFacts) {
+			f.Databases[1].Detaching = []string{"public.p_1"}
+		}, major.DetachPending, "shop: public.p_1"},
 		"an unlogged table": {func(f *CarryFacts) { f.Databases[0].Unlogged = []string{"public.cache"} },
 			UnloggedTables, "postgres: public.cache"},
 		"large objects":     {func(f *CarryFacts) { f.Databases[1].LargeObjects = 3 }, LargeObjects, "shop: 3"},

@@ -51,6 +51,8 @@ type DatabaseFacts struct {
 	Options []string
 	// System are objects of users in PostgreSQL's own schemas.
 	System []string
+	// Detaching are partitions of which DETACH PARTITION … CONCURRENTLY was cut off.
+	Detaching []string
 	// Lost are rights in the information schema that users have changed, Resets those of them that let roles read what
 	// initdb lets nobody read.
 	Lost, Resets []string
@@ -70,6 +72,7 @@ const (
 	ClosedDatabases      = "ClosedDatabases"
 	ReferenceColumns     = "ReferenceColumns"
 	ColumnOptions        = "ColumnOptions"
+	DetachPending        = "DetachPending"
 	SystemSchemas        = "SystemSchemas"
 	SystemRights         = "SystemRights"
 	ExtensionMissing     = "ExtensionMissing"
@@ -93,6 +96,11 @@ const (
 	SystemSettings   = "SystemSettings"
 	TrialIncomplete  = "TrialIncomplete"
 )
+
+// DetachPendingSays is what is said of partitions that are detached in part.
+const DetachPendingSays = "Partitions are detached only in part, because DETACH PARTITION … CONCURRENTLY has not " +
+	"ended. An upgrade attaches them anew, so that their rows would be in the table again. End it (ALTER TABLE … " +
+	"DETACH PARTITION … FINALIZE)"
 
 // manyRelations is from how many on pg_upgrade takes minutes for them alone.
 const manyRelations = 100_000
@@ -120,6 +128,7 @@ func Check(f Facts) (refusals, warnings []Finding) {
 		"Columns refer to objects by numbers that are others in the new data. Change their type to text, or drop them")
 	refuse(ColumnOptions, f.each(func(d DatabaseFacts) []string { return d.Options }),
 		"Columns have options that the new version does not know. Take them away (ALTER TABLE … ALTER COLUMN … RESET)")
+	refuse(DetachPending, f.each(func(d DatabaseFacts) []string { return d.Detaching }), DetachPendingSays)
 	refuse(SystemSchemas, f.each(func(d DatabaseFacts) []string { return d.System }),
 		"Objects of users are in the schemas pg_catalog or information_schema, of which an upgrade takes over "+
 			"nothing, and no rows. Move them into another schema (ALTER … SET SCHEMA), or drop them")

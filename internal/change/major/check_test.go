@@ -55,6 +55,10 @@ func TestCheck(t *testing.T) {
 			shop(func(d *DatabaseFacts) { d.Options = []string{"public.t.c (x=1)"} }),
 			[]string{ColumnOptions}, nil, "shop: public.t.c (x=1)",
 		},
+		"a partition that is detached in part": {
+			shop(func(d *DatabaseFacts) { d.Detaching = []string{"public.p_1"} }), []string{DetachPending}, nil,
+			"shop: public.p_1",
+		},
 		"a table in the information schema": {
 			shop(func(d *DatabaseFacts) { d.System = []string{"table information_schema.t"} }),
 			[]string{SystemSchemas}, nil, "shop: table information_schema.t",

@@ -11,6 +11,7 @@ import (
 
 	"toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/postgres/sql"
+	"toban.dev/internal/work/upgrade"
 )
 
 // schema has what a link needs in each database.
@@ -287,6 +288,7 @@ func examine(ctx context.Context, conn *pgx.Conn, name string) (bluegreen.CarryD
 		{&d.NoIdentity, queryNoIdentity, nil}, {&d.Incomparable, queryIncomparable, []any{incomparable}},
 		{&d.Generated, queryGenerated, nil}, {&d.GeneratedRows, queryGeneratedRows, nil},
 		{&d.Numbers, queryNumbers, nil}, {&d.Unlogged, queryUnlogged, nil}, {&d.Forced, queryForced, nil},
+		{&d.Detaching, upgrade.QueryDetaching, nil},
 		{&d.Always, queryAlways, nil}, {&d.Disabled, queryDisabled, nil},
 		{&d.Subscriptions, querySubscriptions, nil}, {&d.Extensions, queryExtensions, nil},
 	} {

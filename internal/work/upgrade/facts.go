@@ -42,6 +42,10 @@ const (
 // read. All others everybody may read.
 const ReadByNobody = `^(_pg_.*|sql_parts|transforms)$`
 
+// QueryDetaching are the partitions of a database that are detached only in part. An upgrade attaches them anew: in
+// pg_dump they are like others.
+const QueryDetaching = `select inhrelid::regclass::text from pg_inherits where inhdetachpending order by 1`
+
 // What is asked in every database.
 const (
 	queryExtensions = `select extname::text, extversion from pg_extension`
@@ -190,7 +194,7 @@ func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *major.D
 		args  []any
 	}{
 		{&d.Libraries, queryLibraries, nil}, {&d.References, queryReferences, nil}, {&d.Options, queryOptions, nil},
-		{&d.System, querySystem, nil}, {&d.Lost, queryLostRights, []any{false}},
+		{&d.System, querySystem, nil}, {&d.Detaching, QueryDetaching, nil}, {&d.Lost, queryLostRights, []any{false}},
 		{&d.Resets, queryLostRights, []any{true}},
 	} {
 		if *q.into, err = names(ctx, conn, q.query, q.args...); err != nil {

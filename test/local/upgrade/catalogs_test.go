@@ -78,8 +78,9 @@ var notRead = map[string]string{
 		pg_collation.collencoding`,
 	"what belongs to an extension may be newer on the other side": `pg_extension.extcondition
 		pg_extension.extconfig pg_extension.extrelocatable pg_extension.extversion`,
-	"the page says that it is not compared": `pg_index.indisclustered pg_inherits.inhdetachpending`,
-	"a refresh is noted and carried":        `pg_class.relispopulated`,
+	"the page says that it is not compared":   `pg_index.indisclustered`,
+	"a partition that is detached is refused": `pg_inherits.inhdetachpending`,
+	"a refresh is noted and carried":          `pg_class.relispopulated`,
 }
 
 // What the list says to be compared is read: each column of such a catalog is in a query, or it is said why not.

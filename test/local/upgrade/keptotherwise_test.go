@@ -1,8 +1,11 @@
 package upgrade_test
 
 import (
+	"slices"
 	"testing"
 
+	change "toban.dev/internal/change/bluegreen"
+	"toban.dev/internal/change/major"
 	"toban.dev/internal/work/bluegreen"
 )
 
@@ -41,8 +44,8 @@ func TestWhatIsKeptOtherwiseIsNoDifference(t *testing.T) {
 	position := s.publish()
 	s.copyTo(position, 18)
 	const (
-		functions = "select string_agg(proconfig::text, ';' order by proname) from pg_proc where proconfig is not null " +
-			"and pronamespace = 'kept'::regnamespace"
+		functions = "select string_agg(proconfig::text, ';' order by proname) from pg_proc where " +
+			"proconfig is not null and pronamespace = 'kept'::regnamespace"
 		settings = "select string_agg(setconfig::text, ';' order by setrole, setdatabase) from pg_db_role_setting"
 		named    = "select count(*) from pg_constraint where contype = 'n' and conname = 'named_a_not_null'"
 	)
@@ -63,4 +66,38 @@ func TestWhatIsKeptOtherwiseIsNoDifference(t *testing.T) {
 			"alter role app set search_path = \"$user\", kept, public, pg_catalog", bluegreen.RolesDiffer,
 			"settings of app in all databases"},
 	})
+}
+
+// A partition that is detached in part has no rows in its table any more, and an upgrade would attach it anew: it is
+// refused before a copy is made, and by each look after that, until it is detached.
+func TestAPartitionThatIsDetachedInPartIsRefused(t *testing.T) {
+	s := newBlue(t, 17)
+	s.blue.do("shop", `create table app.whole (n int primary key) partition by range (n);
+create table app.whole_1 partition of app.whole for values from (0) to (10);
+create table app.whole_2 partition of app.whole for values from (10) to (20);
+insert into app.whole select generate_series(0, 19)`)
+	position := s.publish()
+	s.copyTo(position, 17)
+	s.follow(position)
+	holds := s.session("shop", "begin", "select from app.whole")
+	detach := "alter table app.whole detach partition app.whole_1 concurrently"
+	if _, err := s.session("shop", "set lock_timeout = '200ms'").Exec(s.ctx, detach); err == nil {
+		t.Error("it did not wait for who reads the table")
+	}
+	_, err := holds.Exec(s.ctx, "commit")
+	must(t, err)
+	facts, err := bluegreen.Examine(s.ctx, s.blue.side("blue"))
+	must(t, err)
+	if r := change.CheckCarry(facts); len(r) != 1 || r[0].Reason != major.DetachPending ||
+		!slices.Equal(r[0].Objects, []string{"shop: app.whole_1"}) {
+		t.Errorf("it says %+v", r)
+	}
+	if err := s.forward.Look(s.ctx); !inTheWay(err, major.DetachPending, "shop: app.whole_1") {
+		t.Errorf("while it follows it says %v", err)
+	}
+	s.blue.do("shop", "alter table app.whole detach partition app.whole_1 finalize")
+	facts, err = bluegreen.Examine(s.ctx, s.blue.side("blue"))
+	if must(t, err); len(change.CheckCarry(facts)) > 0 {
+		t.Errorf("detached, it says %+v", change.CheckCarry(facts))
+	}
 }

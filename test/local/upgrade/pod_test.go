@@ -242,6 +242,9 @@ revoke select on information_schema.views from public;
 revoke execute on function information_schema._pg_expandarray(anyarray) from public;
 revoke usage on schema information_schema from public;
 set allow_system_table_mods = on;
+create table parted (n int) partition by list (n);
+create table parted_1 partition of parted for values in (1);
+update pg_inherits set inhdetachpending = true where inhrelid = 'parted_1'::regclass;
 update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::regclass and attname = 'id'`)
 	// Before the transaction: a slot waits for all that have begun.
 	i.do("postgres", `select pg_create_logical_replication_slot('consumer', 'pgoutput')`)
@@ -254,13 +257,14 @@ update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'refers'::r
 	}
 	for _, want := range []string{
 		"PreparedTransactions", "LogicalSlots", "ReferenceColumns", "ColumnOptions", "SystemSchemas",
-		"SystemRights", "ExtensionMissing", "TrialFailed",
+		"SystemRights", "ExtensionMissing", "TrialFailed", "DetachPending",
 	} {
 		if !slices.Contains(reasons, want) {
 			t.Errorf("it does not say %s: %v", want, reasons)
 		}
 	}
 	for reason, want := range map[string][]string{
+		"DetachPending": {"shop: public.parted_1"},
 		"SystemSchemas": {"shop: conversion pg_catalog.mine", "shop: function pg_catalog.mine()",
 			"shop: statistics object information_schema.mine", "shop: table information_schema.mine"},
 		"SystemRights": {"membership of pg_monitor in pg_signal_backend", "tablespace pg_default",
