@@ -98,6 +98,9 @@ type SidesView struct {
 	// and have none; with Changing, and before the record has changed, that of the serving one.
 	Serves Colour
 	Closed bool
+	// Unready is why not all instances of green are ready, which lets clients in, "" where they are. One that does not
+	// answer can't say that no client is there, so that green can't be closed.
+	Unready string
 	// Waits says that the Pod is ready to begin that hands over. Open says that the side that is to serve takes the
 	// writes of clients.
 	Waits bool
@@ -379,7 +382,12 @@ func (v SidesView) gone() steps.Decision {
 // followed is while green serves, no change is under way, and blue follows.
 func (v SidesView) followed() steps.Decision {
 	if !v.Open || v.Phase != PhaseChanged && v.Phase != PhaseComingHome { // the work of a way back has another link
-		return steps.Decision{Phase: v.whileGreen(), Says: v.opens(v.To)}
+		says := v.opens(v.To)
+		if v.Unready != "" {
+			says = v.greenServes() + ". It goes on, and sides can change, when all instances of the second side are " +
+				"ready: " + v.Unready
+		}
+		return steps.Decision{Phase: v.whileGreen(), Says: says}
 	}
 	d := v.ToBlue().Decide(v.Phase)
 	if v.Broken == "" {

@@ -174,6 +174,13 @@ func TestDecideSides(t *testing.T) {
 		"the way back, asked for before it is known what its link is": {changedSides(), func(v *SidesView) {
 			v.Phase, v.Back = PhaseChanging, true
 		}, PhaseChanged, Green, "18 is let"},
+		"the way back, and an instance of green is down": {changedSides(), func(v *SidesView) {
+			v.Open, v.Back, v.Unready = false, true, "x-green-1 does not answer"
+		}, PhaseChanged, Green, "18 serves. It goes on, and sides can change, when all instances of the second side " +
+			"are ready: x-green-1 does not answer"},
+		"accepted, and an instance of green is down": {changedSides(), func(v *SidesView) {
+			v.Open, v.Accepted, v.Unready = false, true, "x-green-1 does not answer"
+		}, PhaseComingHome, Green, "ready: x-green-1 does not answer"},
 		"back, and all is handed over": {changedSides(), func(v *SidesView) {
 			v.Phase, v.Back, v.Closed, v.Hand.Done = PhaseChangingBack, true, true, true
 		},

@@ -105,7 +105,7 @@ func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
 	v := &w.view
 	v.Open, v.Closed = s.blueOpen(), s.AllClosed()
 	if closed, known := greenClosed(w.green); known && s.Upgrade.Sides.Serves == v1.SideGreen {
-		v.Open, v.Closed = !closed && isReady(w.green), closed
+		v.Open, v.Closed, v.Unready = !closed && isReady(w.green), closed, greenUnready(w.green, closed)
 		if v.Phase == bluegreen.PhaseChangingBack {
 			v.Closed = closed && closedSince(w.green, v.Since) && s.Primary() != ""
 		}
@@ -182,6 +182,18 @@ func greenClosed(green *v1.SampleDB) (closed, known bool) {
 func closedSince(green *v1.SampleDB, since time.Time) bool {
 	c := meta.FindStatusCondition(green.Status.Conditions, v1.ConditionSideClosed)
 	return c != nil && !c.LastTransitionTime.Time.Before(since.Truncate(time.Second))
+}
+
+// greenUnready is why green, which lets clients in, is not Ready, "" where it is.
+func greenUnready(green *v1.SampleDB, closed bool) string {
+	if closed || isReady(green) {
+		return ""
+	}
+	why := fmt.Sprintf("the SampleDB %s is not Ready", green.Name)
+	if c := meta.FindStatusCondition(green.Status.Conditions, v1.ConditionReady); c != nil && c.Message != "" {
+		why += ", because " + c.Message
+	}
+	return why
 }
 
 func isReady(db *v1.SampleDB) bool {

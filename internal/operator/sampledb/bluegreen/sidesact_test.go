@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/change/bluegreen"
 	"toban.dev/internal/change/major"
@@ -68,5 +71,28 @@ func TestServersThatWereNotComparedAreComparedAnew(t *testing.T) {
 		if now := jobs(); !slices.Equal(now, after) {
 			t.Errorf("%q: while it is compared, the Jobs become %v", reason, now)
 		}
+	}
+}
+
+// A second side that serves, and of which an instance is down, says which.
+func TestWhyTheSecondSideIsNotReadyIsSaid(t *testing.T) {
+	green := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x-green"}}
+	ready := func(status metav1.ConditionStatus) {
+		meta.SetStatusCondition(&green.Status.Conditions, metav1.Condition{Type: v1.ConditionReady, Status: status,
+			Reason: v1.ReasonInstancesUnready, Message: "x-green-1 does not answer"})
+	}
+	if got := greenUnready(green, false); got != "the SampleDB x-green is not Ready" {
+		t.Errorf("where nothing is known it says %q", got)
+	}
+	ready(metav1.ConditionFalse)
+	if got := greenUnready(green, false); !strings.Contains(got, "x-green is not Ready, because x-green-1 does not") {
+		t.Errorf("it says %q", got)
+	}
+	if got := greenUnready(green, true); got != "" {
+		t.Errorf("closed, which it is not to be Ready for, it says %q", got)
+	}
+	ready(metav1.ConditionTrue)
+	if got := greenUnready(green, false); got != "" {
+		t.Errorf("ready, it says %q", got)
 	}
 }
