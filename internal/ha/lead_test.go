@@ -200,6 +200,8 @@ func TestDecideElection(t *testing.T) {
 	lost := without(follower("db-2", 1, "db-0"))
 	resigned := leader("db-0", 1)
 	resigned.Leading, resigned.Resigned = false, true
+	lostWhileStreaming := follower("db-1", 1, "db-0")
+	lostWhileStreaming.LeaderLost = true
 	wishes := resigned
 	wishes.Successor = "db-2"
 	check(t, map[string]decided{
@@ -280,6 +282,10 @@ func TestDecideElection(t *testing.T) {
 		"not when it has said so since": {
 			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),
 				hears("db-1", at(without(follower("db-1", 1, "db-0")), 90))), Campaign, "", "LeaderLost",
+		},
+		"nor where its stream was not seen to end yet": {
+			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),
+				hears("db-1", at(lostWhileStreaming, 90))), Campaign, "", "LeaderLost",
 		},
 		"nor for longer than its word takes": {
 			three("db-2", standby("db-2", 1, "db-0"), justLost, hears("db-0", resigned),

@@ -75,3 +75,19 @@ func TestAnInstanceWakesWhenItsLeaderIsLost(t *testing.T) {
 		t.Error("it wakes, and the leader is not lost")
 	}
 }
+
+// Who has just lost its leader looks soon whether the one that comes first has had its time to say how far it is.
+func TestWhoHasJustLostItsLeaderLooksSoonAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, memoryOf("db-2.c", 4, "db-0"))
+	r.others(asIs)
+	r.step(ServerSeen{Run: r.server.run, Following: 4, Answers: true, Streaming: true, Received: 100})
+	r.other("db-0.a", func(p *ha.Peer) { p.Resigned, p.Leading = true, false })
+	if r.Decision().Refusal != "BetterCandidate" || r.campaign != nil || r.Wake(exactly) > hurryInterval {
+		t.Errorf("it looks again after %s: %+v", r.Wake(exactly), r.Decision())
+	}
+	r.pass(2 * ha.WordPatience)
+	if r.campaign == nil {
+		t.Errorf("it waits for ever: %+v", r.Decision())
+	}
+}

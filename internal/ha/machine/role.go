@@ -335,7 +335,7 @@ func (i *Instance) follow(d ha.Decision) {
 func (i *Instance) completeHistory(d ha.Decision) {
 	leader, present := i.news.present[d.Target]
 	term := d.Ballot.Term
-	if !present || !leader.Leading || leader.Ballot != d.Ballot || !ha.Unpromoted(i.hardState.TermHistory, term) ||
+	if !present || leader.Ballot != d.Ballot || !ha.Unpromoted(i.hardState.TermHistory, term) ||
 		len(leader.TermHistory) == 0 || ha.Unpromoted(leader.TermHistory, term) {
 		return
 	}

@@ -311,7 +311,7 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 // (StartReplication in walsender.c does not forget how far the standby had been).
 func historyToFollow(i *Instance) []ha.TermStart {
 	m := i.hardState
-	if i.server.ragged && i.server.role != ha.ServerStopped && ha.Unpromoted(m.TermHistory, m.Won) {
+	if i.server.ragged && ha.Unpromoted(m.TermHistory, m.Won) {
 		return m.TermHistory[:len(m.TermHistory)-1]
 	}
 	return m.TermHistory
