@@ -171,8 +171,8 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 	return d
 }
 
-// follow has the standby follow another leader. Who followed this one, when it was elected and not promoted or a primary,
-// is not sent that leader's WAL: it may not have heard of that one.
+// follow has the standby follow another leader. Who followed this one, when it was elected and not promoted or a
+// primary, is not sent that leader's WAL: it may not have heard of that one.
 func (x *commands) follow(ctx context.Context, c machine.Command) error {
 	r := x.current.Load()
 	if r == nil {

@@ -71,8 +71,8 @@ func (m *members) slots() []string {
 	return slots
 }
 
-// followers are the slots of the other members: commits wait for those, and not for readers. One that is no member, as a
-// reader, will never need them.
+// followers are the slots of the other members: commits wait for those, and not for readers. One that is no member, as
+// a reader, will never need them.
 func (m *members) followers() []string {
 	slots, member := []string{}, false
 	for _, o := range m.all() {

@@ -220,8 +220,8 @@ func join(v View) *Decision {
 func followElected(v View) *Decision {
 	m := v.Local.HardState
 	elected, ok := v.electedLeader()
-	if !ok || v.Reader || v.following() || v.Local.Data != DataPresent || v.Local.Server != ServerStandby || !v.Local.Known ||
-		m.hasTerm(m.Ballot.Term) || !m.canFollow(v.Local.End, elected) {
+	able := !v.Reader && !v.following() && v.Local.Data == DataPresent && v.Local.Server == ServerStandby
+	if !ok || !able || !v.Local.Known || m.hasTerm(m.Ballot.Term) || !m.canFollow(v.Local.End, elected) {
 		return nil
 	}
 	return decide(Follow, "LeaderElected", "follows %s, which was elected and is about to lead term %d",

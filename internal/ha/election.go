@@ -211,16 +211,25 @@ func betterCandidate(v View) *Check {
 		if !ok || !peer.Eligible || !peer.LeaderLost && !v.leaderResigned() {
 			continue
 		}
-		equal := !mine.Before(peer.Position) && !peer.Position.Before(mine)
 		first := slices.Index(v.Members, name) < slices.Index(v.Members, v.Self) && !peer.Replaying
-		if first && !peer.LeaderLost && peer.Streaming && v.Local.Lost < WordPatience {
-			return &Check{"BetterCandidate", fmt.Sprintf("%s comes first, and has not said yet how far it is", name)}
-		}
-		if mine.Before(peer.Position) || equal && first {
-			return &Check{"BetterCandidate", fmt.Sprintf("%s has %s, this instance %s", name, peer.Position, mine)}
+		if why := peer.goesBefore(mine, first, v.Local.Lost); why != "" {
+			return &Check{"BetterCandidate", name + " " + why}
 		}
 	}
 	return nil
+}
+
+// goesBefore says why another stands before an instance with a position, "" where it does not. First says that it comes
+// first by ordinal, lost is since when the leader is lost.
+func (p Peer) goesBefore(mine Position, first bool, lost time.Duration) string {
+	equal := !mine.Before(p.Position) && !p.Position.Before(mine)
+	switch {
+	case first && !p.LeaderLost && p.Streaming && lost < WordPatience:
+		return "comes first, and has not said yet how far it is"
+	case mine.Before(p.Position) || equal && first:
+		return fmt.Sprintf("has %s, this instance %s", p.Position, mine)
+	}
+	return ""
 }
 
 // wished is whom a leader that has resigned in order wants to be led by: it has

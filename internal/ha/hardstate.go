@@ -123,9 +123,9 @@ func (m HardState) hasTerm(term uint64) bool {
 	return slices.ContainsFunc(m.TermHistory, func(s TermStart) bool { return s.Term == term })
 }
 
-// HoldsUnnamed says that a WAL which ends at end has some of the last terms of this history, or may have some, while the
-// timelines of those are not known: none of the timelines here may be taken for abandoned then. A term before one whose
-// timeline is known does not count: that one has a higher number.
+// HoldsUnnamed says that a WAL which ends at end has some of the last terms of this history, or may have some, while
+// the timelines of those are not known: none of the timelines here may be taken for abandoned then. A term before one
+// whose timeline is known does not count: that one has a higher number.
 func HoldsUnnamed(history []TermStart, end wal.LSN, known bool) bool {
 	n := len(history)
 	for n > 0 && history[n-1].Timeline == 0 {

@@ -48,11 +48,11 @@ func makeSlots(ctx context.Context, s *Session, want []string) error {
 // ownSlot is a condition on physical replication slots of ours (toban_…) that nobody uses.
 const ownSlot = `slot_type = 'physical' and slot_name like 'toban\_%' and not active`
 
-// PrepareSlots makes on a standby the slots of those who would follow it, beside those in keeps, and drops all others of
-// ours that nobody uses. To make one takes several writes to the disk: who is promoted would make its first commits wait
-// for that. A slot keeps no WAL that the standby would not keep by itself: all since its last restartpoint. Who has not
-// come when it is promoted finds what it needs to be rewound to it, or to stream. A slot from when it was a primary, of
-// WAL that it does not have any more, is made anew.
+// PrepareSlots makes on a standby the slots of those who would follow it, beside those in keeps, and drops all others
+// of ours that nobody uses. To make one takes several writes to the disk: who is promoted would make its first commits
+// wait for that. A slot keeps no WAL that the standby would not keep by itself: all since its last restartpoint. Who
+// has not come when it is promoted finds what it needs to be rewound to it, or to stream. A slot from when it was a
+// primary, of WAL that it does not have any more, is made anew.
 func (s *Session) PrepareSlots(ctx context.Context, keeps, followers []string) error {
 	followers = append([]string{}, followers...)
 	const drop = `select pg_drop_replication_slot(slot_name) from pg_replication_slots

@@ -192,7 +192,9 @@ func TestTheChoresOfAStandby(t *testing.T) {
 			}
 			want := []string{"prepared , db_1"}
 			if *archive {
-				want = []string{"prepared " + naming.SlotArchive + ", db_1", "advance " + naming.SlotArchive + " 0/5000000"}
+				want = []string{
+					"prepared " + naming.SlotArchive + ", db_1", "advance " + naming.SlotArchive + " 0/5000000",
+				}
 			}
 			if !slices.Equal(session.done, want) {
 				t.Errorf("it did %q, want %q", session.done, want)

@@ -132,7 +132,10 @@ func TestWhoHasTheBeginningOfARecordIsNotFollowedBeforeItIsPromoted(t *testing.T
 		r := standby(t)
 		r.done = func(c Command) Done { return Done{End: 100, Ragged: ragged && c.Kind == Cut} }
 		r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Promote }
-		r.others(func(p *ha.Peer) { p.Resigned = p.Leading; p.Leading = false; p.LeaderLost = true; p.Eligible = false })
+		r.others(func(p *ha.Peer) {
+			p.Resigned = p.Leading
+			p.Leading, p.LeaderLost, p.Eligible = false, true, false
+		})
 		r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot}) // the pre-vote
 		r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot})
 		promotion := promoted(r)

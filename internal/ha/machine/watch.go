@@ -307,8 +307,8 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 
 // historyToFollow is this instance's term history as others may take it over. One that was elected and is not promoted
 // yet leaves that term out, and so is not followed yet, where there is the beginning of a record behind the end of its
-// WAL. PostgreSQL would send that as well, and count what a standby has of it for what the new timeline has in its place
-// (StartReplication in walsender.c does not forget how far the standby had been).
+// WAL. PostgreSQL would send that as well, and count what a standby has of it for what the new timeline has in its
+// place (StartReplication in walsender.c does not forget how far the standby had been).
 func historyToFollow(i *Instance) []ha.TermStart {
 	m := i.hardState
 	if i.server.ragged && ha.Unpromoted(m.TermHistory, m.Won) {

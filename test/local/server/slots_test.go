@@ -138,7 +138,8 @@ func TestWhoFollowsLetsNobodyFollow(t *testing.T) {
 	}
 	must(t, session.EndFollowers(t.Context()))
 	other.eventually("it is refused", func() bool {
-		return !other.state().Streaming && strings.Contains(other.log.String(), "pg_hba.conf rejects replication connection")
+		return !other.state().Streaming &&
+			strings.Contains(other.log.String(), "pg_hba.conf rejects replication connection")
 	})
 }
 
