@@ -187,7 +187,7 @@ func TestWhoWasElectedIsFollowed(t *testing.T) {
 		"not of one that was elected in another term": expected(of(with(func(p *Peer) {
 			p.TermHistory = []TermStart{{1, 0, 1}, {4, 100, 0}}
 		}))),
-		"not of one that is not at it":         expected(of(with(func(p *Peer) { p.Underway = false }))),
+		"not of one that is not at it": expected(of(with(func(p *Peer) { p.Underway = false }))),
 		"not of one of another system": expected(
 			of(system("8"), local(func(l *Local) { l.SystemIdentifier = "8" }))),
 		"not of one that has given up already": {

@@ -39,14 +39,14 @@ type End struct {
 // what that receiver has left (WaitForWALToBecomeAvailable in xlogrecovery.c). If there is more to replay, it is woken.
 // A pause of replay lasts: see HastenReplay.
 func (s *Session) EndOfWAL(ctx context.Context) (End, error) {
-	end, err := s.endOfWAL(ctx)
+	end, err := endOfWAL(ctx, s)
 	if err != nil {
 		return End{}, fmt.Errorf("look for the end of WAL: %w", err)
 	}
 	return end, nil
 }
 
-func (s *Session) endOfWAL(ctx context.Context) (End, error) {
+func endOfWAL(ctx context.Context, s *Session) (End, error) {
 	const look = `select pg_is_in_recovery(), exists (select from pg_stat_activity where backend_type = 'walreceiver')`
 	var recovers, receives bool
 	if err := s.conn.QueryRow(ctx, look).Scan(&recovers, &receives); err != nil {
@@ -57,7 +57,7 @@ func (s *Session) endOfWAL(ctx context.Context) (End, error) {
 		return End{LSN: lsn, Known: true}, err
 	}
 	// The position is asked for after the receiver was seen to be gone, never before.
-	at, err := s.tail(ctx)
+	at, err := tailOf(ctx, s)
 	if err != nil {
 		return End{}, err
 	}
@@ -80,7 +80,7 @@ type tail struct {
 	pages              wal.Pages
 }
 
-func (s *Session) tail(ctx context.Context) (tail, error) {
+func tailOf(ctx context.Context, s *Session) (tail, error) {
 	const query = `with at as materialized (
 			select pg_last_wal_replay_lsn() as replayed, pg_last_wal_receive_lsn() as received)
 		select (replayed - '0/0')::bigint, coalesce((received - '0/0')::bigint, 0),

@@ -305,7 +305,7 @@ func (i *Instance) disown() {
 // follow makes the instance a standby of the leader, whose WAL is its own from here on: term history first, then WAL.
 func (i *Instance) follow(d ha.Decision) {
 	if i.server.role == ha.ServerStandby && i.server.following == d.Ballot {
-		i.completeHistory(d)
+		completeHistory(i, d)
 		return
 	}
 	begin := func() {
@@ -332,7 +332,7 @@ func (i *Instance) follow(d ha.Decision) {
 
 // completeHistory puts the timeline of the leader's term on disk, where this standby has followed since before there
 // was one. From then on the server there takes writes: whether this one streams on is looked at at once.
-func (i *Instance) completeHistory(d ha.Decision) {
+func completeHistory(i *Instance, d ha.Decision) {
 	leader, present := i.news.present[d.Target]
 	term := d.Ballot.Term
 	if !present || leader.Ballot != d.Ballot || !ha.Unpromoted(i.hardState.TermHistory, term) ||

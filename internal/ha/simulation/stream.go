@@ -93,12 +93,12 @@ func (n *node) reconnect() {
 // primary, or while it is being promoted to that.
 func (n *node) accepts(term uint64, from int) bool {
 	l := n.lead()
-	sends := l != nil && l.term == term || l == nil && n.elected(term)
+	sends := l != nil && l.term == term || l == nil && elected(n, term)
 	return !n.refuses() && sends && from <= len(n.disk.wal) && from >= n.disk.oldest
 }
 
 // elected says that the instance has won a term, and its server is a standby still.
-func (n *node) elected(term uint64) bool {
+func elected(n *node, term uint64) bool {
 	return n.role() == ha.ServerStandby && n.leads() && n.disk.mem.Won == term
 }
 
