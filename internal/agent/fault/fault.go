@@ -139,7 +139,7 @@ func (f *faults) server() (breakable, error) {
 	if r == nil {
 		return nil, running.ErrNoServer
 	}
-	server, ok := running.Itself(r.Process).(breakable)
+	server, ok := r.Process.(breakable)
 	if !ok {
 		return nil, errors.New("this server can't be broken on purpose")
 	}

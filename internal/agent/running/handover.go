@@ -36,7 +36,7 @@ func (r *Server) HandOver(h *Handed) (undo func(), err error) {
 	if !r.Config.files.TryLock() {
 		return nil, fmt.Errorf("%w: the configuration is being applied", ErrBusy)
 	}
-	process, ok := Itself(r.Process).(interface {
+	process, ok := r.Process.(interface {
 		HandOver() (postgres.Handed, func(), error)
 	})
 	if !ok {

@@ -122,7 +122,6 @@ func (l *Launcher) letUsIn(ctx context.Context, r *Server, refusal error) error 
 func (l *Launcher) prepare(ctx context.Context, run uint64, s *Standing) *Server {
 	r := &Server{
 		Run: run, PostgreSQL: l.Server, Standing: s, poke: make(poke, 1), status: l.Status, post: l.Post, log: l.Log,
-		killed: make(chan struct{}),
 	}
 	r.life, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	reporter := &reporter{run: run, standing: s, status: l.Status, full: &l.Flags.full, post: l.Post}
@@ -178,8 +177,7 @@ func (l *Launcher) configure(r *Server) *configuration {
 		startServer: func(ctx context.Context) (Process, error) { return l.Server.Start(ctx, l.ServerLog) },
 		look:        r.poke.observe, report: configReport{status: l.Status, log: l.Log}, log: l.Log, life: r.life,
 		started: func(process Process) {
-			r.Process = &tended{Process: process, server: r}
-			r.monitor.process = process
+			r.Process, r.monitor.process = process, process
 			l.Current.Store(r)
 		},
 	}

@@ -166,7 +166,7 @@ func TestAServerThatDoesNotEndIsNotToldToLetUsIn(t *testing.T) {
 	if !errors.Is(err, ErrNoEnd) || server.singles != 0 || server.started != 1 {
 		t.Errorf("told %d times, started %d times: %v", server.singles, server.started, err)
 	}
-	if r := l.Current.Load(); r == nil || Itself(r.Process) != Process(server) || !r.Ending.Load() {
+	if r := l.Current.Load(); r == nil || r.Process != Process(server) || !r.Ending.Load() {
 		t.Errorf("a fence would find %+v", r)
 	}
 	close(server.done)

@@ -6,7 +6,6 @@ package running
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -44,9 +43,6 @@ type Server struct {
 	end     context.CancelFunc
 	life    context.Context //nolint:containedctx // it is the server's, not a caller's
 	tending sync.WaitGroup
-	// killed is closed, once, when the server is ended at once.
-	killed  chan struct{}
-	killing sync.Once
 }
 
 var (
@@ -93,64 +89,11 @@ func (r *Server) ObserveStandby(replay bool) {
 	r.Observe()
 }
 
-// Close ends the monitor and the sessions, and waits for whoever looks after the server: on a disk that hangs only
-// until the server is killed, because who has it killed waits for Close. Process.Gone waits for the rest.
+// Close ends the monitor and the sessions.
 func (r *Server) Close() {
 	r.end()
-	select {
-	case <-r.untended():
-	case <-r.killed:
-	}
+	r.tending.Wait()
 	r.Control.close()
-}
-
-// untended is closed when nobody looks after the server any more.
-func (r *Server) untended() <-chan struct{} {
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		r.tending.Wait()
-	}()
-	return over
-}
-
-// errTended says that something of what looks after a server is left.
-var errTended = errors.New("what looks after the server has not come back: it reads or writes its files, on a disk " +
-	"that hangs. See whether the volume answers")
-
-// tended is the process of a server with whoever looks after it, and reads and writes its files too: it is gone when
-// both are.
-type tended struct {
-	Process
-	server *Server
-}
-
-// Kill kills the server. Who waits for those that look after it waits no longer: see Close.
-func (t *tended) Kill(ctx context.Context, hangs bool) error {
-	t.server.killing.Do(func() { close(t.server.killed) })
-	return t.Process.Kill(ctx, hangs)
-}
-
-// Gone waits until nothing is left that works on the server's files.
-func (t *tended) Gone(ctx context.Context) error {
-	if err := t.Process.Gone(ctx); err != nil {
-		return err
-	}
-	t.server.end()
-	select {
-	case <-t.server.untended():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w (%w)", errTended, ctx.Err())
-	}
-}
-
-// Itself is the process of a server without whoever looks after it.
-func Itself(p Process) Process {
-	if t, is := p.(*tended); is {
-		return t.Process
-	}
-	return p
 }
 
 // Ended says that a server's process has ended.
