@@ -38,11 +38,6 @@ func (l Link) sameDefinitions(ctx context.Context) error {
 		return err
 	}
 	all := append(slices.Concat(differ...), template...)
-	if len(all) == 0 && !look.alike { // what is compared with itself would be told twice else
-		if all, err = writeOtherwise(ctx, l); err != nil {
-			return err
-		}
-	}
 	if len(all) == 0 {
 		return nil
 	}

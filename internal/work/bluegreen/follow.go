@@ -37,9 +37,6 @@ func (s Subscriber) adopt(ctx context.Context) error {
 		if err := mustOwn(ctx, conn); err != nil {
 			return err
 		}
-		if err := noteWritten(ctx, conn); err != nil { // what the copy has of it is of another version
-			return err
-		}
 		return do(ctx, conn, "remove the publication of the copy", "drop publication "+s.Name,
 			"truncate "+schema+".noted, "+schema+".slot")
 	})

@@ -192,11 +192,6 @@ func (p Publisher) publish(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 	}
-	// Before the slots, so that nothing changes unseen. What does between this and the position is in the copy, and
-	// told all the same: then the upgrade is begun anew.
-	if err := noteWritten(ctx, conn); err != nil {
-		return err
-	}
 	if published {
 		return nil
 	}

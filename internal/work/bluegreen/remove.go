@@ -101,7 +101,7 @@ func RemoveNotes(ctx context.Context, side Side) error {
 		return do(ctx, conn, "remove the notes", "drop event trigger if exists toban_sides_drop",
 			"drop event trigger if exists toban_sides_end", "drop function if exists toban_sides.note()",
 			"drop table if exists toban_sides.noted, toban_sides.barrier, toban_sides.progress, "+
-				"toban_sides.slot, toban_sides.compared, toban_sides.written",
+				"toban_sides.slot, toban_sides.compared",
 			"drop schema toban_sides")
 	})
 }

@@ -184,38 +184,6 @@ var hiddenChanges = []hidden{
 		bluegreen.RolesDiffer, "tablespace pg_default"},
 }
 
-// hiddenExpressions are changes of what two major versions need not write in the same way.
-var hiddenExpressions = []hidden{
-	{"shop", unnoticed + "create or replace view more.v with (security_barrier) as select id, n + 2 as m " +
-		"from app.orders where n in (1, 2)", unnoticed + "create or replace view more.v with (security_barrier) as " +
-		"select id, n + 1 as m from app.orders where n in (1, 2)", bluegreen.DefinitionsDiffer,
-		"shop: rule \"_RETURN\" on more.v"},
-	{"shop", unnoticed + "alter table more.base alter a set default 2", unnoticed +
-		"alter table more.base alter a set default 1", bluegreen.DefinitionsDiffer, "shop: column more.base.a"},
-	{"shop", unnoticed + "alter policy seen on more.base using (a > 1)", unnoticed +
-		"alter policy seen on more.base using (a > 0)", bluegreen.DefinitionsDiffer, "shop: policy seen on more.base"},
-	{"shop", unnoticed + "create or replace function more.standard(a int) returns int language sql begin atomic " +
-		"select a + 2; end", unnoticed + "create or replace function more.standard(a int) returns int language sql " +
-		"begin atomic select a + 1; end", bluegreen.DefinitionsDiffer, "shop: function more.standard(integer)"},
-	{"shop", unnoticed + "alter domain more.positive set default 4", unnoticed +
-		"alter domain more.positive set default 3", bluegreen.DefinitionsDiffer, "shop: type more.positive"},
-}
-
-// hiddenOnGreenIsFound has a superuser change the side that follows.
-func (s *sides) hiddenOnGreenIsFound(major int) {
-	s.Helper()
-	s.green.do("shop", unnoticed+"alter table more.base alter a set default 2")
-	where := "" // both are compared
-	if major != s.blue.Programs.Major {
-		where = " (not what it was on green)"
-	}
-	if err := s.forward.Look(s.ctx); !inTheWay(err, bluegreen.DefinitionsDiffer, "shop: column more.base.a"+where) {
-		s.Errorf("after a change of green it says %v", err)
-	}
-	s.green.do("shop", unnoticed+"alter table more.base alter a set default 1")
-	must(s, s.forward.Look(s.ctx))
-}
-
 // What the copy has brought along is the same on both sides, also of another version; and what nobody has noted of what
 // is changed later stops the change.
 func TestWhatNobodyHasNotedStopsTheChange(t *testing.T) {
@@ -241,11 +209,13 @@ func TestWhatNobodyHasNotedStopsTheChange(t *testing.T) {
 			}
 			must(t, s.forward.Look(s.ctx))
 			s.hiddenChangesAreFound(hiddenChanges)
-			if major == 17 { // else each side is compared with itself
+			if major == 17 { // else nothing is written for a view, or in another way
 				s.looksWithoutHoldingUp()
+				s.hiddenChangesAreFound([]hidden{{"shop", unnoticed + "create or replace view more.v with " +
+					"(security_barrier) as select id, n + 2 as m from app.orders where n in (1, 2)", unnoticed +
+					"create or replace view more.v with (security_barrier) as select id, n + 1 as m from app.orders " +
+					"where n in (1, 2)", bluegreen.DefinitionsDiffer, "shop: rule \"_RETURN\" on more.v"}})
 			}
-			s.hiddenChangesAreFound(hiddenExpressions)
-			s.hiddenOnGreenIsFound(major)
 			s.hiddenChangesAreFound([]hidden{{"shop", unnoticed + "alter table more.left_behind owner to app;\n" +
 				"set event_triggers = on;\ndrop owned by leaver", "", bluegreen.SchemaChanged, "DROP OWNED by a role"}})
 		})
