@@ -189,7 +189,7 @@ func (x *commands) follow(ctx context.Context, c machine.Command) error {
 		err = session.EndFollowers(ctx)
 	}
 	if err != nil {
-		x.log.Warn("who followed this instance could not be ended yet", "error", err.Error())
+		x.log.Warn("who followed this instance are ended later", "error", err.Error())
 	}
 	return nil
 }

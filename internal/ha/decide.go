@@ -191,7 +191,9 @@ func diverged(v View) *Decision {
 		return decide(Await, "Diverged", "has WAL that %s never had, and %s to replay before that can be taken back",
 			v.Local.HardState.Ballot.Leader, megabytes(v.Local.Unreplayed))
 	}
-	if v.Local.RewindFailed || !Rewindable(v.Local.HardState.TermHistory, leader.TermHistory) {
+	m := v.Local.HardState
+	if v.Local.RewindFailed || !Rewindable(m.TermHistory, leader.TermHistory) ||
+		HoldsUnnamed(m.TermHistory, v.Local.End, true) { // pg_rewind may take its timeline for another's
 		return v.rebuild(Clone, "Diverged", "has WAL that %s never had; it can't be rewound: copying its data",
 			v.Local.HardState.Ballot.Leader)
 	}

@@ -226,6 +226,8 @@ func TestDecideAsStandby(t *testing.T) {
 	t.Parallel()
 	later := leader("db-2", 5)
 	later.TermHistory = []TermStart{{1, 0, 1}, {5, 90, 2}}
+	alsoUnnamed := leader("db-2", 5)
+	alsoUnnamed.TermHistory = []TermStart{{1, 0, 1}, {4, 80, 0}, {5, 90, 2}}
 	overtaken := func(l *Local) { l.HardState.Ballot, l.HardState.Won = Ballot{4, "db-0"}, 4 }
 	check(t, map[string]decided{
 		"a former primary follows the one of a higher term": {
@@ -237,6 +239,14 @@ func TestDecideAsStandby(t *testing.T) {
 		"where a rewind has failed, a copy is made": {
 			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.RewindFailed = true }),
 				hears("db-2", later)), Clone, "db-2", "Diverged"},
+		"what may be of a timeline that nobody knows is not rewound": {
+			three("db-0", stopped("db-0", 4, "db-0"), hears("db-2", later), local(func(l *Local) {
+				l.HardState.TermHistory = []TermStart{{1, 0, 1}, {4, 95, 0}}
+			})), Clone, "db-2", "Diverged"},
+		"nor where the leader has that term as well": {
+			three("db-0", stopped("db-0", 4, "db-0"), hears("db-2", alsoUnnamed), local(func(l *Local) {
+				l.HardState.TermHistory = []TermStart{{1, 0, 1}, {4, 80, 0}}
+			})), Clone, "db-2", "Diverged"},
 		"nobody rewinds before all is replayed": {
 			three("db-0", stopped("db-0", 4, "db-0"), hears("db-2", later),
 				local(func(l *Local) { l.Server, l.Unreplayed = ServerStandby, 1<<20 })), Await, "", "Diverged"},

@@ -50,13 +50,15 @@ const ownSlot = `slot_type = 'physical' and slot_name like 'toban\_%' and not ac
 
 // PrepareSlots makes on a standby the slots of those who would follow it, beside those in keeps, and drops all others
 // of ours that nobody uses. To make one takes several writes to the disk: who is promoted would make its first commits
-// wait for that. A slot keeps no WAL that the standby would not keep by itself: all since its last restartpoint. Who
-// has not come when it is promoted finds what it needs to be rewound to it, or to stream. A slot from when it was a
-// primary, of WAL that it does not have any more, is made anew.
+// wait for that. A slot keeps hardly more WAL than the standby keeps by itself: all since its last restartpoint but one.
+// Who has not come when it is promoted finds what it needs to be rewound to it, or to stream. A slot from when it was a
+// primary is made anew where it is of WAL that it does not have any more, or keeps old rows: this server would tell its
+// own primary of them (hot_standby_feedback), and no VACUUM would remove those anywhere.
 func (s *Session) PrepareSlots(ctx context.Context, keeps, followers []string) error {
 	followers = append([]string{}, followers...)
 	const drop = `select pg_drop_replication_slot(slot_name) from pg_replication_slots
-		where ` + ownSlot + ` and slot_name = any ($1) and restart_lsn > pg_last_wal_replay_lsn()`
+		where ` + ownSlot + ` and slot_name = any ($1)
+		and (restart_lsn > pg_last_wal_replay_lsn() or xmin is not null or catalog_xmin is not null)`
 	_, dropped := s.conn.Exec(ctx, drop, followers)
 	if dropped != nil && !RefusesBesides(dropped) {
 		return fmt.Errorf("drop replication slots of a former primary: %w", dropped)

@@ -46,6 +46,7 @@ type choreSession interface {
 	KeepMaintenance(ctx context.Context) error
 	EnsureSlots(ctx context.Context, want []string) error
 	PrepareSlots(ctx context.Context, keeps, followers []string) error
+	EndFollowers(ctx context.Context) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)
 	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
@@ -161,6 +162,12 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 	return c.did(config, each(
 		func() error { return session.PrepareSlots(ctx, WithArchive(config, nil), c.followers()) },
 		func() error { return c.letWALGo(ctx, config, session) },
+		func() error {
+			if !streams {
+				return nil
+			}
+			return session.EndFollowers(ctx)
+		},
 		func() error {
 			if !streams {
 				return nil

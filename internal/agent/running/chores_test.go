@@ -93,6 +93,8 @@ func (l *choreLog) PrepareSlots(_ context.Context, keeps, followers []string) er
 	return l.note("prepared " + strings.Join(keeps, " ") + ", " + strings.Join(followers, " "))
 }
 
+func (l *choreLog) EndFollowers(context.Context) error { return l.note("followers") }
+
 func (l *choreLog) KeepLinkSlots(context.Context) (bool, error) { return l.synced, l.note("link") }
 
 func (l *choreLog) GiveUpLink(_ context.Context, most int64) ([]string, error) {
@@ -268,7 +270,7 @@ func TestEachChoreIsDoneThoughAnotherIsRefused(t *testing.T) {
 	archive := "slots db_1 " + naming.SlotArchive
 	advance := "advance " + naming.SlotArchive + " 0/5000000"
 	primary := []string{"role", "maintenance", "pooler", archive, advance, "oldest", "bound 7", "kept"}
-	standby := []string{"prepared " + naming.SlotArchive + ", db_1", advance, "link"}
+	standby := []string{"prepared " + naming.SlotArchive + ", db_1", advance, "followers", "link"}
 	for _, refused := range append(slices.Concat(primary, standby), "") {
 		synctest.Test(t, func(t *testing.T) {
 			c, archives := chored()

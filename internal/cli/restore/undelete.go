@@ -188,7 +188,12 @@ func (o *undeleteOptions) run(ctx context.Context, in io.Reader, out io.Writer, 
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(out, unreadLines(ofName(unread, name)))
+	own := ofName(unread, name)
+	fmt.Fprint(out, unreadLines(own))
+	asks := show.IsTerminal(in) && !o.yes
+	if len(own) > 0 && o.backup == "" && !asks {
+		return errors.New("a newer backup may be among what could not be read: say with --backup which one to take")
+	}
 	from, err := choose(all, name, o.backup)
 	if err != nil {
 		return fmt.Errorf("%w in namespace %s", err, o.origin())
@@ -196,7 +201,7 @@ func (o *undeleteOptions) run(ctx context.Context, in io.Reader, out io.Writer, 
 	if err := o.reachable(ctx, api, from); err != nil {
 		return err
 	}
-	u := undelete{undeleteOptions: o, api: api, in: in, out: out, asks: show.IsTerminal(in) && !o.yes, from: from}
+	u := undelete{undeleteOptions: o, api: api, in: in, out: out, asks: asks, from: from}
 	return u.bringBack(ctx)
 }
 

@@ -19,7 +19,7 @@ const (
 // leader will have been silent for too long. until is after how long what is done again after an interval is due.
 func (i *Instance) Wake(until func(interval time.Duration) time.Duration) time.Duration {
 	elects := i.campaign != nil || i.preemption != nil || i.comeback != nil
-	if i.witness.wanted || elects || i.watch.lost != never && i.ago(i.watch.lost) <= 2*ha.WordPatience {
+	if i.witness.wanted || elects || i.watch.elects.since != never && i.ago(i.watch.elects.since) <= 2*ha.WordPatience {
 		return until(hurryInterval)
 	}
 	due := until(tickInterval)

@@ -18,7 +18,7 @@ type server struct {
 	// confirmed says that a primary leads by the word of a majority, proven that all of its WAL is where the quorum
 	// looks for it, proving that this is being seen to, open that clients are let in.
 	confirmed, proving, proven, open bool
-	// ragged says that behind the end of its WAL, when that was cut, there is the beginning of a record.
+	// ragged says that behind the end of its WAL, when that was cut, there is the beginning of a record, or may be more.
 	ragged bool
 	// begins is where the timeline begins that the server was promoted to, as long as it runs.
 	begins ha.TermStart
@@ -221,6 +221,7 @@ func (i *Instance) followOther(of ha.Ballot) {
 func (i *Instance) cut(term uint64, replayed bool, then func(end wal.LSN, failed string)) {
 	if i.server.role == ha.ServerStopped {
 		if i.watch.known {
+			i.server.ragged = true // where its WAL ends by its checkpoint is not exactly where its next timeline begins
 			then(i.watch.end, "")
 		} else {
 			then(0, "no server runs here that could say how far its WAL goes")
