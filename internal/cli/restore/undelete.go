@@ -191,8 +191,8 @@ func (o *undeleteOptions) run(ctx context.Context, in io.Reader, out io.Writer, 
 	own := ofName(unread, name)
 	fmt.Fprint(out, unreadLines(own))
 	asks := show.IsTerminal(in) && !o.yes
-	if len(own) > 0 && o.backup == "" && !asks {
-		return errors.New("a newer backup may be among what could not be read: say with --backup which one to take")
+	if err := o.unsure(own, asks); err != nil {
+		return err
 	}
 	from, err := choose(all, name, o.backup)
 	if err != nil {

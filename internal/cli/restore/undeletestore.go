@@ -196,6 +196,14 @@ func ofName(all []unread, name string) []unread {
 	})
 }
 
+// unsure is an error where nobody is asked, and an older backup would be taken by itself than there may be.
+func (o *undeleteOptions) unsure(own []unread, asks bool) error {
+	if len(own) == 0 || o.backup != "" || asks {
+		return nil
+	}
+	return errors.New("a newer backup may be among what could not be read: say with --backup which one to take")
+}
+
 // unreadLines tell of what could not be read, "" for nothing.
 func unreadLines(all []unread) string {
 	if len(all) == 0 {

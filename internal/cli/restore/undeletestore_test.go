@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -149,6 +150,26 @@ func TestWhatCouldNotBeReadIsListed(t *testing.T) {
 	shown.Deleted = nil
 	if err := shown.write(&none); err != nil || !strings.HasSuffix(none.String(), want) {
 		t.Errorf("%v, without a backup it shows\n%s", err, none.String())
+	}
+	ofGreen := append(shown.Unread, unread{SampleDB: naming.Green("main")})
+	if got := ofName(ofGreen, "main"); len(got) != 3 {
+		t.Errorf("with one of the second side, of main are %+v", got)
+	}
+	for name, c := range map[string]struct {
+		own     []unread
+		backup  string
+		asks    bool
+		refuses bool
+	}{
+		"nobody is asked":   {shown.Unread, "", false, true},
+		"somebody is":       {shown.Unread, "", true, false},
+		"a backup is named": {shown.Unread, "b", false, false},
+		"all could be read": {nil, "", false, false},
+	} {
+		o := undeleteOptions{backup: c.backup}
+		if err := o.unsure(c.own, c.asks); (err != nil) != c.refuses {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if got := ofName(shown.Unread, "main"); len(got) != 2 || len(shown.Unread) != 3 ||
 		got[1].Object != "shop/c/archive.json" {

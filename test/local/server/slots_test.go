@@ -114,6 +114,31 @@ func TestWhoFollowsAStandbyStreamsOnWhenItIsPromoted(t *testing.T) {
 	}
 }
 
+// A slot from when the server was a primary keeps rows that its follower had told it of. As a standby it would tell its
+// own primary of them for ever.
+func TestAStandbysSlotsKeepNoRows(t *testing.T) {
+	all := nodes(t, 2)
+	primary, other := all[0], all[1]
+	primary.found()
+	other.clone(primary)
+	other.follow(primary, 1)
+	other.settings.Parameters["hot_standby_feedback"] = "on"
+	must(t, other.Configure(other.settings))
+	must(t, other.process.Reload())
+	primary.eventually("it keeps rows", func() bool {
+		return primary.ask("select xmin from pg_replication_slots") != ""
+	})
+	other.stop(postgres.StopFast)
+	primary.stop(postgres.StopFast)
+	primary.follow(nil, 0)
+	standby := primary.session()
+	defer standby.Close()
+	must(t, standby.PrepareSlots(t.Context(), nil, []string{other.slot}))
+	if kept := primary.ask("select xmin from pg_replication_slots"); kept != "" || slotsOf(primary) == "" {
+		t.Errorf("it keeps rows from %s on; the slots are %q", kept, slotsOf(primary))
+	}
+}
+
 // A standby that follows lets nobody follow it, and ends who did: they would be sent WAL of a leader that they may not
 // have heard of.
 func TestWhoFollowsLetsNobodyFollow(t *testing.T) {
