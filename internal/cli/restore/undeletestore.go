@@ -188,8 +188,8 @@ func unreadOf(found []protocol.FoundBackup) (out []unread) {
 	return out
 }
 
-// ofName are those that may be of a SampleDB: its own, those of the second side of an upgrade, which may have served last,
-// and those of which it is not known whose they are.
+// ofName are those that may be of a SampleDB: its own, those of the second side of an upgrade, which may have served
+// last, and those of which it is not known whose they are.
 func ofName(all []unread, name string) []unread {
 	return slices.DeleteFunc(slices.Clone(all), func(u unread) bool {
 		return u.SampleDB != "" && u.SampleDB != name && u.SampleDB != naming.Green(name)
