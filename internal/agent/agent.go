@@ -352,8 +352,7 @@ func (a *Agent) operate(life context.Context) {
 	launcher := &running.Launcher{
 		Name: a.options.Name, Volume: a.options.Volume, Server: a.server, ServerLog: a.serverLog, Wanted: a.configs.get,
 		HardState: a.states.Get, Good: running.LastKnownGood(good),
-		Slots: a.members.slots, Followers: a.members.followers, Upstream: a.members.upstream,
-		Archived: a.leader.archived, AllStream: a.leader.hasAll,
+		Slots: a.members.slots, Upstream: a.members.upstream, Archived: a.leader.archived, AllStream: a.leader.hasAll,
 		Require: a.demands.require, Rule: a.demands.rule, Status: a.status, Flags: &a.flags, Post: a.post,
 		Idle: &a.idle, Pressure: a.pressure, Identity: a.identity.Shown, Publish: a.publisher.Want,
 		Current: &a.current, Log: a.options.Log,

@@ -71,23 +71,6 @@ func (m *members) slots() []string {
 	return slots
 }
 
-// followers are the slots of the other members: commits wait for those, and not for readers. One that is no member, as
-// a reader, will never need them.
-func (m *members) followers() []string {
-	slots, member := []string{}, false
-	for _, o := range m.all() {
-		if o.Name == m.self {
-			member = true
-			continue
-		}
-		slots = append(slots, naming.Slot(o.Name))
-	}
-	if !member {
-		return nil
-	}
-	return slots
-}
-
 // upstream says how this instance's server receives from that of a leader.
 func (m *members) upstream(leader ha.Ballot) (postgres.Upstream, error) {
 	member, err := m.find(leader.Leader)

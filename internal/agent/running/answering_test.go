@@ -97,10 +97,9 @@ func (s *answering) WakeIdle(context.Context) error {
 	return nil
 }
 
-func (s *answering) EndFollowers(context.Context) error                     { return nil }
-func (s *answering) EnsureSlots(context.Context, []string) error            { return s.noSlots }
-func (s *answering) PrepareSlots(context.Context, []string, []string) error { return s.noSlots }
-func (s *answering) KeepLinkSlots(context.Context) (bool, error)            { return false, nil }
+func (s *answering) EndFollowers(context.Context) error          { return nil }
+func (s *answering) EnsureSlots(context.Context, []string) error { return s.noSlots }
+func (s *answering) KeepLinkSlots(context.Context) (bool, error) { return false, nil }
 func (s *answering) GiveUpLink(context.Context, int64) ([]string, error) {
 	return nil, nil
 }

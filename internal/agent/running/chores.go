@@ -21,9 +21,8 @@ const choreInterval = 10 * time.Second
 type chores struct {
 	config func() protocol.Config
 	// slots are those of the other members, archived is up to where the WAL is in the archive, "" if that is not known.
-	// followers are the slots of those whose commits a standby would wait for as a primary.
-	slots, followers func() []string
-	archived         func() string
+	slots    func() []string
+	archived func() string
 	// report says for whom the server keeps much WAL, nil for a standby.
 	report func(*protocol.KeptWAL)
 	// linkMost is how much WAL a slot of a link may keep in bytes, 0 where that is not known.
@@ -45,7 +44,6 @@ type choreSession interface {
 	EnsurePooler(ctx context.Context, wanted bool) error
 	KeepMaintenance(ctx context.Context) error
 	EnsureSlots(ctx context.Context, want []string) error
-	PrepareSlots(ctx context.Context, keeps, followers []string) error
 	EndFollowers(ctx context.Context) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)
 	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)
@@ -99,7 +97,7 @@ func (c *chores) afterPromotion(ctx context.Context, config protocol.Config, ses
 
 // makeSlots makes those of a primary.
 func (c *chores) makeSlots(ctx context.Context, config protocol.Config, session choreSession) error {
-	err := session.EnsureSlots(ctx, WithArchive(config, c.slots()))
+	err := c.keepSlots(ctx, config, session, c.slots())
 	c.primary = c.primary || err == nil
 	return err
 }
@@ -160,7 +158,7 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 	c.primary = false
 	c.report(nil)
 	return c.did(config, each(
-		func() error { return session.PrepareSlots(ctx, WithArchive(config, nil), c.followers()) },
+		func() error { return c.keepSlots(ctx, config, session, nil) },
 		func() error { return c.letWALGo(ctx, config, session) },
 		func() error {
 			if !streams {
@@ -200,6 +198,13 @@ func (c *chores) did(config protocol.Config, err error) error {
 		c.refused, c.done, c.archives, c.pooler = err, time.Now(), config.Archive != nil, config.Pooler
 	}
 	return err
+}
+
+// keepSlots makes the slots there are to be, and removes others of ours.
+func (c *chores) keepSlots(
+	ctx context.Context, config protocol.Config, session choreSession, slots []string,
+) error {
+	return session.EnsureSlots(ctx, WithArchive(config, slots))
 }
 
 // letWALGo lets the server remove what is archived. Every instance keeps it until

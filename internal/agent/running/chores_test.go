@@ -89,10 +89,6 @@ func (l *choreLog) EnsureSlots(_ context.Context, want []string) error {
 	return l.note("slots " + strings.Join(want, " "))
 }
 
-func (l *choreLog) PrepareSlots(_ context.Context, keeps, followers []string) error {
-	return l.note("prepared " + strings.Join(keeps, " ") + ", " + strings.Join(followers, " "))
-}
-
 func (l *choreLog) EndFollowers(context.Context) error { return l.note("followers") }
 
 func (l *choreLog) KeepLinkSlots(context.Context) (bool, error) { return l.synced, l.note("link") }
@@ -126,9 +122,8 @@ func chored() (*chores, *bool) {
 			}
 			return protocol.Config{}
 		},
-		slots: func() []string { return []string{"db_1"} }, followers: func() []string { return []string{"db_1"} },
-		archived: func() string { return "0/5000010" },
-		report:   func(*protocol.KeptWAL) {}, linked: &atomic.Bool{},
+		slots: func() []string { return []string{"db_1"} }, archived: func() string { return "0/5000010" },
+		report: func(*protocol.KeptWAL) {}, linked: &atomic.Bool{},
 		linkMost: func() int64 { return 0 }, log: slog.New(slog.DiscardHandler),
 	}, &archive
 }
@@ -182,8 +177,7 @@ func TestAPrimaryThatWasAStandbyMakesItsSlots(t *testing.T) {
 	})
 }
 
-// A standby has the slots of those who would follow it ready, and the archive's: others of a former primary would keep
-// WAL for ever.
+// A standby has no slots but the archive's: those of a former primary would keep WAL for ever.
 func TestTheChoresOfAStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, archive := chored()
@@ -192,11 +186,9 @@ func TestTheChoresOfAStandby(t *testing.T) {
 			if err := c.ofStandby(t.Context(), session, false); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{"prepared , db_1"}
+			want := []string{"slots "}
 			if *archive {
-				want = []string{
-					"prepared " + naming.SlotArchive + ", db_1", "advance " + naming.SlotArchive + " 0/5000000",
-				}
+				want = []string{"slots " + naming.SlotArchive, "advance " + naming.SlotArchive + " 0/5000000"}
 			}
 			if !slices.Equal(session.done, want) {
 				t.Errorf("it did %q, want %q", session.done, want)
@@ -270,7 +262,7 @@ func TestEachChoreIsDoneThoughAnotherIsRefused(t *testing.T) {
 	archive := "slots db_1 " + naming.SlotArchive
 	advance := "advance " + naming.SlotArchive + " 0/5000000"
 	primary := []string{"role", "maintenance", "pooler", archive, advance, "oldest", "bound 7", "kept"}
-	standby := []string{"prepared " + naming.SlotArchive + ", db_1", advance, "followers", "link"}
+	standby := []string{"slots " + naming.SlotArchive, advance, "followers", "link"}
 	for _, refused := range append(slices.Concat(primary, standby), "") {
 		synctest.Test(t, func(t *testing.T) {
 			c, archives := chored()

@@ -29,10 +29,9 @@ type Launcher struct {
 	HardState func() ha.HardState
 	// Identity says what the server is to show and to trust.
 	Identity func() (certificate []byte, trusted string, identity protocol.Identity)
-	// Slots are those that a primary is to have, Followers those that a standby has ready, Upstream is how a leader is
-	// followed.
-	Slots, Followers func() []string
-	Upstream         func(leader ha.Ballot) (postgres.Upstream, error)
+	// Slots are those that a primary is to have, Upstream is how a leader is followed.
+	Slots    func() []string
+	Upstream func(leader ha.Ballot) (postgres.Upstream, error)
 	// Archived is up to where the WAL is in the archive, AllStream says that all stream from the leader.
 	Archived  func() string
 	AllStream func() bool
@@ -137,7 +136,7 @@ func (l *Launcher) prepare(ctx context.Context, run uint64, s *Standing) *Server
 			status: l.Status, log: l.Log,
 		},
 		chores: &chores{
-			config: l.Wanted, slots: l.Slots, followers: l.Followers, archived: l.Archived, report: l.reportKeptWAL,
+			config: l.Wanted, slots: l.Slots, archived: l.Archived, report: l.reportKeptWAL,
 			linked: &l.Flags.linked, log: l.Log,
 			linkMost: func() int64 {
 				s := l.Status.Get()

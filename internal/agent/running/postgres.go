@@ -100,7 +100,6 @@ type Session interface {
 	KeepMaintenance(ctx context.Context) error
 	EnsureSlot(ctx context.Context, slot string) error
 	EnsureSlots(ctx context.Context, want []string) error
-	PrepareSlots(ctx context.Context, keeps, followers []string) error
 	KeepLinkSlots(ctx context.Context) (synced bool, err error)
 	Follows(ctx context.Context) (bool, error)
 	GiveUpLink(ctx context.Context, most int64) (dropped []string, err error)
