@@ -186,8 +186,8 @@ func (s *session) KeepMaintenance(ctx context.Context) error         { return s.
 func (s *session) EnsureSlot(ctx context.Context, _ string) error    { return s.query(ctx) }
 func (s *session) EnsureSlots(ctx context.Context, _ []string) error { return s.query(ctx) }
 
-func (s *session) KeepLinkSlots(ctx context.Context) (bool, error)       { return false, s.query(ctx) }
-func (s *session) Follows(ctx context.Context) (bool, error)             { return false, s.query(ctx) }
+func (s *session) KeepLinkSlots(ctx context.Context) (bool, error) { return false, s.query(ctx) }
+func (s *session) Follows(ctx context.Context) (bool, error)       { return false, s.query(ctx) }
 func (s *session) GiveUpLink(ctx context.Context, _ int64) ([]string, error) {
 	return nil, s.query(ctx)
 }
