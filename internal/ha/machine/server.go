@@ -18,7 +18,8 @@ type server struct {
 	// confirmed says that a primary leads by the word of a majority, proven that all of its WAL is where the quorum
 	// looks for it, proving that this is being seen to, open that clients are let in.
 	confirmed, proving, proven, open bool
-	// ragged says that behind the end of its WAL, when that was cut, there is the beginning of a record, or may be more.
+	// ragged says that behind the end of its WAL, when that was cut, there is the beginning of a record, or may be
+	// more.
 	ragged bool
 	// begins is where the timeline begins that the server was promoted to, as long as it runs.
 	begins ha.TermStart

@@ -116,7 +116,8 @@ const (
 func settings(array string) string {
 	return `array(select case when o ~ '^(search_path|temp_tablespaces|unix_socket_directories|` +
 		`(local|session|shared)_preload_libraries)='
-		then regexp_replace(regexp_replace(btrim(o), '\s*([,=])\s*', '\1', 'g'), '"(\$user|[a-z_][a-z0-9_$]*)"', '\1', 'g')
+		then regexp_replace(regexp_replace(btrim(o), '\s*([,=])\s*', '\1', 'g'),
+			'"(\$user|[a-z_][a-z0-9_$]*)"', '\1', 'g')
 		else o end collate "C" from unnest(` + array + `) o order by 1)`
 }
 

@@ -27,7 +27,8 @@ func TestTwoMakeTheSameSlotAtOnce(t *testing.T) {
 	}
 }
 
-// Who follows a standby streams on when that is promoted, without another connection, and acknowledges the first commit.
+// Who follows a standby streams on when that is promoted, without another connection, and acknowledges the first
+// commit.
 func TestWhoFollowsAStandbyStreamsOnWhenItIsPromoted(t *testing.T) {
 	for _, major := range []int{17, 18} {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
