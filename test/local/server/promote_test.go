@@ -33,6 +33,9 @@ func (n *node) promote() {
 	n.Helper()
 	s := n.session()
 	defer s.Close()
+	n.settings.Standby, n.settings.Upstream = false, nil // as the agent does it: others may follow it then
+	must(n, n.Configure(n.settings))
+	must(n, n.process.Reload())
 	begin := time.Now()
 	must(n, s.Promote(within(n, deadline), nil))
 	n.Logf("promotion of %s took %v", n.name, time.Since(begin))

@@ -151,6 +151,7 @@ func TestAStandbyChangesItsUpstreamWithoutARestart(t *testing.T) {
 		return standby.ask(countReceivers) == "0" && standby.ask("select current_setting('primary_conninfo')") == ""
 	})
 	standbys[0].slots(standby)
+	standbys[0].follow(nil, 0) // who follows somebody lets nobody follow it
 	standby.follow(standbys[0], 2)
 	standby.streams()
 	if host := standby.ask("select sender_host from pg_stat_wal_receiver"); host != standbys[0].Listen {
