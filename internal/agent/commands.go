@@ -150,9 +150,11 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 	case machine.StartStandby, machine.StartPrimary:
 		err = x.launcher.Start(ctx, c)
 	case machine.Follow:
-		err = x.follow(ctx, c)
+		err = x.follow(c)
 	case machine.Cut:
-		err = x.cut(ctx, c, &d)
+		var end postgres.End
+		end, err = x.cut(ctx, c)
+		d.End, d.Unreplayed, d.Ragged = end.LSN, end.Unreplayed, end.Ragged
 	case machine.Promote:
 		d.Timeline, d.Begins, err = x.promote(ctx, c.Rule)
 	case machine.Open:
@@ -171,45 +173,32 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 	return d
 }
 
-// follow has the standby follow another leader. Who followed this one, when it was elected and not promoted or a
-// primary, is not sent that leader's WAL: it may not have heard of that one.
-func (x *commands) follow(ctx context.Context, c machine.Command) error {
+// follow has the standby follow another leader.
+func (x *commands) follow(c machine.Command) error {
 	r := x.current.Load()
 	if r == nil {
 		return running.ErrNoServer
 	}
 	x.log.Info("following", "leader", c.Ballot.Leader, "term", c.Ballot.Term)
-	if err := r.Follow(c.Ballot); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, cutDeadline)
-	defer cancel()
-	session, err := r.Control.Connect(ctx)
-	if err == nil {
-		err = session.EndFollowers(ctx)
-	}
-	if err != nil {
-		x.log.Warn("who followed this instance are ended later", "error", err.Error())
-	}
-	return nil
+	return r.Follow(c.Ballot)
 }
 
 // cut ends what the standby receives from leaders of earlier terms, keeps it so, and tells the end of its WAL. Only who
 // stands waits until all of it is replayed.
-func (x *commands) cut(ctx context.Context, c machine.Command, d *machine.Done) error {
+func (x *commands) cut(ctx context.Context, c machine.Command) (postgres.End, error) {
 	r := x.current.Load()
 	if r == nil {
-		return running.ErrNoServer
+		return postgres.End{}, running.ErrNoServer
 	}
 	if err := x.server.Revoke(c.Term); err != nil {
-		return err
+		return postgres.End{}, err
 	}
 	if err := r.Follow(ha.Ballot{}); err != nil {
-		return err
+		return postgres.End{}, err
 	}
 	slack := x.slack()
 	if err := r.StopReceiving(ctx, cutDeadline+slack); err != nil {
-		return err
+		return postgres.End{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, endDeadline+slack)
 	defer cancel()
@@ -217,8 +206,7 @@ func (x *commands) cut(ctx context.Context, c machine.Command, d *machine.Done) 
 	if err == nil {
 		r.Standing.See(func(s *running.Seen) { s.End, s.Known, s.Unreplayed = found.LSN, true, found.Unreplayed })
 	}
-	d.End, d.Unreplayed, d.Ragged = found.LSN, found.Unreplayed, found.Ragged
-	return err
+	return found, err
 }
 
 // letClientsIn opens the primary, unless it is too late for that. What was frozen between the command and this moment

@@ -318,20 +318,25 @@ func waitForData(v View) *Decision {
 // leader is the primary of the highest term, if it answers, takes writes and is
 // the database system that the cluster is.
 func (v View) leader() (Peer, bool) {
-	peer, ok := v.Peers[v.Local.HardState.Ballot.Leader]
-	same := v.SystemIdentifier == "" || peer.SystemIdentifier == v.SystemIdentifier
-	leads := peer.Leading && peer.Ballot.Term == v.Local.HardState.Ballot.Term
-	return peer, ok && leads && same && v.Local.HardState.Ballot.Leader != v.Self && !v.LeaderLost()
+	peer, ok := v.heardLeader()
+	return peer, ok && peer.Leading
 }
 
 // electedLeader is the one that was elected in the highest term and does not lead yet: its server is being promoted,
 // and where its WAL of that term begins is on record without a timeline.
 func (v View) electedLeader() (Peer, bool) {
+	peer, ok := v.heardLeader()
+	elected := peer.Underway && Unpromoted(peer.TermHistory, peer.Ballot.Term)
+	return peer, ok && elected && !peer.Leading
+}
+
+// heardLeader is the one of the highest term, if it is another instance of the same database system, says that it is in
+// that term, and is not lost.
+func (v View) heardLeader() (Peer, bool) {
 	b := v.Local.HardState.Ballot
 	peer, ok := v.Peers[b.Leader]
 	same := v.SystemIdentifier == "" || peer.SystemIdentifier == v.SystemIdentifier
-	ok = ok && same && b.Leader != v.Self && peer.Underway && !peer.Leading && peer.Ballot.Term == b.Term
-	return peer, ok && Unpromoted(peer.TermHistory, b.Term) && !v.LeaderLost()
+	return peer, ok && same && peer.Ballot.Term == b.Term && b.Leader != v.Self && !v.LeaderLost()
 }
 
 // following says that the server has the leader of the highest term as its upstream.

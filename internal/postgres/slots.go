@@ -45,8 +45,9 @@ func makeSlots(ctx context.Context, s *Session, want []string) error {
 	return errors.Join(refused...)
 }
 
-// EndFollowers ends the streams to those who follow this server, which is about to follow another one. A standby that
-// follows one lets nobody follow it (hbaConf).
+// EndFollowers ends the streams to those who follow this server, which follows another one: they would be sent WAL of a
+// leader that they may not have heard of. A standby that follows lets nobody in for that (hbaConf), but a stream that
+// began before, when it had been elected, goes on.
 func (s *Session) EndFollowers(ctx context.Context) error {
 	const query = "select pg_terminate_backend(pid) from pg_stat_replication where usename = $1"
 	return sql.Do(ctx, s.conn, "end the streams to followers", query, RoleReplication)

@@ -40,6 +40,11 @@ func (c *cluster) form() {
 	})
 	c.config.SystemIdentifier = s.SystemIdentifier
 	c.sync()
+	for _, name := range names { // what is refused lets nobody in while it is tried
+		c.await(name, "that has its config", func(s protocol.Status) bool {
+			return s.Ready && slices.Contains([]string{s.ConfigRevision, s.RejectedRevision}, c.config.Revision)
+		})
+	}
 	c.exec(names[0], "create table t (n int)", "insert into t values (1)")
 	for _, name := range names[1:] {
 		c.awaitQuery(name, "select count(*)::text from t", "1") // replication is not synchronous

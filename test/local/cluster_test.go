@@ -347,14 +347,6 @@ func (c *cluster) connectIn(ctx context.Context, host, database string) (*pgx.Co
 func (c *cluster) exec(name string, statements ...string) {
 	c.Helper()
 	conn, err := c.connect(name)
-	// What has been refused before is tried again with each new config, and lets nobody in for that moment.
-	for range 5 {
-		if err == nil || !strings.Contains(err.Error(), "no_such_library") {
-			break
-		}
-		time.Sleep(200 * time.Millisecond)
-		conn, err = c.connect(name)
-	}
 	if err != nil {
 		c.Fatal(err)
 	}

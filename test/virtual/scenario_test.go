@@ -87,37 +87,61 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
+// promotes ends the leader's server, and has the promotion of whoever is elected take so long.
+func (w *world) promotes(before *process, takes time.Duration) (promoting *process) {
+	w.Helper()
+	w.change(func() {
+		for _, i := range w.instances {
+			i.hanging["promote"] = time.Now().Add(takes)
+		}
+	})
+	before.s.kill()
+	w.eventually("one is elected", 5*time.Second, func() bool {
+		return locked(w, func() bool {
+			for _, h := range w.hosts() {
+				if p := h.server.process; p != nil && p.promoting {
+					promoting = p
+				}
+			}
+			return promoting != nil
+		})
+	})
+	return promoting
+}
+
+// The Services lead to one that was elected while its server is being promoted, and stay there.
+func TestTheServicesLeadToOneThatIsBeingPromoted(t *testing.T) {
+	run(t, 3, 3, func(w *world) {
+		before := w.formed()
+		w.awaitPublished(before.s.instance)
+		promoting := w.promotes(before, 2*time.Second)
+		recovers := func() bool { return locked(w, func() bool { return promoting.recovery }) }
+		w.eventually("it is published", time.Second, func() bool { return w.published(promoting.s.instance) })
+		w.expect("it is no primary yet", recovers())
+		for recovers() {
+			w.expect("it stays so", w.published(promoting.s.instance))
+			time.Sleep(20 * time.Millisecond)
+		}
+		before.s.instance.start()
+		w.eventually("the cluster is whole again", time.Minute, w.whole)
+	})
+}
+
 // A promotion takes so long that the others don't wait for it. It is given up then, but PostgreSQL would go on with it,
 // and take writes though nobody leads there: the server must have been ended.
 func TestAPromotionThatGoesOn(t *testing.T) {
 	run(t, 2, 3, func(w *world) {
 		before := w.formed()
-		w.change(func() {
-			for _, i := range w.instances {
-				i.hanging["promote"] = time.Now().Add(30 * time.Second)
-			}
-		})
-		before.s.kill()
-		var promoting *process
-		w.eventually("one is elected", 5*time.Second, func() bool {
-			return locked(w, func() bool {
-				for _, h := range w.hosts() {
-					if p := h.server.process; p != nil && p.promoting {
-						promoting = p
-					}
-				}
-				return promoting != nil
-			})
-		})
+		promoting := w.promotes(before, 30*time.Second)
 		w.change(func() { // nobody else can stand meanwhile
 			for _, i := range w.instances {
-				if promoting != nil && i != promoting.s.instance {
+				if i != promoting.s.instance {
 					i.hanging["fsync"] = time.Now().Add(26 * time.Second)
 				}
 			}
 		})
 		time.Sleep(22 * time.Second)
-		w.expect("the server whose promotion takes too long has been ended", promoting == nil || promoting.ended())
+		w.expect("the server whose promotion takes too long has been ended", promoting.ended())
 		w.elects(before, 30*time.Second)
 		before.s.instance.start()
 		w.eventually("the cluster is whole again", time.Minute, w.whole)

@@ -157,26 +157,20 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession, streams bo
 	}
 	c.primary = false
 	c.report(nil)
-	return c.did(config, each(
+	todo := []func() error{
 		func() error { return c.keepSlots(ctx, config, session, nil) },
 		func() error { return c.letWALGo(ctx, config, session) },
-		func() error {
-			if !streams {
-				return nil
-			}
-			return session.EndFollowers(ctx)
-		},
-		func() error {
-			if !streams {
-				return nil
-			}
+	}
+	if streams {
+		todo = append(todo, func() error { return session.EndFollowers(ctx) }, func() error {
 			synced, err := session.KeepLinkSlots(ctx)
 			if err == nil {
 				c.linked.Store(synced)
 			}
 			return err
-		},
-	))
+		})
+	}
+	return c.did(config, each(todo...))
 }
 
 // as notes the role of the server. What it has refused in another one says nothing of what it is to do now.

@@ -483,7 +483,7 @@ func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys
 	})
 	switch s := t.status.Get(); {
 	case s.Role == protocol.RoleStandby && t.standing.IsPrimary():
-		// It is being promoted, and is published as what it is about to be.
+		// It is being promoted since this look began, and is published as what it is about to be.
 	case s.Ready && s.Role == protocol.RoleStandby && s.Late:
 		t.publish(protocol.RoleNone)
 	case s.Ready:

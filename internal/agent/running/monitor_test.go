@@ -95,6 +95,25 @@ func TestAPrimaryThatAnswersIsReady(t *testing.T) {
 	})
 }
 
+// A standby that is being promoted is published as the primary by whoever promotes it. A look that had begun before does
+// not take the clients from it again.
+func TestAStandbyThatIsBeingPromotedIsNotPublishedAsOne(t *testing.T) {
+	for _, promoted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := watch(t, &answering{state: postgres.State{InRecovery: true, Streaming: true}}, false)
+			w.monitor.chores.report = func(*protocol.KeptWAL) { // in the middle of a look
+				if promoted {
+					w.monitor.standing.bePrimary()
+				}
+			}
+			w.observeOnce(t.Context())
+			if published := len(w.published) > 0; published == promoted {
+				t.Errorf("promoted meanwhile %t: published is %v", promoted, w.published)
+			}
+		})
+	}
+}
+
 // One late answer may be the agent's own pause: two in a row are a server that hangs.
 func TestAServerThatDoesNotAnswerTwiceFails(t *testing.T) {
 	broken := errors.New("broken")

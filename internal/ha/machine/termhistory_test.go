@@ -151,3 +151,33 @@ func TestWhoHasTheBeginningOfARecordIsNotFollowedBeforeItIsPromoted(t *testing.T
 		}
 	}
 }
+
+// Nor is one that was elected while its server was stopped: where a shutdown's record begins is known then, and not
+// exactly where its WAL ends.
+func TestWhoIsElectedWithoutAServerIsNotFollowedBeforeItIsPromoted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, memoryOf("db-0.a", 5, "db-1"))
+	r.done = func(Command) Done { return Done{Err: "no space left on device"} }
+	r.stopped()
+	r.watch.known, r.watch.end = true, 101 // it was a primary, and has stopped in order
+	for range 40 {
+		if r.HardState().Won > 5 {
+			break
+		}
+		r.others(func(p *ha.Peer) {
+			p.Resigned = p.Leading
+			p.Leading, p.LeaderLost, p.Eligible, p.Streaming = false, true, false, false
+		})
+		if r.currentPoll() != nil {
+			r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot})
+		}
+		r.pass(50 * time.Millisecond)
+	}
+	m := r.HardState()
+	if m.Won <= 5 || r.server.role != ha.ServerStopped {
+		t.Fatalf("it is not elected so: %s", r.Instance)
+	}
+	if !ha.Unpromoted(m.TermHistory, m.Won) || ha.Unpromoted(r.Peer().TermHistory, m.Won) {
+		t.Errorf("it has %+v, and others are told %+v", m.TermHistory, r.Peer().TermHistory)
+	}
+}

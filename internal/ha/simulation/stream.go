@@ -102,7 +102,8 @@ func elected(n *node, term uint64) bool {
 	return n.role() == ha.ServerStandby && n.leads() && n.disk.mem.Won == term
 }
 
-// keepOnly ends the streams to those who follow the leader of another term.
+// keepOnly ends the streams to those who follow the leader of another term. PostgreSQL sends them on; what they have
+// counts for nobody there, and they take it for WAL of the term before: it is taken back later.
 func (s *server) keepOnly(term uint64) {
 	for i, c := range s.conns {
 		if c != nil && c.term != term {
