@@ -95,8 +95,8 @@ func TestAPrimaryThatAnswersIsReady(t *testing.T) {
 	})
 }
 
-// A standby that is being promoted is published as the primary by whoever promotes it. A look that had begun before does
-// not take the clients from it again.
+// A standby that is being promoted is published as the primary by whoever promotes it. A look that had begun before
+// does not take the clients from it again.
 func TestAStandbyThatIsBeingPromotedIsNotPublishedAsOne(t *testing.T) {
 	for _, promoted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
