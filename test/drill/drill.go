@@ -175,6 +175,11 @@ func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 	if err != nil {
 		return r, err
 	}
+	relieve, err := d.shape.burden(2*d.options.hold + d.options.lossy + d.options.patience)
+	if err != nil {
+		return r, err
+	}
+	defer relieve()
 	c := d.start(ctx)
 	defer func() {
 		c.stop()
@@ -191,6 +196,7 @@ func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 		}
 	}()
 	end, err := d.strike(ctx, c, s, f, &r)
+	relieve()
 	c.stop()
 	c.running.Wait()
 	if s.t0 == 0 || end == 0 {

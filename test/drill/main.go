@@ -52,7 +52,8 @@ func parse() options {
 	flag.IntVar(&o.rounds, "rounds", 1, "how often to make each fault")
 	flag.StringVar(&o.only, "only", "", "names of faults, with commas; all if empty")
 	flag.StringVar(&o.skip, "skip", "", "names of faults to leave out, with commas")
-	flag.StringVar(&o.shape, "shape", usual, "the database: three, or, with fewer faults, five, two or async")
+	flag.StringVar(&o.shape, "shape", usual,
+		"the database: three, or, with fewer faults, five, two, pooled, relayed, busy or async")
 	flag.DurationVar(&o.soak, "soak", 0, "for this long, make two faults at random in each round")
 	flag.Uint64Var(&o.seed, "seed", 0, "with -soak: makes the same rounds again; 0 takes one from the clock")
 	flag.DurationVar(&o.stall, "stall", 10*time.Second, "how long a disk stalls")

@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"strings"
+	"time"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -20,6 +22,8 @@ type shape struct {
 	// third is one more way for clients to write, "" for none: the pooler that it has, or PathLabel, where its Service
 	// leads to all instances and these pass clients on.
 	third Path
+	// busy says that an endless loop runs for each processor in every round, from before its fault until all is whole.
+	busy bool
 	// faults are those that are made where -only names none; all if it is empty.
 	faults string
 }
@@ -58,10 +62,22 @@ var shapes = []shape{
 		instances: 3, durability: v1.DurabilityQuorum, third: PathLabel,
 		faults: "postmaster-killed,agent-killed,pod-deleted,pod-force-deleted,server-hung,pod-frozen,node-cut," +
 			"node-killed,switchover,api-away"},
+	{name: "busy", about: "three instances, durability quorum, while an endless loop runs for each processor",
+		instances: 3, durability: v1.DurabilityQuorum, busy: true,
+		faults: "postmaster-killed,agent-killed,pod-deleted,pod-force-deleted,server-hung,node-cut,node-killed," +
+			"primary-disk-stalls,switchover"},
 	{name: "async", about: "three instances, durability async: what is lost is counted",
 		instances: 3, durability: v1.DurabilityAsync, mayLose: true,
 		faults: "postmaster-killed,pod-deleted,pod-force-deleted,server-hung,node-cut,node-killed," +
 			"primary-disk-stalls,switchover"},
+}
+
+// burden keeps the machine busy for a round, if that is asked for: until relieve, and no longer than most.
+func (s shape) burden(most time.Duration) (relieve func(), err error) {
+	if !s.busy {
+		return func() {}, nil
+	}
+	return burn(runtime.NumCPU(), most)
 }
 
 // shapeNamed finds a shape; the usual one has no name in old runs.
