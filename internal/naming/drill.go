@@ -33,10 +33,16 @@ func FaultDrill(db string, at time.Time) string { return request(db, at) }
 // ScheduledDrill is the name of one that the schedule of a SampleDB asks for. Those of no two SampleDBs are the same,
 // though a long name does not fit into it.
 func ScheduledDrill(db string, due time.Time) string {
-	if len(db) <= longestRequest {
-		return FaultDrill(db, due)
+	return FaultDrill(fitted(db, longestRequest), due)
+}
+
+// fitted is a name of no more than so many characters: the name itself, or its beginning and a number, by which no two
+// are the same.
+func fitted(name string, most int) string {
+	if len(name) <= most {
+		return name
 	}
 	h := fnv.New32a()
-	h.Write([]byte(db))
-	return FaultDrill(fmt.Sprintf("%s-%08x", strings.TrimRight(db[:longestRequest-9], "-"), h.Sum32()), due)
+	h.Write([]byte(name))
+	return fmt.Sprintf("%s-%08x", strings.TrimRight(name[:most-9], "-"), h.Sum32())
 }

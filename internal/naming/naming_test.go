@@ -225,3 +225,19 @@ func TestArchivesOfMajorVersions(t *testing.T) {
 		}
 	}
 }
+
+// A second side is a SampleDB too, whose names have to be legal, and no two SampleDBs have the same.
+func TestTheNameOfASecondSide(t *testing.T) {
+	if got := Green("shop"); got != "shop-green" {
+		t.Errorf("it is %s", got)
+	}
+	for sentence, db := range legal {
+		if green := Green(db); len(green) > MaxName || !dnsLabel.MatchString(green) || green == db {
+			t.Errorf("%s: it is %s", sentence, green)
+		}
+	}
+	long := strings.Repeat("n", MaxName-1)
+	if a, b := Green(long+"a"), Green(long+"b"); a == b {
+		t.Errorf("two have the second side %s", a)
+	}
+}

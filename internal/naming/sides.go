@@ -12,14 +12,12 @@ const (
 	// IdentityGreen is in the certificate of NAME's authority that the servers of the second side show clients. It is
 	// one of nobody who may do anything with NAME.
 	IdentityGreen = "toban:green"
-	// MaxNameBlueGreen is the length of the longest name of a SampleDB that has room for that of its second side.
-	MaxNameBlueGreen = MaxName - len(greenSuffix)
 )
 
 const greenSuffix = "-green"
 
-// Green is the SampleDB of the second side.
-func Green(db string) string { return db + greenSuffix }
+// Green is the SampleDB of the second side. Of a long name it has the beginning.
+func Green(db string) string { return fitted(db, MaxName-len(greenSuffix)) + greenSuffix }
 
 // GreenCertificate is the Secret with the certificate that the second side shows clients: NAME's authority issues it.
 func GreenCertificate(db string) string { return db + "-green-tls" }

@@ -86,13 +86,7 @@ func TestLongBlueGreen(t *testing.T) {
 func TestLongBlueGreenAndBack(t *testing.T) {
 	s := beginAlone(t)
 	rows, before, check := s.changesToGreen(2) // the standby has copies of the link's slots meanwhile
-	s.until(func(ctx context.Context) error {
-		db, err := s.SampleDB(ctx, "shop")
-		if err == nil && db.Status.Upgrade.WayBack != v1.WayBackBack {
-			err = fmt.Errorf("the way back is %q: %s", db.Status.Upgrade.WayBack, db.Status.Upgrade.Message)
-		}
-		return err
-	})
+	s.wayBackIs("shop", v1.WayBackBack)
 
 	s.run("annotate", "sampledb", "shop", naming.AnnotationUpgradeBack+"=now")
 	s.sides("shop", v1.UpgradeFailed, v1.SideBlue)
@@ -187,6 +181,18 @@ func (s *story) sides(name, step, serves string) {
 		return fmt.Errorf("the upgrade is at %s, and %s serves; want %s, %s: %+v", now, by, step, serves,
 			db.Status.Upgrade)
 	}))
+}
+
+// wayBackIs waits until an upgrade has a way back.
+func (s *story) wayBackIs(name, way string) {
+	s.Helper()
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, name)
+		if err == nil && db.Status.Upgrade.WayBack != way {
+			err = fmt.Errorf("the way back is %q: %s", db.Status.Upgrade.WayBack, db.Status.Upgrade.Message)
+		}
+		return err
+	})
 }
 
 // clientsAreOn waits until the Service leads to an instance of a side, with a major version.

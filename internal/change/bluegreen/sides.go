@@ -101,6 +101,8 @@ type SidesView struct {
 	// Unready is why not all instances of green are ready, which lets clients in, "" where they are. One that does not
 	// answer can't say that no client is there, so that green can't be closed.
 	Unready string
+	// Unshown is why green does not show clients a certificate that they know, "" where it does.
+	Unshown string
 	// Waits says that the Pod is ready to begin that hands over. Open says that the side that is to serve takes the
 	// writes of clients.
 	Waits bool
@@ -259,6 +261,7 @@ func (v SidesView) change(pause, meanwhile Phase, heading string) []steps.Row {
 	}
 	return []steps.Row{
 		{Phase: meanwhile, Former: former, Waits: []steps.Reason{
+			{Is: v.Serves == Blue && v.Unshown != "", Says: "All is ready, and the change of sides waits: " + v.Unshown},
 			{
 				Is: v.Tried > 0 && v.Now.Before(again), At: again, Says: fmt.Sprintf(
 					"The change of sides was put off: %s. It is tried again at %s", v.Failure,

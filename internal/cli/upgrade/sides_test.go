@@ -62,8 +62,8 @@ func TestAStrategyIsRefusedBeforeAnythingChanges(t *testing.T) {
 			"in-place", func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{} }, "",
 		},
 		"the spec has it": {"", func(db *v1.SampleDB) {
-			db.Spec.Upgrade, db.Spec.TLS.SecretName = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}, "mine"
-		}, "spec.tls.secretName"},
+			db.Spec.Upgrade, db.Spec.Pooler = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}, &v1.PoolerSpec{}
+		}, "spec.pooler"},
 		"it runs that already": {"blue-green", func(db *v1.SampleDB) {
 			db.Spec.Pooler, db.Status.Major = &v1.PoolerSpec{}, 18
 		}, ""},

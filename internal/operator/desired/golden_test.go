@@ -235,7 +235,7 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 		ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db),
 	}
 	out = append(append(out, claims...), set)
-	for _, s := range Services(db, db.Spec.Service.Route == v1.RouteRelay) {
+	for _, s := range Services(db, Leads{PassedOn: db.Spec.Service.Route == v1.RouteRelay}) {
 		out = append(out, s)
 	}
 	out = append(out, NetworkPolicy(db, settings), InitJob(db, settings, "0a0b0c0d"))

@@ -46,13 +46,34 @@ func withGrownStorage(text string, db *v1.SampleDB) string {
 	if _, grown := grownSize(db); !grown {
 		return text
 	}
+	return withSpec(text, map[string]any{"storage": GrownStorage(db)})
+}
+
+// OfVersion has the manifest of what a SampleDB was made for name the version of the SampleDB, and its backups, which
+// may differ between versions. The spec of that object may ask for a newer version than that of the data.
+func OfVersion(db *v1.SampleDB) {
+	text := madeFor(db)
+	if text == "" {
+		return
+	}
+	fields := map[string]any{"version": db.Spec.Version}
+	if db.Spec.Backup != nil {
+		fields["backup"] = db.Spec.Backup
+	}
+	db.Annotations[naming.AnnotationManifest] = withSpec(text, fields)
+}
+
+// withSpec is the manifest of what a SampleDB was made for, with some fields of its spec.
+func withSpec(text string, fields map[string]any) string {
 	var all, spec map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &all) != nil || json.Unmarshal(all["spec"], &spec) != nil {
+	if json.Unmarshal([]byte(text), &all) != nil || json.Unmarshal(all["spec"], &spec) != nil || spec == nil {
 		return text // not ours, so it stays as it is
 	}
 	var err error
-	if spec["storage"], err = json.Marshal(GrownStorage(db)); err != nil {
-		return text
+	for name, value := range fields {
+		if spec[name], err = json.Marshal(value); err != nil {
+			return text
+		}
 	}
 	if all["spec"], err = json.Marshal(spec); err != nil {
 		return text
@@ -230,8 +251,17 @@ func madeFor(db *v1.SampleDB) string {
 	}
 	object, err := ReadManifest([]byte(text))
 	if err != nil || object.GetName() != owner.Name || object.GetNamespace() != db.Namespace ||
-		object.GetObjectKind().GroupVersionKind() != schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind) {
+		object.GetObjectKind().GroupVersionKind() != schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind) &&
+			!ofFirstSide(db, object) {
 		return ""
 	}
 	return text
+}
+
+// ofFirstSide says that an object is what the first side was made for, of a SampleDB that is a second side: the
+// PostgreSQL that has it as its own server.
+func ofFirstSide(db *v1.SampleDB, object Object) bool {
+	pg, is := object.(*pgv1.PostgreSQL)
+	_, green := IsGreen(db)
+	return green && is && pg.Spec.Server == nil
 }

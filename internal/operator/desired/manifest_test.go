@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
@@ -71,6 +72,22 @@ func TestTheManifestOfAServerIsThatOfItsPostgreSQL(t *testing.T) {
 	db.OwnerReferences = nil
 	if text := string(Manifest(db, "u.code").Raw); !strings.Contains(text, `"SampleDB"`) {
 		t.Errorf("it is %s", text)
+	}
+}
+
+// A second side has data of the former version for a while, when the PostgreSQL asks for the new one already.
+func TestTheManifestOfAServerNamesTheVersionOfItsData(t *testing.T) {
+	db := Server(foodb(func(pg *pgv1.PostgreSQL) { pg.Spec.Version = ptr.To[int32](18) }), nil)
+	db.Spec.Version, db.Spec.Backup = 16, &v1.BackupSpec{Schedule: "0 3 * * *"}
+	OfVersion(db)
+	object, err := ReadManifest(Manifest(db, "u.code").Raw)
+	again, is := object.(*pgv1.PostgreSQL)
+	if err != nil || !is || again.Name != "foodb" || *again.Spec.Version != 16 || again.Spec.Backup.Schedule != "0 3 * * *" {
+		t.Errorf("it makes %+v, %v", object, err)
+	}
+	plain := sampleDB("x")
+	if OfVersion(plain); plain.Annotations[naming.AnnotationManifest] != "" {
+		t.Error("a SampleDB that was made for nothing else has a manifest of something else")
 	}
 }
 

@@ -14,11 +14,19 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// Leads is whom Services lead to, as far as the SampleDB does not say it.
+type Leads struct {
+	// PassedOn says that NAME leads to all instances, which pass clients on.
+	PassedOn bool
+	// Green is the second side of a blue/green upgrade, nil where it is not known: it may have readers that are ready.
+	Green *v1.SampleDB
+}
+
 // Services are NAME (the primary), NAME-ro (standbys) and NAME-instances (each by its name).
 // Where clients are passed on, NAME leads to all instances that do so. While the second side of a blue/green upgrade
 // serves, NAME and NAME-ro lead there.
-func Services(db *v1.SampleDB, passedOn bool) []*corev1.Service {
-	return []*corev1.Service{readWriteService(db, passedOn), readOnlyService(db), headlessService(db)}
+func Services(db *v1.SampleDB, leads Leads) []*corev1.Service {
+	return []*corev1.Service{readWriteService(db, leads.PassedOn), readOnlyService(db, leads.Green), headlessService(db)}
 }
 
 func readWriteService(db *v1.SampleDB, passedOn bool) *corev1.Service {
@@ -48,8 +56,8 @@ func serving(db *v1.SampleDB) string {
 	return db.Name
 }
 
-func readOnlyService(db *v1.SampleDB) *corev1.Service {
-	s := service(db, naming.ReadOnlyService(db.Name), readOnly(db))
+func readOnlyService(db, green *v1.SampleDB) *corev1.Service {
+	s := service(db, naming.ReadOnlyService(db.Name), readOnly(db, green))
 	s.Spec.Type = corev1.ServiceTypeClusterIP
 	if db.Spec.Service.ReadNearest {
 		near := corev1.ServiceTrafficDistributionPreferClose

@@ -118,12 +118,15 @@ func autoscaler(
 }
 
 // readOnly selects whom NAME-ro leads to. A lone instance serves its readers too, so that an application's second
-// connection string works from the start. While no reader is ready, it is as if there were none.
-func readOnly(db *v1.SampleDB) map[string]string {
+// connection string works from the start. While no reader is ready, it is as if there were none. Where the second side
+// serves, it is whom that one's own leads to.
+func readOnly(db, green *v1.SampleDB) map[string]string {
 	standby := string(protocol.RoleStandby)
 	serve := MostReaders(db) > 0 && db.Status.Readers != nil && db.Status.Readers.Ready > 0
 	switch {
-	case serving(db) != db.Name: // it has no readers
+	case serving(db) != db.Name && green != nil && green.Name == serving(db):
+		return readOnly(green, nil)
+	case serving(db) != db.Name:
 		return readOnlyOf(serving(db), Instances(db))
 	case serve && db.Spec.Readers.Only:
 		return merged(naming.ReaderSelector(db.Name), naming.AnyStandby(db.Name, standby))

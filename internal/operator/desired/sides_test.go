@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/operator/desired"
@@ -48,7 +49,7 @@ func copied(db *v1.SampleDB) *v1.SampleDB {
 func TestObjectsOfTwoSidesAreAsInTheGoldenFile(t *testing.T) {
 	db := desiredtest.SampleDB("one", ofTwoSides)
 	desired.TestWhole(t, "sides", sidesObjects(t, db))
-	long := desiredtest.SampleDB(desired.TestLongest[:naming.MaxNameBlueGreen], ofTwoSides)
+	long := desiredtest.SampleDB(desired.TestLongest, ofTwoSides)
 	for _, object := range sidesObjects(t, long) {
 		desired.TestCheckName(t, object)
 	}
@@ -271,7 +272,7 @@ func TestServicesLeadToTheSideThatServes(t *testing.T) {
 			if instances == 1 {
 				role = protocol.RolePrimary
 			}
-			all := desired.Services(db, false)
+			all := desired.Services(db, desired.Leads{})
 			for i, role := range []protocol.Role{protocol.RolePrimary, role} {
 				if got := all[i].Spec.Selector; !maps.Equal(got, naming.RoleSelector(want, string(role))) {
 					t.Errorf("%s serves: %s leads to %v", serves, all[i].Name, got)
@@ -280,15 +281,37 @@ func TestServicesLeadToTheSideThatServes(t *testing.T) {
 			if got := all[2].Spec.Selector; !maps.Equal(got, naming.InstanceSelector("x")) {
 				t.Errorf("%s gives names to %v", all[2].Name, got)
 			}
-			if got := desired.Services(green, false)[0].Spec.Selector[naming.LabelSampleDB]; got != "x-green" {
+			if got := desired.Services(green, desired.Leads{})[0].Spec.Selector[naming.LabelSampleDB]; got != "x-green" {
 				t.Errorf("that of the second side leads to %s", got)
 			}
 		}
 	}
 	db, _ := inStep(v1.SidesChanged, v1.SideGreen)
-	if got := desired.Services(db, true)[0].Spec; got.Selector[naming.LabelSampleDB] != "x-green" ||
+	if got := desired.Services(db, desired.Leads{PassedOn: true})[0].Spec; got.Selector[naming.LabelSampleDB] != "x-green" ||
 		got.Ports[0].TargetPort.StrVal != "postgresql" {
 		t.Errorf("with relays of the other side it leads to %v", got)
+	}
+}
+
+// Readers of the second side serve as those of the first do: NAME-ro leads to whom that one's own Service leads to.
+func TestWhoOnlyReadsIsLedToReadersOfTheSecondSide(t *testing.T) {
+	db, green := inStep(v1.SidesChanged, v1.SideGreen)
+	db.Spec.Readers = &v1.ReadersSpec{Count: 2, Only: true}
+	if got := copied(db).Spec.Readers; got == nil || *got != *db.Spec.Readers {
+		t.Errorf("the second side has the readers %+v", got)
+	}
+	green.Spec.Readers = db.Spec.Readers
+	for ready, component := range map[int32]string{0: naming.ComponentInstance, 1: naming.ComponentReader} {
+		green.Status.Readers = &v1.ReadersStatus{Ready: ready}
+		own := desired.Services(green, desired.Leads{})[1].Spec.Selector
+		got := desired.Services(db, desired.Leads{Green: green})[1].Spec.Selector
+		if !maps.Equal(got, own) || got[naming.LabelComponent] != component {
+			t.Errorf("with %d readers that are ready it leads to %v, and that of the second side to %v", ready, got, own)
+		}
+		blue, _ := inStep(v1.SidesChanged, v1.SideBlue)
+		if got := desired.Services(blue, desired.Leads{Green: green})[1].Spec.Selector; maps.Equal(got, own) {
+			t.Errorf("while the first side serves it leads to %v", got)
+		}
 	}
 }
 
@@ -338,6 +361,35 @@ func reaches(t *testing.T, db *v1.SampleDB, sampledb, component string) bool {
 		}
 	}
 	return false
+}
+
+// A backup of the second side of a PostgreSQL's server brings the PostgreSQL back, with the version of the data.
+func TestABackupOfTheSecondSideBringsThePostgreSQLBack(t *testing.T) {
+	version := int32(18)
+	pg := &pgv1.PostgreSQL{ObjectMeta: metav1.ObjectMeta{Name: "foodb", Namespace: "shop", UID: "p"}}
+	pg.Spec.DB, pg.Spec.Version = "foo", &version
+	db := desired.Server(pg, nil)
+	db.UID = "u"
+	db.Status.Upgrade = &v1.UpgradeStatus{Sides: &v1.SidesStatus{Step: v1.SidesChanged, Serves: v1.SideGreen}}
+	green := sides.Green(db, sides.GreenOf{Version: 17, Credentials: "u.code", Serves: true})
+	green.OwnerReferences = []metav1.OwnerReference{desired.Owner(db)}
+	manifest := desired.Manifest(green, "u.code")
+	side := desired.SideOfBackup(&v1.DatabaseBackup{Status: v1.DatabaseBackupStatus{Manifest: manifest}})
+	if want := (desired.BackupSide{Of: "foodb", UID: "u", Does: naming.SideServes}); side != want {
+		t.Errorf("it is of %+v, want %+v", side, want)
+	}
+	object, err := desired.ReadManifest(manifest.Raw)
+	again, is := object.(*pgv1.PostgreSQL)
+	if err != nil || !is || again.Name != "foodb" || again.Spec.DB != "foo" || *again.Spec.Version != 17 {
+		t.Errorf("it makes %+v, %v", object, err)
+	}
+	// One that lies on the server of another is nobody's second side.
+	pg.Spec.Server = &pgv1.ServerReference{Name: "shared"}
+	green.Annotations[naming.AnnotationManifest] = desired.Server(pg, nil).Annotations[naming.AnnotationManifest]
+	if object, err := desired.ReadManifest(desired.Manifest(green, "u.code").Raw); err != nil ||
+		object.GetObjectKind().GroupVersionKind().Kind != "SampleDB" {
+		t.Errorf("it makes %+v, %v", object, err)
+	}
 }
 
 // A backup says of which side of a blue/green upgrade it is, and whether that served: what clients write is only there.

@@ -20,8 +20,8 @@ func TestWarnings(t *testing.T) {
 		"volumes":   {func(db *v1.SampleDB) { db.Spec.Storage.WhenScaled = v1.ScaleDelete }, "storage.whenScaled"},
 		"restore":   {func(db *v1.SampleDB) { db.Spec.Restore = &v1.InPlaceRestore{ID: "a"} }, "restore: "},
 		"strategy": {func(db *v1.SampleDB) {
-			db.Spec.Upgrade, db.Spec.TLS.SecretName = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}, "mine"
-		}, "upgrade.strategy: BlueGreen: A second side does not show a certificate of yours yet"},
+			db.Spec.Upgrade, db.Spec.Pooler = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen}, &v1.PoolerSpec{}
+		}, "upgrade.strategy: BlueGreen: A pooler does not know a second side yet"},
 		"trial": {func(db *v1.SampleDB) { db.Spec.Upgrade = &v1.UpgradeSpec{Strategy: v1.StrategyBlueGreen} },
 			"upgrade.strategy: BlueGreen: it is on trial"},
 		"more": {func(db *v1.SampleDB) { db.Spec.Instances = 5 }, ""},

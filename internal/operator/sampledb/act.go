@@ -51,11 +51,27 @@ func (s *scope) applyNetwork(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	green, err := s.servingGreen(ctx)
+	if err != nil {
+		return err
+	}
 	var failed error
-	for _, service := range desired.Services(s.DB, s.passedOn(now)) {
+	for _, service := range desired.Services(s.DB, desired.Leads{PassedOn: s.passedOn(now), Green: green}) {
 		failed = errors.Join(failed, s.Apply(ctx, s.DB, service))
 	}
 	return errors.Join(failed, s.Apply(ctx, s.DB, desired.NetworkPolicy(s.DB, s.Settings)))
+}
+
+// servingGreen is the second side where that one serves, nil where it does not, and where it is not there.
+func (s *scope) servingGreen(ctx context.Context) (*v1.SampleDB, error) {
+	if !s.DB.Status.Upgrade.GreenServes() {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	green, err := world.Find(ctx, s.Client, s.DB, naming.Green(s.DB.Name), &v1.SampleDB{})
+	if green == nil || err != nil || !world.Ours(green, s.DB) {
+		return nil, err
+	}
+	return green, nil
 }
 
 // passedOn says that the Service NAME is to lead to all instances, whose agents pass clients on. It begins to when they

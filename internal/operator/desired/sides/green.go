@@ -55,6 +55,7 @@ func Green(db *v1.SampleDB, g GreenOf) *v1.SampleDB {
 		Update:         &v1.UpdateSpec{None: true},
 		Upgrade:        greenUpgrade(db),
 		Resources:      from.Resources,
+		Readers:        from.Readers,
 		PostgreSQL:     from.PostgreSQL,
 		RestoreFrom:    greenSource(db, g),
 		Init:           &v1.InitSpec{None: true},
@@ -126,11 +127,12 @@ func greenDeletion(db *v1.SampleDB, g GreenOf) v1.DeletionPolicy {
 // was, and whether that served: only then has it what clients have written.
 func greenManifest(db *v1.SampleDB, g GreenOf) string {
 	of := db.DeepCopy()
-	if of.Spec.Version != g.Version { // else the spec names the image, or none
-		of.Spec.Version, of.Spec.Image = g.Version, g.Image
-	}
 	if g.Version < 17 && of.Spec.Backup != nil {
 		of.Spec.Backup.Incremental = nil
+	}
+	if of.Spec.Version != g.Version { // else the spec names the image, or none
+		of.Spec.Version, of.Spec.Image = g.Version, g.Image
+		desired.OfVersion(of)
 	}
 	side := naming.SideFollows
 	if g.Serves || db.Status.Upgrade.GreenServes() {

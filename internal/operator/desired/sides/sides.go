@@ -132,13 +132,8 @@ func sidesPod(db *v1.SampleDB, settings desired.Settings, x Step) corev1.PodSpec
 
 // StrategyFacts are the facts about a SampleDB that may keep it from an upgrade by a second side.
 func StrategyFacts(db *v1.SampleDB) bluegreen.StrategyFacts {
-	out := bluegreen.StrategyFacts{
-		Name: db.Name, LongestName: naming.MaxNameBlueGreen, From: desired.Major(db),
-		NoArchive: desired.Backup(db) == nil, Pooler: db.Spec.Pooler != nil, Readers: desired.MostReaders(db) > 0,
-		Relay: db.Spec.Service.Route == v1.RouteRelay, OwnCertificate: db.Spec.TLS.SecretName != "",
+	return bluegreen.StrategyFacts{
+		From: desired.Major(db), NoArchive: desired.Backup(db) == nil, Pooler: db.Spec.Pooler != nil,
+		OwnCertificate: db.Spec.TLS.SecretName != "",
 	}
-	if o := metav1.GetControllerOf(db); o != nil && o.Kind == "PostgreSQL" {
-		out.PostgreSQL = o.Name
-	}
-	return out
 }

@@ -25,13 +25,14 @@ func (s *greenTopic) end(ctx context.Context) (waiting string, err error) {
 	if err := s.all.keepSidesJobs(ctx, sidesWork{}); err != nil {
 		return "", err
 	}
-	if s.DeletionPolicy.Spares() { // the second side's kind goes too, and its volumes stay
-		return "", nil
-	}
 	green, err := world.Find(ctx, s.Client, s.DB, naming.Green(s.DB.Name), &v1.SampleDB{})
 	switch {
 	case err != nil || green == nil || !world.Ours(green, s.DB):
 		return "", err
+	case s.DeletionPolicy.Spares() && !s.DB.Status.Upgrade.GreenServes():
+		return "", nil
+	case s.DeletionPolicy.Spares(): // where the kind of PostgreSQLs goes, that of the second side does not
+		return "", s.letGreenGo(ctx, green)
 	case !s.DB.Status.Upgrade.GreenServes():
 		return s.deleteFollowing(ctx, green)
 	}

@@ -6,10 +6,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/operator/desired"
+	"toban.dev/internal/operator/sampledb/world"
 	"toban.dev/internal/operator/sampledb/world/worldtest"
+	"toban.dev/internal/operator/scheme"
 )
 
 // Blue's data goes without a last backup of its own only where green has left one of all that it has written since it
@@ -60,6 +65,39 @@ func TestWhichBackupIsTheLastOfTheSecondSide(t *testing.T) {
 		c.change(b, db)
 		if got := isLastOfGreen(b, db); got != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// Where the definition of PostgreSQLs goes, that of SampleDBs stays: a second side that serves is told that its volumes
+// are to stay, as those of the first do.
+func TestASecondSideThatServesIsSparedWithTheFirst(t *testing.T) {
+	for serves, want := range map[string]v1.DeletionPolicy{
+		v1.SideGreen: v1.DeletionRetain, v1.SideBlue: v1.DeletionDelete,
+	} {
+		a := worldtest.OfTwoSides(v1.SidesChanged)
+		a.DB.Namespace, a.DB.UID, a.DB.Status.Upgrade.Sides.Serves = "shop", "u", serves
+		a.DB.Spec.DeletionPolicy = v1.DeletionRetain // as it is from when the definition goes
+		a.DeletionPolicy = world.DeletionPolicy{Reason: world.DeletionUninstalled}
+		green := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{
+			Name: "x-green", Namespace: "shop", OwnerReferences: []metav1.OwnerReference{desired.Owner(a.DB)},
+		}}
+		green.Spec.DeletionPolicy = v1.DeletionDelete
+		known, err := scheme.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Client = fake.NewClientBuilder().WithScheme(known).WithObjects(green).Build()
+		s := topicsOn(a)
+		s.Upgrade = a.DB.Status.Upgrade
+		if waiting, err := s.end(t.Context()); err != nil || waiting != "" {
+			t.Errorf("%s serves: it waits for %q, %v", serves, waiting, err)
+		}
+		if err := a.Client.Get(t.Context(), client.ObjectKeyFromObject(green), green); err != nil {
+			t.Fatal(err)
+		}
+		if green.Spec.DeletionPolicy != want {
+			t.Errorf("%s serves: the second side has the policy %s", serves, green.Spec.DeletionPolicy)
 		}
 	}
 }

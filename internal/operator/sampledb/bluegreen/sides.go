@@ -113,8 +113,11 @@ func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
 		v.Open, v.Closed = false, false
 	}
 	v.Check, v.Backup = s.sidesCheck(), s.inPlace.UpgradeBackup()
-	v.Copy = s.sidesCopy(w.green)
+	v.Copy, v.Unshown = s.sidesCopy(w.green), greenUnshown(w.green)
 	s.sidesRuns(ctx, &w)
+	if open := s.OpenReaders(); pausing(string(v.Phase)) && len(open) > 0 {
+		v.Hand.Says = strings.Join(open, ", ") + " may let clients in still"
+	}
 	if (w.green == nil || w.green.DeletionTimestamp != nil) && (v.Follow.Started || v.Serves == bluegreen.Green) {
 		v.Gone = w.green == nil && v.Serves == bluegreen.Green
 		v.Broken = fmt.Sprintf("the SampleDB %s was deleted", naming.Green(s.DB.Name))

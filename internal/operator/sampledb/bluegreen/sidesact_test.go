@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -70,6 +71,42 @@ func TestServersThatWereNotComparedAreComparedAnew(t *testing.T) {
 		s.noteSides(w, bluegreen.SidesDecision{Phase: bluegreen.PhaseComparing, Serves: bluegreen.Blue})
 		if now := jobs(); !slices.Equal(now, after) {
 			t.Errorf("%q: while it is compared, the Jobs become %v", reason, now)
+		}
+	}
+}
+
+// Who reads on a reader has gone before sides change, too. One that runs no server, does not answer, or is on its way
+// out, is not waited for.
+func TestReadersAreClosedToo(t *testing.T) {
+	a := worldtest.OfTwoSides(v1.SidesChanging)
+	a.DB.Spec.Instances, a.Config.Closed, a.Config.Revision = 1, true, "new"
+	s := topicsOn(a)
+	s.Seen.Answers = map[string]protocol.Status{
+		"x-0": {Role: protocol.RolePrimary, Ready: true, Closed: true, ConfigRevision: "new"},
+	}
+	const standby = protocol.RoleStandby
+	for what, c := range map[string]struct {
+		answer *protocol.Status
+		goes   bool
+		want   bool
+	}{
+		"does not answer":     {nil, false, true},
+		"copies":              {&protocol.Status{Role: protocol.RoleNone}, false, true},
+		"has the former one":  {&protocol.Status{Role: standby, ConfigRevision: "old"}, false, false},
+		"has it, and goes":    {&protocol.Status{Role: standby, ConfigRevision: "old"}, true, true},
+		"has the present one": {&protocol.Status{Role: standby, ConfigRevision: "new"}, false, true},
+	} {
+		pod := &corev1.Pod{}
+		if c.goes {
+			pod.DeletionTimestamp = &metav1.Time{}
+		}
+		s.Seen.Readers.Pods = map[int]*corev1.Pod{0: pod}
+		s.Seen.Readers.Answers = map[string]protocol.Status{}
+		if c.answer != nil {
+			s.Seen.Readers.Answers["x-readers-0"] = *c.answer
+		}
+		if got := s.AllClosed(); got != c.want || (len(s.OpenReaders()) == 0) != c.want {
+			t.Errorf("a reader that %s: all are closed: %v, open are %v", what, got, s.OpenReaders())
 		}
 	}
 }

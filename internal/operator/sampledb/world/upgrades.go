@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -55,7 +56,7 @@ func (s *upgradeFacts) UpgradingInstance() string {
 }
 
 // AllClosed says that every instance lets no client in, and that none is there any more: whoever becomes primary from
-// now on takes no writes from clients.
+// now on takes no writes from clients. Readers have gone by it too.
 func (s *fleetFacts) AllClosed() bool {
 	for ordinal := range s.Present() {
 		answer, known := s.Seen.Answers[naming.Instance(s.DB.Name, ordinal)]
@@ -63,7 +64,21 @@ func (s *fleetFacts) AllClosed() bool {
 			return false
 		}
 	}
-	return s.Seen.Answers[s.Primary()].Closed
+	return s.Seen.Answers[s.Primary()].Closed && len(s.OpenReaders()) == 0
+}
+
+// OpenReaders are the readers whose servers go by a former config, which may let clients in. One that runs no server,
+// does not answer, or is on its way out is not waited for: nobody writes there.
+func (s *fleetFacts) OpenReaders() (names []string) {
+	for _, ordinal := range slices.Sorted(maps.Keys(s.Seen.Readers.Pods)) {
+		name := naming.Reader(s.DB.Name, ordinal)
+		answer, known := s.Seen.Readers.Answers[name]
+		serves := known && answer.Role != protocol.RoleNone && s.Seen.Readers.Pods[ordinal].DeletionTimestamp == nil
+		if serves && answer.ConfigRevision != s.Config.Revision {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Pulling says that nodes pull the image of an update.
