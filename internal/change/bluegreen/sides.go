@@ -261,7 +261,10 @@ func (v SidesView) change(pause, meanwhile Phase, heading string) []steps.Row {
 	}
 	return []steps.Row{
 		{Phase: meanwhile, Former: former, Waits: []steps.Reason{
-			{Is: v.Serves == Blue && v.Unshown != "", Says: "All is ready, and the change of sides waits: " + v.Unshown},
+			{
+				Is:   v.Serves == Blue && v.Unshown != "",
+				Says: "All is ready, and the change of sides waits: " + v.Unshown,
+			},
 			{
 				Is: v.Tried > 0 && v.Now.Before(again), At: again, Says: fmt.Sprintf(
 					"The change of sides was put off: %s. It is tried again at %s", v.Failure,

@@ -82,7 +82,8 @@ func TestTheManifestOfAServerNamesTheVersionOfItsData(t *testing.T) {
 	OfVersion(db)
 	object, err := ReadManifest(Manifest(db, "u.code").Raw)
 	again, is := object.(*pgv1.PostgreSQL)
-	if err != nil || !is || again.Name != "foodb" || *again.Spec.Version != 16 || again.Spec.Backup.Schedule != "0 3 * * *" {
+	if err != nil || !is || again.Name != "foodb" || *again.Spec.Version != 16 ||
+		again.Spec.Backup.Schedule != "0 3 * * *" {
 		t.Errorf("it makes %+v, %v", object, err)
 	}
 	plain := sampleDB("x")

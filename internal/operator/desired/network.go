@@ -26,7 +26,9 @@ type Leads struct {
 // Where clients are passed on, NAME leads to all instances that do so. While the second side of a blue/green upgrade
 // serves, NAME and NAME-ro lead there.
 func Services(db *v1.SampleDB, leads Leads) []*corev1.Service {
-	return []*corev1.Service{readWriteService(db, leads.PassedOn), readOnlyService(db, leads.Green), headlessService(db)}
+	return []*corev1.Service{
+		readWriteService(db, leads.PassedOn), readOnlyService(db, leads.Green), headlessService(db),
+	}
 }
 
 func readWriteService(db *v1.SampleDB, passedOn bool) *corev1.Service {

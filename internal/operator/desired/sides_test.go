@@ -281,13 +281,15 @@ func TestServicesLeadToTheSideThatServes(t *testing.T) {
 			if got := all[2].Spec.Selector; !maps.Equal(got, naming.InstanceSelector("x")) {
 				t.Errorf("%s gives names to %v", all[2].Name, got)
 			}
-			if got := desired.Services(green, desired.Leads{})[0].Spec.Selector[naming.LabelSampleDB]; got != "x-green" {
+			own := desired.Services(green, desired.Leads{})[0].Spec.Selector
+			if got := own[naming.LabelSampleDB]; got != "x-green" {
 				t.Errorf("that of the second side leads to %s", got)
 			}
 		}
 	}
 	db, _ := inStep(v1.SidesChanged, v1.SideGreen)
-	if got := desired.Services(db, desired.Leads{PassedOn: true})[0].Spec; got.Selector[naming.LabelSampleDB] != "x-green" ||
+	passedOn := desired.Leads{PassedOn: true}
+	if got := desired.Services(db, passedOn)[0].Spec; got.Selector[naming.LabelSampleDB] != "x-green" ||
 		got.Ports[0].TargetPort.StrVal != "postgresql" {
 		t.Errorf("with relays of the other side it leads to %v", got)
 	}
@@ -306,7 +308,7 @@ func TestWhoOnlyReadsIsLedToReadersOfTheSecondSide(t *testing.T) {
 		own := desired.Services(green, desired.Leads{})[1].Spec.Selector
 		got := desired.Services(db, desired.Leads{Green: green})[1].Spec.Selector
 		if !maps.Equal(got, own) || got[naming.LabelComponent] != component {
-			t.Errorf("with %d readers that are ready it leads to %v, and that of the second side to %v", ready, got, own)
+			t.Errorf("with %d readers that are ready it leads to %v, and green's own to %v", ready, got, own)
 		}
 		blue, _ := inStep(v1.SidesChanged, v1.SideBlue)
 		if got := desired.Services(blue, desired.Leads{Green: green})[1].Spec.Selector; maps.Equal(got, own) {
