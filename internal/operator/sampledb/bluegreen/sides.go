@@ -115,15 +115,20 @@ func (s *bluegreenTopic) sidesWork(ctx context.Context) (sidesWork, error) {
 	v.Check, v.Backup = s.sidesCheck(), s.inPlace.UpgradeBackup()
 	v.Copy, v.Unshown = s.sidesCopy(w.green), greenUnshown(w.green)
 	s.sidesRuns(ctx, &w)
-	if open := s.OpenReaders(); pausing(string(v.Phase)) && len(open) > 0 {
-		v.Hand.Says = strings.Join(open, ", ") + " may let clients in still"
-	}
+	s.nameReaders(v)
 	if (w.green == nil || w.green.DeletionTimestamp != nil) && (v.Follow.Started || v.Serves == bluegreen.Green) {
 		v.Gone = w.green == nil && v.Serves == bluegreen.Green
 		v.Broken = fmt.Sprintf("the SampleDB %s was deleted", naming.Green(s.DB.Name))
 	}
 	v.Removed = s.sidesRemoved(ctx, &w)
 	return w, nil
+}
+
+// nameReaders says in a pause which readers it waits for.
+func (s *bluegreenTopic) nameReaders(v *bluegreen.SidesView) {
+	if open := s.OpenReaders(); pausing(string(v.Phase)) && len(open) > 0 {
+		v.Hand.Says = strings.Join(open, ", ") + " may let clients in still"
+	}
 }
 
 // sidesView is what is known without a Job of it.
