@@ -281,7 +281,17 @@ func (s *sides) copied(db *v1.SampleDB) *v1.SampleDB {
 	}
 	green = s.inPlace(s.step(green), newIdentifier)
 	s.expect(green, v1.ConditionSideClosed, metav1.ConditionTrue, v1.ReasonSideClosed)
+	s.shows(green)
 	return s.step(db)
+}
+
+// shows has the instances of a side show clients the certificate that the side is to show.
+func (s *sides) shows(db *v1.SampleDB) {
+	shown := protocol.CertificateStatus{Mounted: true, Secret: db.Spec.TLS.SecretName, NotAfter: s.now.AddDate(1, 0, 0)}
+	for ordinal := range 2 {
+		s.agents.change(hostOf(db, ordinal), func(a *protocol.Status) { a.Certificate = &shown })
+	}
+	s.expect(s.step(db), v1.ConditionCertificateServed, metav1.ConditionTrue, v1.ReasonCertificateServed)
 }
 
 // greenSays says of green, whose own instances are not played, that it is of its version, and whether it is closed.
@@ -294,6 +304,10 @@ func (s *sides) greenSays(closed metav1.ConditionStatus) {
 	})
 	meta.SetStatusCondition(&green.Status.Conditions, metav1.Condition{
 		Type: v1.ConditionSideClosed, Status: closed, Reason: v1.ReasonSideClosed, LastTransitionTime: at,
+	})
+	meta.SetStatusCondition(&green.Status.Conditions, metav1.Condition{
+		Type: v1.ConditionCertificateServed, Status: metav1.ConditionTrue, Reason: v1.ReasonCertificateServed,
+		LastTransitionTime: at,
 	})
 	s.must(s.api.Status().Update(s.Context(), green))
 }
