@@ -79,7 +79,9 @@ func TestWhoFollowsLetsNobodyFollow(t *testing.T) {
 	former.slots(other)
 	former.follow(nil, 0)
 	other.follow(former, 2)
-	other.streams()
+	former.eventually("the other one follows it", func() bool { // which may follow the primary for a moment still
+		return former.ask("select count(*) from pg_stat_replication where state = 'streaming'") == "1"
+	})
 	former.follow(primary, 3)
 	former.streams()
 	if !other.state().Streaming {
