@@ -36,8 +36,8 @@ func ScheduledDrill(db string, due time.Time) string {
 	return FaultDrill(fitted(db, longestRequest), due)
 }
 
-// fitted is a name of no more than so many characters: the name itself, or its beginning and a number, by which no two
-// are the same.
+// fitted is a name of no more than so many characters: the name itself, or its beginning and a number, by which names
+// that begin alike differ.
 func fitted(name string, most int) string {
 	if len(name) <= most {
 		return name

@@ -170,6 +170,9 @@ func TestDecideSides(t *testing.T) {
 			PhaseChangingBack, Blue, "17 is let"},
 		"the way back": {changedSides(), func(v *SidesView) { v.Back = true },
 			PhaseChangingBack, Green, "No client"},
+		"the way back, which does not wait for what green shows": {changedSides(), func(v *SidesView) {
+			v.Back, v.Unshown = true, "no certificate any more"
+		}, PhaseChangingBack, Green, "No client"},
 		"the way back, not compared yet": {changedSides(), func(v *SidesView) {
 			v.Back, v.Compare = true, Work{}
 		},

@@ -105,6 +105,14 @@ func TestReadersAreClosedToo(t *testing.T) {
 		if c.answer != nil {
 			s.Seen.Readers.Answers["x-readers-0"] = *c.answer
 		}
+		var v bluegreen.SidesView
+		if s.nameReaders(&v); v.Hand.Says != "" {
+			t.Errorf("a reader that %s: while no sides change, it says %q", what, v.Hand.Says)
+		}
+		v.Phase = bluegreen.PhaseChanging
+		if s.nameReaders(&v); strings.HasPrefix(v.Hand.Says, "x-readers-0 ") == c.want {
+			t.Errorf("a reader that %s: the pause waits for %q", what, v.Hand.Says)
+		}
 		if got := s.AllClosed(); got != c.want || (len(s.OpenReaders()) == 0) != c.want {
 			t.Errorf("a reader that %s: all are closed: %v, open are %v", what, got, s.OpenReaders())
 		}
